@@ -1,0 +1,16 @@
+"""``format("redis")``. Spark imports this module to find `DefaultSource`; it imports no driver."""
+
+from sparkonce.datasource import SinkSource
+
+__all__ = ["DefaultSource"]
+
+
+class DefaultSource(SinkSource):
+    """Exactly-once writes of streams into Redis."""
+
+    connector = "pyspark_redis.connector:RedisConnector"
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "redis"

@@ -1,0 +1,92 @@
+"""Chunks as columnar MessagePack: ``[keys, column, ...]``, each an array of texts or nils.
+
+Numbers travel as decimal texts, since Lua's numbers lose integers above 2^53. No Python object
+is made for a row: headers and values are joined by Arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_redis.template import Key, keys
+from sparkonce.errors import BadRow
+from sparkonce.text import to_text
+
+
+class ChunkEncoder:
+    """Encodes rows for one plan; see `pyspark_redis.connector` for its detail."""
+
+    def __init__(self, detail: Mapping[str, Any]) -> None:
+        self.key = Key(tuple(detail["key"]), detail["escaped"])
+        self.fields: list[str] = detail["fields"]
+        self.finite = detail["mode"] == "increment"
+        self.reserved = f"{{{detail['prefix']}}}:".encode()
+
+    def __call__(self, rows: pa.RecordBatch) -> bytes:
+        """The chunk of these rows.
+
+        Raises:
+            BadRow: a key is null or reserved, or a number to add is not finite.
+        """
+        row_keys = keys(self.key, rows, self.reserved)
+        columns = [self._column(rows, name) for name in self.fields]
+        packed = [pack_texts(row_keys), *(pack_texts(column) for column in columns)]
+        return b"".join([_array_header(len(packed)), *packed])
+
+    def _column(self, rows: pa.RecordBatch, name: str) -> Any:
+        column = rows.column(name)
+        if self.finite and pa.types.is_floating(column.type):
+            self._require_finite(column, name)
+        return to_text(column)
+
+    def _require_finite(self, column: Any, name: str) -> None:
+        finite = pc.fill_null(pc.is_finite(column), True)
+        if not pc.all(finite).as_py():
+            value = column[pc.index(finite, False).as_py()]
+            raise BadRow(
+                f"Column {name!r} holds {value}, which can't be added",
+                why="a counter that once took it would stay it for ever",
+                todo=f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
+            )
+
+
+def pack_texts(column: pa.BinaryArray) -> bytes:
+    """One column as a MessagePack array; a null becomes nil."""
+    lengths = pc.dictionary_encode(pc.binary_length(column))
+    known = [_text_header(length) for length in lengths.dictionary.to_pylist()]
+    headers = pa.array([*known, b"\xc0"], pa.binary()).take(
+        pc.fill_null(lengths.indices, len(known))
+    )
+    values = pc.fill_null(column, b"") if column.null_count else column
+    body = pc.binary_join_element_wise(headers, values, pa.scalar(b"", pa.binary()))
+    return _array_header(len(column)) + _bytes(body)
+
+
+def _bytes(values: Any) -> Any:
+    _, offsets, data = values.buffers()
+    at = memoryview(offsets).cast("i")
+    start, end = at[values.offset], at[values.offset + len(values)]
+    return memoryview(data)[start:end] if data is not None else b""
+
+
+def _array_header(length: int) -> bytes:
+    return _header(length, 0x90, 15, b"\xdc", b"\xdd")
+
+
+def _text_header(length: int) -> bytes:
+    if 31 < length < 256:
+        return b"\xd9" + struct.pack(">B", length)
+    return _header(length, 0xA0, 31, b"\xda", b"\xdb")
+
+
+def _header(length: int, fixed: int, most: int, two: bytes, four: bytes) -> bytes:
+    if length <= most:
+        return bytes([fixed | length])
+    if length < 65536:
+        return two + struct.pack(">H", length)
+    return four + struct.pack(">I", length)

@@ -1,0 +1,152 @@
+"""The Redis connector: its options, its plan, and where store and encoder come from.
+
+The plan's detail, which the manifest keeps and the Lua scripts read:
+``model``, ``mode``, ``key`` (literals and columns in turn), ``escaped``, ``fields`` (columns that
+are written or added), ``floats`` (which of them are added as floats), ``ttl`` (ms, as text),
+``nulls``, ``prefix``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_redis import client
+from pyspark_redis.chunks import ChunkEncoder
+from pyspark_redis.store import RedisStore
+from pyspark_redis.template import Key, parse_key
+from sparkonce import text
+from sparkonce.errors import OptionError
+from sparkonce.options import COMMON, Option, choice, pattern, seconds
+from sparkonce.protocol import Encoder, Plan
+
+OPTIONS = (
+    Option("url", "`redis://host:6379/0`, or `rediss://` for TLS.", required=True),
+    Option("model", "The Redis type that a row becomes.", choice("hash"), "hash"),
+    Option(
+        "key",
+        "The key of a row: a template such as `user:{id}`, or columns such as `order_id,line_no`.",
+        required=True,
+    ),
+    Option(
+        "writeMode",
+        "`upsert` writes a row's columns into its hash; `increment` adds its numeric columns to"
+        " the hash's fields; `delete` deletes the hash.",
+        choice("upsert", "increment", "delete"),
+        "upsert",
+    ),
+    Option(
+        "nulls",
+        "Upsert: `write` deletes the field of a null, `keep` leaves what is stored.",
+        choice("write", "keep"),
+        "write",
+    ),
+    Option(
+        "ttl",
+        "Each written key expires so long after its last write, for example `7d`.",
+        seconds(0.001, 100 * 365 * 86400),
+    ),
+    Option(
+        "keyPrefix",
+        "Hash tag of the connector's own keys (ledger and staged rows).",
+        pattern(r"[A-Za-z0-9._-]{1,64}", "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
+        "sparkonce",
+    ),
+    Option("tlsCaFile", "CA certificates (PEM) for `rediss://`; default: the system's."),
+    Option("tlsCertFile", "Client certificate (PEM) for `rediss://`."),
+    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+    *COMMON,
+)
+
+
+class RedisConnector:
+    """See `sparkonce.protocol.Connector`."""
+
+    name = "redis"
+    options = OPTIONS
+
+    def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
+        """See `Connector.plan`."""
+        mode, ttl = options["writeMode"], options["ttl"]
+        key = parse_key(options["key"], schema)
+        _require_no_contradiction(options)
+        fields = _fields(mode, key, schema)
+        floats = [pa.types.is_floating(schema.field(name).type) for name in fields]
+        return Plan(
+            target=f"{options['model']}:{key.text}",
+            repeatable=mode != "increment",
+            columns=len(fields) + 1,
+            detail={
+                "model": options["model"],
+                "mode": mode,
+                "key": list(key.parts),
+                "escaped": key.escaped,
+                "fields": fields,
+                "floats": floats,
+                "nulls": options["nulls"],
+                "prefix": options["keyPrefix"],
+                **({"ttl": str(int(ttl * 1000))} if ttl else {}),
+            },
+        )
+
+    def encoder(self, plan: Plan) -> Encoder:
+        """See `Connector.encoder`."""
+        return ChunkEncoder(plan.detail)
+
+    def connect(self, options: Mapping[str, Any]) -> RedisStore:
+        """See `Connector.connect`."""
+        return RedisStore(client.connect(options), options["keyPrefix"])
+
+
+def _fields(mode: str, key: Key, schema: pa.Schema) -> list[str]:
+    if mode == "delete":
+        return []
+    if mode == "upsert":
+        return [_writable(field) for field in schema]
+    added = [_addable(field) for field in schema if field.name not in key.columns]
+    if not added:
+        raise OptionError(
+            "Option writeMode=increment has nothing to add",
+            why="all columns are part of the key",
+            todo="add a number column, for example lit(1).alias('count')",
+        )
+    return added
+
+
+def _writable(field: pa.Field) -> str:
+    problem = text.check(field.type)
+    if problem:
+        raise OptionError(
+            f"Column {field.name!r} can't be written: {problem}",
+            why="its type has no documented form in Redis",
+            todo="cast it, for example to string, or drop it before the sink",
+        )
+    return str(field.name)
+
+
+def _addable(field: pa.Field) -> str:
+    if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
+        raise OptionError(
+            f"Option writeMode=increment can't add column {field.name!r} of type {field.type}",
+            why="Redis adds 64-bit integers and binary floats only",
+            todo="drop the column, make it part of the key, or cast it to bigint or double",
+        )
+    return str(field.name)
+
+
+def _require_no_contradiction(options: Mapping[str, Any]) -> None:
+    mode = options["writeMode"]
+    if mode == "delete" and options["ttl"]:
+        raise OptionError(
+            "Options writeMode=delete and ttl contradict each other",
+            why="a deleted key has no expiry",
+            todo="leave ttl out",
+        )
+    if mode != "upsert" and options["nulls"] == "keep":
+        raise OptionError(
+            f"Options writeMode={mode} and nulls=keep contradict each other",
+            why="nulls says what an upsert does with a null; a null adds nothing",
+            todo="leave nulls out",
+        )

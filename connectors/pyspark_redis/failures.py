@@ -1,0 +1,119 @@
+"""Redis's errors as ours: one table, one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import redis
+from redis import exceptions
+
+from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+
+GOES_ON = "then restart the query; it goes on where it stopped"
+
+
+class Refusal(NamedTuple):
+    """Why a server says no, and what to do about it."""
+
+    why: str
+    todo: str
+
+
+PASSWORD = Refusal(
+    "the server does not take this user and password, or asks for one",
+    "check options user, password and passwordFile, or the URL",
+)
+
+REFUSALS = {
+    "NOAUTH": PASSWORD,
+    "WRONGPASS": PASSWORD,
+    "NOPERM": Refusal(
+        "the user's ACL does not allow it", f"grant it as docs/redis.md lists, {GOES_ON}"
+    ),
+    "OOM": Refusal(
+        "maxmemory is reached, and the eviction policy drops nothing",
+        f"free memory or raise maxmemory, {GOES_ON}",
+    ),
+    "READONLY": Refusal("this server is a replica", "point option url at the primary"),
+    "MISCONF": Refusal(
+        "the server can't save to its disk and so takes no writes", f"mend its disk, {GOES_ON}"
+    ),
+    "NOREPLICAS": Refusal(
+        "the server has fewer replicas than min-replicas-to-write asks for",
+        f"bring the replicas back, {GOES_ON}",
+    ),
+    "WRONGTYPE": Refusal(
+        "the key holds another Redis type than the sink's model",
+        f"rename or delete that key, or choose another key template, {GOES_ON}",
+    ),
+    "overflow": Refusal(
+        "the sum leaves the 64-bit range of Redis", f"set that field to a smaller number, {GOES_ON}"
+    ),
+    "not an integer": Refusal(
+        "the field holds something else than a whole number",
+        f"set that field to a whole number or delete it, {GOES_ON}",
+    ),
+    "not a float": Refusal(
+        "the field holds something else than a number",
+        f"set that field to a number or delete it, {GOES_ON}",
+    ),
+}
+"""By the code or the words of a reply."""
+
+OTHER = Refusal(
+    "the server gave this reply to a command of the connector",
+    f"check its version (6.2 or newer) and configuration, {GOES_ON}",
+)
+
+CODES = {
+    exceptions.AuthenticationError: "WRONGPASS",
+    exceptions.NoPermissionError: "NOPERM",
+    exceptions.OutOfMemoryError: "OOM",
+    exceptions.ReadOnlyError: "READONLY",
+}
+"""The codes that redis-py cuts from the text of these errors."""
+
+PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN")
+"""Codes that mean: later."""
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise what redis-py raises as one of our errors; `doing` says what was tried."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise translate(error, doing) from None
+
+
+def translate(error: redis.RedisError, doing: str) -> StoreError:
+    """Our error for one of redis-py's."""
+    text = str(error) or type(error).__name__
+    for kind, code in CODES.items():
+        if isinstance(error, kind):
+            return _refused(f"{code} {text}", doing)
+    lost = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError)
+    if lost or any(_has(text, code) for code in PASSING):
+        return StoreUnreachable(
+            f"Redis can't be reached while {doing}: {text}",
+            why="the server is down or busy, or the network or option url is wrong",
+            todo="check option url and the server; a restarted query loses and doubles nothing",
+        )
+    return _refused(text, doing)
+
+
+def refusal(text: str) -> Refusal:
+    """What is known of the server's reply `text`."""
+    return next((known for code, known in REFUSALS.items() if _has(text, code)), OTHER)
+
+
+def _refused(text: str, doing: str) -> StoreRefused:
+    known = refusal(text)
+    return StoreRefused(f"Redis refused while {doing}: {text}", why=known.why, todo=known.todo)
+
+
+def _has(text: str, code: str) -> bool:
+    return re.search(rf"(^|[\s:-]){re.escape(code)}\b", text) is not None

@@ -1,0 +1,41 @@
+-- Decides, applies and finishes a small epoch in one step: readers see all of it or nothing.
+-- KEYS[1] record   KEYS[2] set of record names   KEYS[3..] the log of each attempt
+-- ARGV[1] name     ARGV[2] expected revision   ARGV[3] plan (JSON)
+-- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
+-- ARGV[12..] for each chunk: index of its log in KEYS, seq, rows
+-- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
+-- it then is. Status: 'done'; 'late' if the revision is another one; 'missing' with an attempt's
+-- log and seq, nothing written; 'refused' with key and reason: decided, and applied up to there.
+local function answer(status, first, second)
+  local record = redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')
+  return {status, first or '', second or '', record[1], record[2], record[3], record[4]}
+end
+
+local held = redis.call('HMGET', KEYS[1], 'revision', 'token')
+if (held[1] or '0') ~= ARGV[2] then return answer('late') end
+
+local chunks = {}
+for at = 12, #ARGV, 3 do
+  local log = KEYS[tonumber(ARGV[at])]
+  local payload = redis.call('HGET', log, ARGV[at + 1])
+  local chunk = payload and cmsgpack.unpack(payload)
+  if not chunk or #chunk[1] ~= tonumber(ARGV[at + 2]) then
+    return answer('missing', log, ARGV[at + 1])
+  end
+  chunks[#chunks + 1] = chunk
+end
+
+-- From here on the epoch is decided, should a later step fail.
+redis.call('SADD', KEYS[2], ARGV[1])
+write_record(KEYS[1], held[2], ARGV, 4)
+local plan = cjson.decode(ARGV[3])
+for ordinal, chunk in ipairs(chunks) do
+  local reached, key, reason = apply_rows(chunk, 0, plan)
+  if reached then
+    redis.call('HSET', KEYS[1], 'reached', reached)
+    return answer('refused', key, reason)
+  end
+  redis.call('HSET', KEYS[1], 'applied', ordinal)
+end
+write_record(KEYS[1], ARGV[6], ARGV, 8)
+return answer('done')

@@ -1,0 +1,35 @@
+"""The Lua scripts: one file is one atomic step, or a library that stands before such a step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+
+LIBRARIES = {
+    ("hash", "upsert"): "hash_upsert",
+    ("hash", "increment"): "hash_increment",
+    ("hash", "delete"): "hash_delete",
+}
+"""The library that applies rows, for each model and write mode."""
+
+
+@lru_cache
+def script(*names: str) -> str:
+    """The named files, one after the other, as one script."""
+    lua = files("pyspark_redis") / "lua"
+    return "\n".join((lua / f"{name}.lua").read_text(encoding="utf-8") for name in names)
+
+
+def swap() -> str:
+    """Compare-and-set of a record."""
+    return script("record", "swap")
+
+
+def apply(model: str, mode: str) -> str:
+    """Apply one chunk."""
+    return script(LIBRARIES[model, mode], "apply")
+
+
+def publish(model: str, mode: str) -> str:
+    """Decide, apply and finish a small epoch."""
+    return script("record", LIBRARIES[model, mode], "publish")

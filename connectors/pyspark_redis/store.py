@@ -1,0 +1,230 @@
+"""The protocol's steps in Redis. All own keys lie under one hash tag, so in one slot::
+
+{sparkonce}:records          set of the names of all records
+{sparkonce}:record:<name>    a record, see lua/record.lua
+{sparkonce}:staged:<sink>    hash: attempt -> what is known of it, as JSON
+{sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+
+from pyspark_redis import preflight, scripts
+from pyspark_redis.failures import refusal, translated
+from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData
+from sparkonce.protocol import Chunk, Manifest, Record, Staged
+
+SMALL_CELLS = 32_000
+SMALL_BYTES = 2 * 1024 * 1024
+"""An epoch up to this size is published by one script, which then blocks the server < 20 ms."""
+
+
+class RedisStore:
+    """See `sparkonce.protocol.Store`.
+
+    Args:
+        client: sends each request once; its retries must be off.
+        prefix: the hash tag of the connector's own keys.
+    """
+
+    def __init__(self, client: redis.Redis, prefix: str) -> None:
+        self.client, self.prefix = client, prefix
+        self._scripts: dict[str, Any] = {}
+
+    def check(self) -> None:
+        """Refuse a server that could lose the ledger."""
+        with translated("asking the server for its settings"):
+            info = self.client.info()
+        preflight.require_fit(info)
+
+    def read(self, name: str) -> Record:
+        """See `Store.read`."""
+        with translated("reading the ledger"):
+            values = self.client.hmget(self._record(name), "revision", "stamp", "token", "body")
+        return _to_record(values)
+
+    def swap(self, name: str, expected: int, new: Record) -> Record:
+        """See `Store.swap`."""
+        with translated("writing the ledger"):
+            values = self._run(
+                scripts.swap(),
+                [self._record(name), self._key("records")],
+                [name, expected, *_from_record(new)],
+            )
+        return _to_record(values)
+
+    def names(self) -> list[str]:
+        """See `Store.names`."""
+        with translated("listing the ledgers"):
+            return sorted(_text(name) for name in self.client.smembers(self._key("records")))
+
+    def stage(self, chunk: Chunk) -> None:
+        """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""
+        task = chunk.task
+        about = {"query": task.query_id, "epoch": task.epoch, "at": time.time()}
+        with translated("staging rows"), self.client.pipeline(transaction=True) as pipe:
+            pipe.hset(self._key("staged", task.sink), task.attempt, json.dumps(about))
+            pipe.hset(self._log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
+            pipe.execute()
+
+    def staged(self, sink: str) -> list[Staged]:
+        """See `Store.staged`."""
+        with translated("listing staged rows"):
+            found = self.client.hgetall(self._key("staged", sink))
+            if not found:
+                return []
+            with self.client.pipeline(transaction=False) as pipe:
+                for attempt in found:
+                    pipe.hlen(self._log(sink, _text(attempt)))
+                counts = pipe.execute()
+        return [
+            _to_staged(_text(attempt), json.loads(about), count)
+            for (attempt, about), count in zip(found.items(), counts, strict=True)
+        ]
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """See `Store.prepare`. A chunk is whole if it has the size that was staged."""
+        with translated("checking staged rows"), self.client.pipeline(transaction=False) as pipe:
+            for part, seq in manifest.chunks:
+                pipe.hstrlen(self._log(manifest.sink, part.attempt), str(seq))
+            sizes = pipe.execute()
+        for (part, seq), size in zip(manifest.chunks, sizes, strict=True):
+            if size != part.sizes[seq]:
+                raise _missing(manifest, part.attempt, seq)
+        return manifest
+
+    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+        """See `Store.publish`. One script, if the epoch is small."""
+        size = sum(sum(part.sizes) for part in manifest.parts)
+        if manifest.rows * _width(manifest) > SMALL_CELLS or size > SMALL_BYTES:
+            return None
+        logs = [self._log(manifest.sink, part.attempt) for part in manifest.parts]
+        chunks = [
+            (index + 3, seq, rows)
+            for index, part in enumerate(manifest.parts)
+            for seq, rows in enumerate(part.rows)
+        ]
+        with translated(f"publishing epoch {manifest.epoch}"):
+            status, first, second, *values = self._run(
+                scripts.publish(manifest.detail["model"], manifest.detail["mode"]),
+                [self._record(manifest.sink), self._key("records"), *logs],
+                [
+                    manifest.sink,
+                    decided.revision - 1,
+                    json.dumps(manifest.detail),
+                    *_from_record(decided),
+                    *_from_record(finished),
+                    *(value for chunk in chunks for value in chunk),
+                ],
+            )
+        if status == b"missing":
+            raise _missing(manifest, _text(first).rpartition(":")[2], int(second))
+        if status == b"refused":
+            raise _refused(manifest, first, second)
+        return _to_record(values)
+
+    def apply(self, manifest: Manifest) -> None:
+        """See `Store.apply`. One script a chunk."""
+        script = scripts.apply(manifest.detail["model"], manifest.detail["mode"])
+        plan = json.dumps(manifest.detail)
+        for ordinal, (part, seq) in enumerate(manifest.chunks):
+            with translated(f"applying epoch {manifest.epoch}"):
+                status, *detail = self._run(
+                    script,
+                    [self._record(manifest.sink), self._log(manifest.sink, part.attempt)],
+                    [manifest.token, ordinal, seq, part.rows[seq], plan],
+                )
+            if status == b"superseded":
+                return
+            if status == b"refused":
+                raise _refused(manifest, *detail)
+            if status != b"applied":
+                raise _lost(manifest, part.attempt, seq)
+
+    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+        """See `Store.discard`."""
+        if not attempts:
+            return
+        with translated("dropping staged rows"), self.client.pipeline(transaction=True) as pipe:
+            pipe.unlink(*(self._log(sink, attempt) for attempt in attempts))
+            pipe.hdel(self._key("staged", sink), *attempts)
+            pipe.execute()
+
+    def forget(self, name: str) -> None:
+        """See `Store.forget`."""
+        self.discard(name, [staged.attempt for staged in self.staged(name)])
+        with translated("forgetting a ledger"), self.client.pipeline(transaction=True) as pipe:
+            pipe.unlink(self._record(name))
+            pipe.srem(self._key("records"), name)
+            pipe.execute()
+
+    def _run(self, text: str, keys: list[str], args: list[Any]) -> Any:
+        if text not in self._scripts:
+            self._scripts[text] = self.client.register_script(text)
+        return self._scripts[text](keys=keys, args=args)
+
+    def _key(self, *parts: str) -> str:
+        return ":".join((f"{{{self.prefix}}}", *parts))
+
+    def _record(self, name: str) -> str:
+        return self._key("record", name)
+
+    def _log(self, sink: str, attempt: str) -> str:
+        return self._key("log", sink, attempt)
+
+
+def _width(manifest: Manifest) -> int:
+    return max(1, len(manifest.detail["fields"]))
+
+
+def _text(value: bytes) -> str:
+    return value.decode()
+
+
+def _from_record(record: Record) -> list[Any]:
+    return [record.revision, record.stamp, record.token, record.body]
+
+
+def _to_record(values: Sequence[bytes | None]) -> Record:
+    revision, stamp, token, body = (value or b"" for value in values)
+    return Record(int(revision or 0), _text(stamp), _text(token), _text(body))
+
+
+def _to_staged(attempt: str, about: dict[str, Any], chunks: int) -> Staged:
+    age = max(0.0, time.time() - about["at"])
+    return Staged(attempt, about["query"], about["epoch"], chunks, age)
+
+
+def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
+    return StagedDataMissing(
+        f"Chunk {seq} of attempt {attempt} of epoch {manifest.epoch} is not whole in Redis",
+        why="the server was emptied or restarted without persistence while the epoch was staged",
+        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
+    )
+
+
+def _lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
+    return StoreLostData(
+        f"Chunk {seq} of attempt {attempt} is gone, but epoch {manifest.epoch} is decided and"
+        " not yet applied",
+        why="the server lost data, or someone deleted the connector's keys",
+        todo="restore the server from a backup and restart the query; without one, the rows of"
+        " this epoch must be written by hand, see docs/redis.md",
+    )
+
+
+def _refused(manifest: Manifest, key: bytes, reason: bytes) -> RowRefused:
+    text = reason.decode(errors="replace")
+    known = refusal(text)
+    return RowRefused(
+        f"Redis refused key {key.decode(errors='replace')!r} in epoch {manifest.epoch}: {text}."
+        " The epoch stays decided; the rows before this one have taken effect",
+        why=known.why,
+        todo=known.todo,
+    )

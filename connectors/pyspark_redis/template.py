@@ -1,0 +1,164 @@
+"""Keys: a template such as ``user:{id}``, or columns such as ``order_id,line_no``."""
+
+from __future__ import annotations
+
+import difflib
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sparkonce.errors import BadRow, OptionError
+from sparkonce.text import to_text
+
+EXACT = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_time,
+    pa.types.is_duration,
+)
+"""Types whose equal values have equal texts, so that a row has one key."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A parsed ``key`` option.
+
+    Attributes:
+        parts: literals (even positions) and column names (odd positions), in turn.
+        escaped: whether ``:`` and ``%`` inside a value are percent-encoded, so that two rows
+            never share a key by accident. So it is for columns; a template is taken literally.
+    """
+
+    parts: tuple[str, ...]
+    escaped: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that name a row."""
+        return self.parts[1::2]
+
+    @property
+    def text(self) -> str:
+        """The key as a template."""
+        parts = [f"{{{p}}}" if i % 2 else p for i, p in enumerate(self.parts)]
+        return "".join(parts)
+
+
+def parse_key(option: str, schema: pa.Schema) -> Key:
+    """Read the ``key`` option.
+
+    Raises:
+        OptionError: it names no column of the schema, or one that can't be part of a key.
+    """
+    if "{" in option or "}" in option:
+        key = Key(_template(option), escaped=False)
+    else:
+        names = [name.strip() for name in option.split(",")]
+        joined = [piece for name in names for piece in (":", name)][1:]
+        key = Key(("", *joined, ""), escaped=len(names) > 1)
+    if not key.columns:
+        raise OptionError(
+            f"Option key={option!r} names no column",
+            why="every row would be stored under the same key",
+            todo="put a column in braces, for example user:{id}",
+        )
+    parts = [_column(part, option, schema) if i % 2 else part for i, part in enumerate(key.parts)]
+    return Key(tuple(parts), key.escaped)
+
+
+def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
+    """The key of each row, as a binary Arrow array.
+
+    Raises:
+        BadRow: a key column is null, or a key lies among the connector's own.
+    """
+    pieces = []
+    for i, part in enumerate(key.parts):
+        if i % 2 == 0:
+            pieces.append(pa.scalar(part.encode(), pa.binary()))
+            continue
+        column = rows.column(part)
+        if column.null_count:
+            raise _null_key(key, part, rows)
+        pieces.append(_escape(to_text(column)) if key.escaped else to_text(column))
+    made = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+    if pc.any(pc.starts_with(made, pattern=reserved)).as_py():
+        raise BadRow(
+            f"A row has a key that begins with {reserved.decode()!r}",
+            why="the connector keeps its own ledger under such keys",
+            todo="begin the key option with a fixed text, or set option keyPrefix to another name",
+        )
+    return made
+
+
+def _escape(text: Any) -> Any:
+    if not pc.any(pc.match_substring_regex(text, "[:%]")).as_py():
+        return text
+    return pc.replace_substring(pc.replace_substring(text, "%", "%25"), ":", "%3A")
+
+
+def _template(option: str) -> tuple[str, ...]:
+    try:
+        pieces = list(string.Formatter().parse(option))
+    except ValueError as error:
+        raise _bad_template(option, str(error)) from None
+    parts = [""]
+    for literal, column, spec, conversion in pieces:
+        parts[-1] += literal
+        if column is None:
+            continue
+        if spec or conversion or not column:
+            raise _bad_template(option, "braces hold just a column name")
+        parts += [column, ""]
+    return tuple(parts)
+
+
+def _bad_template(option: str, why: str) -> OptionError:
+    return OptionError(
+        f"Option key={option!r} is no template",
+        why=why,
+        todo="write it like user:{id}; {{ and }} stand for braces",
+    )
+
+
+def _column(name: str, option: str, schema: pa.Schema) -> str:
+    found = name if name in schema.names else _ignoring_case(name, schema.names)
+    if found is None:
+        near = difflib.get_close_matches(name, schema.names, n=1)
+        raise OptionError(
+            f"Option key={option!r} names column {name!r}, which the query does not have",
+            why=f"its columns are {', '.join(schema.names)}",
+            todo=f"did you mean {near[0]!r}?" if near else "name one of them",
+        )
+    kind = schema.field(found).type
+    if not any(is_exact(kind) for is_exact in EXACT):
+        raise OptionError(
+            f"Option key={option!r} names column {found!r} of type {kind}",
+            why="equal values of this type can have different texts, so a row would have no one key",
+            todo="cast it to string, decimal or a whole number before the sink",
+        )
+    return found
+
+
+def _ignoring_case(name: str, names: Sequence[str]) -> str | None:
+    found = [other for other in names if other.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None
+
+
+def _null_key(key: Key, column: str, rows: pa.RecordBatch) -> BadRow:
+    row = pc.index(rows.column(column).is_null(), True).as_py()
+    shown = {name: rows.column(name)[row].as_py() for name in rows.schema.names[:8]}
+    return BadRow(
+        f"Column {column!r} is null in a row, and key {key.text!r} needs it; the row: {shown}",
+        why="a row without a key has no place in Redis",
+        todo=f"filter such rows out, for example where {column} is not null, or fill them",
+    )

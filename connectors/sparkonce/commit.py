@@ -1,0 +1,296 @@
+"""The commit algorithm, once, for every connector. docs/protocol.md numbers its steps.
+
+Each write of the ledger is a compare-and-set. Where its answer is lost, the outcome is learned by
+moving the revision, never by reading alone: the write may still be on its way.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sparkonce.errors import ConcurrentDriver, StoreError, StoreLostData, StoreUnreachable
+from sparkonce.guards import (
+    Driver,
+    Policy,
+    Verdict,
+    concurrent_driver,
+    identify,
+    judge,
+    require_skips_of,
+)
+from sparkonce.ledger import Ledger, from_record, new_token
+from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store, digest
+from sparkonce.retry import Patience
+
+log = logging.getLogger("sparkonce")
+
+LOST_RACES = 20
+CLAIM = "checkpoint/"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a driver found: its ledger, a rival for its checkpoint, and where it goes on from."""
+
+    ledger: Ledger | None
+    rival: Ledger | None
+    claim: Record | None
+    base: Ledger
+
+    def unfinished(self) -> Ledger | None:
+        """A ledger with an epoch that is decided and not applied."""
+        for ledger in (self.ledger, self.rival):
+            if ledger is not None and ledger.manifest is not None:
+                return ledger
+        return None
+
+    def settled(self) -> bool:
+        """Whether the store already knows this driver as the owner."""
+        return self.ledger is self.base and self.claim is None
+
+
+class Committer:
+    """Commits and aborts the epochs of one sink.
+
+    Args:
+        store: where ledger, log and target lie.
+        plan: what is done with the rows.
+        policy: what to do when sink and checkpoint disagree.
+        patience: how long to wait for a store that does not answer.
+    """
+
+    def __init__(self, store: Store, plan: Plan, policy: Policy, patience: Patience) -> None:
+        self.store, self.plan, self.policy, self.patience = store, plan, policy, patience
+
+    def commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
+        """Let the receipts of one epoch take effect, once, whatever happened before.
+
+        Raises:
+            CommitRefused: the epoch could lose or double rows; each subclass is one reason.
+            StoreError: the store can't do it; what was decided stays decided.
+        """
+        first: Ledger | None = None
+        for _ in range(LOST_RACES):
+            standing = self._stand(driver)
+            base = standing.base
+            first = first or base
+            if base.token != first.token:
+                raise concurrent_driver(base, driver)
+            verdict = judge(base, driver, self.policy)
+            require_skips_of(
+                base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
+            )
+            if not standing.settled():
+                self._establish(standing, driver)
+                continue
+            done = self._take(base, driver, receipts, verdict)
+            if done is not None:
+                self._clean(done)
+                return done
+        raise ConcurrentDriver(
+            f"Epoch {driver.epoch} lost {LOST_RACES} races for the ledger of {driver.name!r}",
+            why="something else writes it all the time",
+            todo="stop the other driver or tool, and restart the query",
+        )
+
+    def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
+        """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
+
+        The revision is moved first: a decide that is still on its way then fails.
+        """
+        ledger = self._move(driver.name, Ledger(driver.name, driver.query_id, driver.target))
+        held = ledger.manifest.attempts if ledger.manifest else set()
+        mine = {receipt.task.attempt for receipt in receipts if receipt.rows}
+        self.store.discard(driver.name, sorted(mine - held))
+
+    def finish(self, ledger: Ledger) -> Ledger:
+        """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
+
+        Returns the ledger as it then is: another driver may have gone on from there.
+        """
+        token = ledger.token
+        while ledger.manifest is not None and ledger.token == token:
+            manifest = ledger.manifest
+            self.patience.run(lambda manifest=manifest: self.store.apply(manifest))  # type: ignore[misc]
+            ledger = self._swap(ledger.finished())
+        return ledger
+
+    # -- identity
+
+    def _stand(self, driver: Driver) -> Standing:
+        while True:
+            ledger = self._load(driver.name)
+            claim, rival = self._rival(ledger, driver)
+            base = identify(ledger, rival, driver, self.policy)
+            standing = Standing(ledger, rival, claim, base)
+            unfinished = standing.unfinished()
+            if unfinished is None:
+                return standing
+            log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
+            self.finish(unfinished)
+
+    def _rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
+        """The claim on this checkpoint path where it is not ours yet, and who holds it."""
+        known = ledger is not None and ledger.checkpoint == driver.checkpoint
+        if driver.checkpoint is None or known:
+            return None, None
+        claim = self._read(_claim_name(driver))
+        holder = json.loads(claim.body)["sink"] if claim.revision else None
+        if holder == driver.name:
+            return None, None
+        rival = self._load(holder) if holder else None
+        same_query = rival is not None and rival.query_id == driver.query_id
+        return claim, None if same_query and driver.query_id not in rival.retired else rival
+
+    def _establish(self, standing: Standing, driver: Driver) -> None:
+        """Make this driver's query the owner. Each step can be repeated after a crash."""
+        base, rival, claim = standing.base, standing.rival, standing.claim
+        if base.retired and standing.ledger is not base:
+            log.warning(
+                "Query %s replaces query %s as the owner of sink %s; its epochs start anew",
+                driver.query_id,
+                base.retired[-1],
+                driver.name,
+            )
+        if standing.ledger is not base:
+            now = self._swap(base.moved())
+            if now.query_id != driver.query_id:
+                return
+        if rival is not None and rival.query_id not in rival.retired:
+            now = self._swap(rival.moved(retired=rival.with_retired()))
+            if now.query_id not in now.retired:
+                return
+        if claim is not None:
+            body = json.dumps({"sink": driver.name})
+            mine = Record(claim.revision + 1, new_token(), "", body)
+            name = _claim_name(driver)
+            self.patience.run(lambda: self.store.swap(name, claim.revision, mine))
+
+    # -- deciding
+
+    def _take(
+        self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
+    ) -> Ledger | None:
+        """Take the next revision for this epoch; None if another writer took it first."""
+        mine = base.seen_by(driver.run_id, driver.checkpoint)
+        if verdict is Verdict.REPLAY:
+            replayed = mine.moved()
+            now = self._swap(replayed)
+            return now if now.stamp == replayed.stamp else None
+        manifest = self.patience.run(
+            lambda: self.store.prepare(self._manifest(mine, driver, receipts))
+        )
+        decided = mine.decided(manifest, driver.offsets)
+        now = self._decide(decided, manifest)
+        if now.token == manifest.token:
+            return self.finish(now)
+        return None
+
+    def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
+        record, finished = decided.to_record(), decided.finished().to_record()
+        now = self._learn(decided, lambda: self.store.publish(record, finished, manifest))
+        return now if now is not None else self._swap(decided)
+
+    def _manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
+        parts = tuple(
+            Part(receipt.task.partition, receipt.task.attempt, receipt.rows, receipt.sizes)
+            for receipt in sorted(receipts, key=lambda receipt: receipt.task.partition)
+            if receipt.rows
+        )
+        return Manifest(
+            sink=driver.name,
+            generation=base.generation,
+            query_id=driver.query_id,
+            epoch=driver.epoch,
+            token=new_token(),
+            target=self.plan.target,
+            detail=self.plan.detail,
+            parts=parts,
+        )
+
+    def _clean(self, ledger: Ledger) -> None:
+        """Drop what no decision can hold any more. The next commit does what fails here."""
+        try:
+            self.store.discard(ledger.name, leftovers(self.store, ledger))
+        except StoreError as error:
+            log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
+
+    # -- registers
+
+    def _read(self, name: str) -> Record:
+        return self.patience.run(lambda: self.store.read(name))
+
+    def _load(self, name: str) -> Ledger | None:
+        return from_record(self._read(name))
+
+    def _swap(self, new: Ledger) -> Ledger:
+        """Write the next revision of a ledger; gives what is there now, ours or another's."""
+        now = self._learn(new, lambda: self.store.swap(new.name, new.revision - 1, new.to_record()))
+        if now is None:
+            raise StoreError(f"The store did not say what became of ledger {new.name!r}")
+        return now
+
+    def _learn(self, new: Ledger, step: Callable[[], Record | None]) -> Ledger | None:
+        """Run a step that writes `new`; find out what became of it if its answer is lost."""
+        try:
+            record = step()
+        except StoreUnreachable as error:
+            log.warning("%s; finding out what became of the last write", error.what)
+            return self._fence(new)
+        return self._known(new.name, record) if record is not None else None
+
+    def _fence(self, new: Ledger) -> Ledger:
+        """See that `new` is written or never can be, by having its revision taken."""
+
+        def taken() -> Ledger:
+            now = self.store.read(new.name)
+            if now.revision >= new.revision or (now.revision == 0 and new.revision > 1):
+                return self._known(new.name, now)
+            ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
+            return self._known(
+                new.name, self.store.swap(new.name, now.revision, ledger.moved().to_record())
+            )
+
+        return self.patience.run(taken)
+
+    def _move(self, name: str, absent: Ledger) -> Ledger:
+        """Move the revision, so that no decide which is on its way can land any more."""
+        while True:
+            ledger = from_record(self.store.read(name)) or absent
+            moved = ledger.moved()
+            now = self._known(name, self.store.swap(name, ledger.revision, moved.to_record()))
+            if now.stamp == moved.stamp:
+                return now
+
+    def _known(self, name: str, record: Record) -> Ledger:
+        ledger = from_record(record)
+        if ledger is None:
+            raise StoreLostData(
+                f"The ledger of sink {name!r} vanished during a commit",
+                why="the store was emptied or lost its last writes",
+                todo="restore the store, then restart the query",
+            )
+        return ledger
+
+
+def leftovers(store: Store, ledger: Ledger) -> list[str]:
+    """Attempts that no decision of this sink can hold any more."""
+    held = ledger.manifest.attempts if ledger.manifest else set()
+    return [
+        staged.attempt
+        for staged in store.staged(ledger.name)
+        if staged.attempt not in held and _is_over(ledger, staged.query_id, staged.epoch)
+    ]
+
+
+def _is_over(ledger: Ledger, query_id: str, epoch: int) -> bool:
+    if query_id == ledger.query_id:
+        return epoch <= ledger.epoch
+    return query_id in ledger.retired
+
+
+def _claim_name(driver: Driver) -> str:
+    return CLAIM + digest(f"{driver.target}\n{driver.checkpoint}")

@@ -1,0 +1,168 @@
+"""The only adapters to Spark: a data source whose stream writer stages, commits and aborts.
+
+Spark makes a writer anew for every epoch on the driver, pickles it into every task, and makes
+another one for ``commit`` and ``abort``; so a writer holds no state but its options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from sparkonce import checkpoint
+from sparkonce.errors import UnsupportedQuery
+from sparkonce.guards import Driver, require_messages
+from sparkonce.ledger import new_token, sink_name
+from sparkonce.protocol import Receipt, Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from sparkonce.commit import Committer
+    from sparkonce.sink import Sink
+
+
+class SinkSource(DataSource):
+    """The base of every connector's ``DefaultSource``.
+
+    Attributes:
+        connector: ``module:Class`` of the connector, imported when a query first uses it.
+    """
+
+    connector: ClassVar[str]
+
+    def streamWriter(  # noqa: N802 (Spark's name)
+        self, schema: StructType, overwrite: bool
+    ) -> StreamWriter:
+        """See pyspark. Checks options, schema and server before any row is read.
+
+        Raises:
+            UnsupportedQuery: complete output mode.
+            SparkonceError: whatever else can be known now.
+        """
+        from sparkonce.spark_types import arrow_schema
+
+        if overwrite:
+            raise UnsupportedQuery(
+                "Output mode complete can't be written",
+                why="it replaces the whole target at every epoch, which this sink does not do",
+                todo="use outputMode('append') or, with a key, outputMode('update')",
+            )
+        return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
+        """See pyspark. Batch writes are refused.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        raise UnsupportedQuery(
+            f'format("{self.name()}") writes streams only',
+            why="a batch write has no epoch by which a repeated one could be told",
+            todo="use writeStream, with trigger(availableNow=True) for a single run",
+        )
+
+
+@dataclass(frozen=True)
+class Message(WriterCommitMessage):
+    """A receipt on its way from a task to the driver."""
+
+    receipt: Receipt
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Adapts Spark's three calls to staging, commit and abort."""
+
+    def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
+        self.connector, self.options, self.schema = connector, options, schema
+        sink = self._sink()
+        sink.patience.run(sink.store.check)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        """Stage the rows of one task."""
+        from sparkonce.staging import stage
+
+        sink = self._sink()
+        task = _current_task(sink)
+        return Message(stage(sink.store, task, iterator, sink.encode, sink.size, sink.patience))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Let one epoch take effect, once."""
+        receipts = require_messages(_receipts(messages))
+        sink = self._sink()
+        driver = _driver(sink, receipts, batchId)
+        _committer(sink).commit(driver, receipts)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Drop what the tasks of one epoch staged, unless it is decided."""
+        receipts = [receipt for receipt in _receipts(messages) if receipt is not None]
+        if receipts:
+            sink = self._sink()
+            _committer(sink).abort(_driver(sink, receipts, batchId), receipts)
+
+    def _sink(self) -> Sink:
+        from sparkonce.sink import open_sink
+
+        return open_sink(self.connector, self.options, self.schema)
+
+
+def _committer(sink: Sink) -> Committer:
+    from sparkonce.commit import Committer
+
+    return Committer(sink.store, sink.plan, sink.policy, sink.patience)
+
+
+def _receipts(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:
+    for message in messages:
+        yield message.receipt if isinstance(message, Message) else None
+
+
+def _current_task(sink: Sink) -> Task:
+    context = TaskContext.get()
+    local = context.getLocalProperty if context else lambda _: None
+    epoch, query_id = local("streaming.sql.batchId"), local("sql.streaming.queryId")
+    if context is None or epoch is None or query_id is None:
+        raise UnsupportedQuery(
+            "This task belongs to no epoch of a streaming query",
+            why="without an epoch no replay can be told from new rows",
+            todo="use writeStream with trigger(processingTime=...) or trigger(availableNow=True)",
+        )
+    return Task(
+        sink=sink_name(sink.sink_id or query_id, sink.plan.target),
+        query_id=query_id,
+        run_id=local("spark.jobGroup.id") or "",
+        epoch=int(epoch),
+        partition=context.partitionId(),
+        attempt=new_token(),
+    )
+
+
+def _driver(sink: Sink, receipts: Sequence[Receipt], epoch: int) -> Driver:
+    query_id, run_id = _query_and_run(sink, receipts, epoch)
+    return Driver(
+        name=sink_name(sink.sink_id or query_id, sink.plan.target),
+        target=sink.plan.target,
+        query_id=query_id,
+        run_id=run_id,
+        epoch=epoch,
+        checkpoint=checkpoint.canonical(sink.checkpoint),
+        offsets=checkpoint.offsets_digest(sink.checkpoint, epoch),
+    )
+
+
+def _query_and_run(sink: Sink, receipts: Sequence[Receipt], epoch: int) -> tuple[str, str]:
+    if receipts:
+        return receipts[0].task.query_id, receipts[0].task.run_id
+    query_id = checkpoint.query_id(sink.checkpoint)
+    if query_id is None:
+        raise UnsupportedQuery(
+            f"Epoch {epoch} has no task, and the checkpoint can't be read from the driver",
+            why="the query id, by which a replay is told from new rows, is in neither",
+            todo="give the query at least one partition, for example with repartition(1)",
+        )
+    return query_id, ""

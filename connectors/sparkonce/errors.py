@@ -1,0 +1,147 @@
+"""Every error that sparkonce raises, and what each one asks of the reader.
+
+::
+
+    SparkonceError
+    ├── OptionError               an option is unknown, missing, ill-typed or contradicts another
+    ├── MissingExtra              the client library of this connector is not installed
+    ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for
+    ├── BadRow                    a row that can't be stored; nothing of its epoch took effect
+    ├── StoreError
+    │   ├── StoreUnreachable      no connection, or no answer in time
+    │   ├── StoreRefused          the store said no: credentials, rights, memory, read-only
+    │   ├── StoreUnsafe           a setting of the store could lose what was acknowledged
+    │   ├── StoreLostData         a decided epoch can't be applied: its chunks are gone
+    │   ├── StagedDataMissing     chunks are gone before the decision; Spark replays the epoch
+    │   └── RowRefused            the server refused a row after its epoch was decided
+    └── CommitRefused             applying this epoch could lose or double rows
+        ├── CheckpointReplaced    another query (a new checkpoint) writes to this sink
+        ├── QueryRetired          this query was replaced by another, on purpose
+        ├── CheckpointDiverged    the same epoch number, but not the same epoch
+        ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
+        ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
+        ├── ConcurrentDriver      a second driver runs the same checkpoint
+        └── StaleSkip             a task skipped an epoch that is not the decided one
+
+A message says what happened, why that matters and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadRow",
+    "CheckpointBehindSink",
+    "CheckpointDiverged",
+    "CheckpointReplaced",
+    "CommitRefused",
+    "ConcurrentDriver",
+    "MissingExtra",
+    "OptionError",
+    "QueryRetired",
+    "RowRefused",
+    "SinkBehindCheckpoint",
+    "SparkonceError",
+    "StagedDataMissing",
+    "StaleSkip",
+    "StoreError",
+    "StoreLostData",
+    "StoreRefused",
+    "StoreUnreachable",
+    "StoreUnsafe",
+    "UnsupportedQuery",
+]
+
+
+class SparkonceError(Exception):
+    """The root of all errors of this package.
+
+    Args:
+        what: what happened, a sentence without its full stop.
+        why: why it is an error.
+        todo: what to do about it.
+    """
+
+    def __init__(self, what: str, *, why: str = "", todo: str = "") -> None:
+        self.what, self.why, self.todo = what, why, todo
+        super().__init__(what, why, todo)
+
+    def __str__(self) -> str:
+        why = f" Why: {self.why}." if self.why else ""
+        todo = f" What to do: {self.todo}." if self.todo else ""
+        return f"{self.what}.{why}{todo}"
+
+
+class OptionError(SparkonceError):
+    """An option is unknown, missing, ill-typed, or contradicts another or the schema."""
+
+
+class MissingExtra(SparkonceError):
+    """The client library of this connector is not installed."""
+
+
+class UnsupportedQuery(SparkonceError):
+    """A trigger or an output mode for which exactly-once can't be kept."""
+
+
+class BadRow(SparkonceError):
+    """A row that can't be stored. Found before the decision: nothing of the epoch took effect."""
+
+
+class StoreError(SparkonceError):
+    """The store can't do what is asked."""
+
+
+class StoreUnreachable(StoreError):
+    """No connection, or no answer in time; whether a request took effect may be unknown."""
+
+
+class StoreRefused(StoreError):
+    """The store answered, and said no: credentials, rights, memory, read-only."""
+
+
+class StoreUnsafe(StoreError):
+    """A setting of the store could lose what a commit has acknowledged."""
+
+
+class StoreLostData(StoreError):
+    """A decided epoch can't be applied any more, since its chunks are gone from the store."""
+
+
+class StagedDataMissing(StoreError):
+    """Staged chunks are gone before the decision. Nothing took effect; Spark replays the epoch."""
+
+
+class RowRefused(StoreError):
+    """The server refused a row after its epoch was decided; a restart goes on at that row."""
+
+
+class CommitRefused(SparkonceError):
+    """Applying this epoch could lose rows or apply them twice."""
+
+
+class CheckpointReplaced(CommitRefused):
+    """Another query writes to this sink: its checkpoint was deleted or swapped."""
+
+
+class QueryRetired(CommitRefused):
+    """This query was replaced by another one, on purpose, and can never commit again."""
+
+
+class CheckpointDiverged(CommitRefused):
+    """The same epoch number with other offsets: a restored or copied checkpoint."""
+
+
+class CheckpointBehindSink(CommitRefused):
+    """The sink has a later epoch than this checkpoint."""
+
+
+class SinkBehindCheckpoint(CommitRefused):
+    """The sink lacks epochs that this checkpoint has committed."""
+
+
+class ConcurrentDriver(CommitRefused):
+    """A second driver runs the same checkpoint."""
+
+
+class StaleSkip(CommitRefused):
+    """A task skipped its rows for a decision that is not the one in the ledger."""

@@ -1,0 +1,216 @@
+"""When a commit must be refused. Pure functions of what was read; they write nothing.
+
+Identity comes before any comparison of epochs: the epochs of two queries can't be compared.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sparkonce.errors import (
+    CheckpointBehindSink,
+    CheckpointDiverged,
+    CheckpointReplaced,
+    ConcurrentDriver,
+    QueryRetired,
+    SinkBehindCheckpoint,
+    StaleSkip,
+    UnsupportedQuery,
+)
+from sparkonce.ledger import Ledger
+from sparkonce.protocol import Receipt
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What to do when sink and checkpoint disagree; each override is good for one case only.
+
+    Attributes:
+        repeatable: applying the same rows again changes nothing.
+        on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default.
+        on_lost_commit: ``continue@<epoch>``, or None.
+    """
+
+    repeatable: bool
+    on_new_checkpoint: str | None = None
+    on_lost_commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Driver:
+    """Who commits what: one run of one query, at one epoch.
+
+    Attributes:
+        name: of the ledger.
+        run_id: of this ``start()``; empty if it can't be known.
+        checkpoint: where the checkpoint lies, None if not known.
+        offsets: digest of ``offsets/<epoch>``, None if it can't be read.
+    """
+
+    name: str
+    target: str
+    query_id: str
+    run_id: str
+    epoch: int
+    checkpoint: str | None = None
+    offsets: str | None = None
+
+
+class Verdict(enum.Enum):
+    """What a commit is: the next epoch, or a replay of the last one."""
+
+    NEXT = "next"
+    REPLAY = "replay"
+
+
+def require_messages(receipts: Iterable[Receipt | None]) -> list[Receipt]:
+    """The receipts, if every task gave one.
+
+    Raises:
+        UnsupportedQuery: one is None, as with a continuous trigger.
+    """
+    receipts = list(receipts)
+    if any(receipt is None for receipt in receipts):
+        raise UnsupportedQuery(
+            "Spark called commit without the messages of its tasks",
+            why="a continuous trigger does that, and then no epoch can be told from its replay",
+            todo="use trigger(processingTime=...) or trigger(availableNow=True)",
+        )
+    return [receipt for receipt in receipts if receipt is not None]
+
+
+def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
+    """The ledger from which this driver may go on: the present one, or a new generation.
+
+    Args:
+        ledger: the one under the driver's own name.
+        rival: the one of another name that holds the driver's checkpoint path and target.
+        driver: who asks.
+        policy: what the options allow.
+
+    Raises:
+        QueryRetired: the driver's query was replaced by another.
+        CheckpointReplaced: it would replace another, and nothing allows that.
+    """
+    for known in (ledger, rival):
+        if known and driver.query_id in known.retired:
+            raise _retired(known, driver)
+    if ledger is None:
+        fresh = Ledger(driver.name, driver.query_id, driver.target)
+        if rival is None:
+            return fresh
+        _allow_replacing(rival, driver, policy)
+        generation = rival.generation + 1
+        return replace(fresh, generation=generation, retired=rival.with_retired())
+    if ledger.query_id != driver.query_id:
+        _allow_replacing(ledger, driver, policy)
+        return ledger.succeeded_by(driver.query_id)
+    if rival is not None:
+        _allow_replacing(rival, driver, policy)
+    return ledger
+
+
+def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    """Compare the epochs of a driver with those of its own ledger.
+
+    Raises:
+        ConcurrentDriver: a later run of this query has committed.
+        CheckpointDiverged: the epoch was decided with other offsets.
+        CheckpointBehindSink: the sink has a later epoch.
+        SinkBehindCheckpoint: the sink lacks epochs before this one.
+    """
+    if driver.run_id in ledger.past_runs:
+        raise concurrent_driver(ledger, driver)
+    if driver.epoch == ledger.epoch:
+        if driver.offsets and ledger.offsets and driver.offsets != ledger.offsets:
+            raise _diverged(ledger, driver)
+        return Verdict.REPLAY
+    if driver.epoch < ledger.epoch:
+        raise _checkpoint_behind(ledger, driver)
+    if driver.epoch > ledger.epoch + 1 and policy.on_lost_commit != f"continue@{driver.epoch}":
+        raise _sink_behind(ledger, driver)
+    return Verdict.NEXT
+
+
+def require_skips_of(token: str | None, receipts: list[Receipt], epoch: int) -> None:
+    """Refuse a task that skipped its rows for any decision but this one.
+
+    Raises:
+        StaleSkip: a receipt names another decision.
+    """
+    for receipt in receipts:
+        if receipt.skipped is not None and receipt.skipped != token:
+            raise StaleSkip(
+                f"Partition {receipt.task.partition} of epoch {epoch} skipped its rows for a"
+                " decision that the ledger no longer holds",
+                why="its rows were not staged, so committing the epoch would lose them",
+                todo="restart the query; Spark replays the epoch",
+            )
+
+
+def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
+    """The error for a driver that another one has overtaken."""
+    return ConcurrentDriver(
+        f"Another driver commits to {ledger.name!r}: run {ledger.run_id} has epoch {ledger.epoch},"
+        f" while run {driver.run_id} commits epoch {driver.epoch}",
+        why="two drivers on one checkpoint would each apply their own rows",
+        todo="stop one of them; the one that goes on needs nothing",
+    )
+
+
+def _allow_replacing(old: Ledger, driver: Driver, policy: Policy) -> None:
+    override = f"continue:{old.query_id}"
+    if old.epoch < 0 or policy.on_new_checkpoint == override:
+        return
+    if policy.repeatable and policy.on_new_checkpoint is None:
+        return
+    raise CheckpointReplaced(
+        f"Query {driver.query_id} has a new checkpoint, but sink {old.name!r} was written by"
+        f" query {old.query_id} up to epoch {old.epoch}",
+        why="the checkpoint was deleted or swapped, and rows that are read again would be"
+        " applied again",
+        todo="bring the old checkpoint back, or, if no row will be read again, set option"
+        f" onNewCheckpoint={override}",
+    )
+
+
+def _retired(known: Ledger, driver: Driver) -> QueryRetired:
+    return QueryRetired(
+        f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
+        why="another query has gone on from there, and both would apply the same rows",
+        todo="stop this query; to write with it all the same, give it a new checkpoint",
+    )
+
+
+def _diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
+    return CheckpointDiverged(
+        f"Epoch {driver.epoch} of checkpoint {driver.checkpoint} is not the epoch"
+        f" {ledger.epoch} that sink {ledger.name!r} holds: their offsets differ",
+        why="the checkpoint was restored or copied, and has since read other rows under this"
+        " number",
+        todo="go on with the checkpoint that wrote last, or start from a new one",
+    )
+
+
+def _checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
+    return CheckpointBehindSink(
+        f"Epoch {driver.epoch} of query {driver.query_id} comes after sink {ledger.name!r} has"
+        f" decided epoch {ledger.epoch}",
+        why="either the checkpoint was restored to an earlier state, or a second driver runs on"
+        " it; the rows of this epoch have already taken effect",
+        todo="stop the second driver, or bring back the checkpoint as it was at epoch"
+        f" {ledger.epoch}",
+    )
+
+
+def _sink_behind(ledger: Ledger, driver: Driver) -> SinkBehindCheckpoint:
+    has = f"ends at epoch {ledger.epoch}" if ledger.epoch >= 0 else "holds no epoch"
+    return SinkBehindCheckpoint(
+        f"Epoch {driver.epoch} is next for query {driver.query_id}, but sink {ledger.name!r} {has}",
+        why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
+        " the target or sinkId is new to this checkpoint; the rows in between are missing there",
+        todo="restore the store, or start a new checkpoint to write all rows, or, to go on"
+        f" without them, set option onLostCommit=continue@{driver.epoch}",
+    )

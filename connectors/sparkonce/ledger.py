@@ -1,0 +1,152 @@
+"""The ledger: one record a sink, in the store, that says what was decided.
+
+A `Ledger` is immutable; each function here gives the one that comes next. Writing it is a
+compare-and-set on `revision`, which the store does.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import asdict, dataclass, replace
+
+from sparkonce.errors import StoreError
+from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
+
+PAST_RUNS = 32
+"""How many superseded runs a ledger remembers, to tell a second driver from a restart."""
+
+
+def sink_name(sink_id: str, target: str) -> str:
+    """The name of the ledger of one sink id and one target."""
+    return f"{sink_id}@{digest(target)}"
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a sink has decided.
+
+    Attributes:
+        name: sink id and target, see `sink_name`.
+        query_id: the Spark query that owns the sink now.
+        retired: queries that owned it before; they can never commit again.
+        generation: 1 for the first query, one more for each that replaced another.
+        epoch: the last decided epoch; -1 before the first.
+        token: random name of that decision.
+        manifest: the decision while it is being applied, else None.
+        run_id: the run (one ``start()`` of the query) that wrote last.
+        past_runs: the runs before it, newest last.
+        checkpoint: where the query's checkpoint lies; None if it is not known.
+        offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
+        rows: rows decided so far.
+        epochs: epochs decided so far.
+        updated: Unix time of the last write, in seconds.
+        revision: moved by every write; 0 if never written.
+        stamp: random, differs in every write.
+    """
+
+    name: str
+    query_id: str
+    target: str
+    retired: tuple[str, ...] = ()
+    generation: int = 1
+    epoch: int = -1
+    token: str = ""
+    manifest: Manifest | None = None
+    run_id: str = ""
+    past_runs: tuple[str, ...] = ()
+    checkpoint: str | None = None
+    offsets: str | None = None
+    rows: int = 0
+    epochs: int = 0
+    updated: float = 0.0
+    revision: int = 0
+    stamp: str = ""
+
+    @property
+    def sink_id(self) -> str:
+        """The sink id alone."""
+        return self.name.rpartition("@")[0]
+
+    def moved(self, **changes: object) -> Ledger:
+        """The next revision, with `changes`."""
+        fresh = {"revision": self.revision + 1, "stamp": new_token(), "updated": time.time()}
+        return replace(self, **{**fresh, **changes})  # type: ignore[arg-type]
+
+    def seen_by(self, run_id: str, checkpoint: str | None) -> Ledger:
+        """The same, now in the hands of this run; the one before it is superseded."""
+        past = self.past_runs
+        if self.run_id and self.run_id != run_id:
+            past = (*past, self.run_id)[-PAST_RUNS:]
+        return replace(self, run_id=run_id, past_runs=past, checkpoint=checkpoint)
+
+    def decided(self, manifest: Manifest, offsets: str | None) -> Ledger:
+        """The next revision, with this epoch decided and not yet applied."""
+        return self.moved(
+            epoch=manifest.epoch,
+            token=manifest.token,
+            manifest=manifest,
+            offsets=offsets,
+            rows=self.rows + manifest.rows,
+            epochs=self.epochs + 1,
+        )
+
+    def finished(self) -> Ledger:
+        """The next revision, with the decided epoch applied."""
+        return self.moved(manifest=None)
+
+    def succeeded_by(self, query_id: str) -> Ledger:
+        """The next generation, owned by another query, before its first epoch."""
+        return replace(
+            self,
+            query_id=query_id,
+            retired=self.with_retired(),
+            generation=self.generation + 1,
+            epoch=-1,
+            token="",
+            offsets=None,
+        )
+
+    def with_retired(self) -> tuple[str, ...]:
+        """All queries that are retired once the present one is."""
+        return tuple(dict.fromkeys((*self.retired, self.query_id)))
+
+    def to_record(self) -> Record:
+        """The ledger as the store keeps it."""
+        body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
+        return Record(self.revision, self.stamp, self.token, body)
+
+
+def new_token() -> str:
+    """A random name that nobody else will draw."""
+    return uuid.uuid4().hex
+
+
+def from_record(record: Record) -> Ledger | None:
+    """The ledger in a record; None if there is no record.
+
+    Raises:
+        StoreError: a newer release wrote it.
+    """
+    if record.revision == 0:
+        return None
+    body = json.loads(record.body)
+    if body.pop("format") > FORMAT:
+        raise StoreError(
+            "The ledger was written by a newer release of sparkonce",
+            why="its format may mean something that this release does not know",
+            todo="upgrade sparkonce on this driver",
+        )
+    manifest = _manifest(body["manifest"]) if body["manifest"] else None
+    tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
+    stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
+    return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
+
+
+def _manifest(body: dict[str, object]) -> Manifest:
+    parts = tuple(
+        Part(part["partition"], part["attempt"], tuple(part["rows"]), tuple(part["sizes"]))
+        for part in body["parts"]  # type: ignore[attr-defined]
+    )
+    return Manifest(**{**body, "parts": parts})  # type: ignore[arg-type]

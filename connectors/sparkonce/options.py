@@ -1,0 +1,242 @@
+"""Options: tables, parsing, validation, redaction, and the tables in the docs.
+
+Spark lower-cases option names, so names are compared without case. An unknown name is an error
+that suggests the nearest one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from sparkonce.errors import OptionError
+
+Parser = Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: its name, what it means, and how its text is read.
+
+    Attributes:
+        parse: raises ValueError, with what it expects, for a text that it can't read.
+        secret: never shown in a log line, an error or the ledger.
+    """
+
+    name: str
+    meaning: str
+    parse: Parser = str
+    default: Any = None
+    required: bool = False
+    secret: bool = False
+
+
+class Options(dict[str, Any]):
+    """Parsed options by name, with every default filled in. Its text hides what is secret."""
+
+    def __init__(self, values: Mapping[str, Any], secrets: frozenset[str]) -> None:
+        super().__init__(values)
+        self._secrets = secrets
+
+    def __repr__(self) -> str:
+        shown = {
+            name: "***" if name in self._secrets else value
+            for name, value in self.items()
+            if value is not None
+        }
+        if shown.get("url"):
+            shown["url"] = redact_url(str(shown["url"]))
+        return repr(shown)
+
+
+def integer(low: int, high: int) -> Parser:
+    """A whole number between two bounds, both included."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?\d+", text) or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low:,} to {high:,}")
+        return int(text)
+
+    return parse
+
+
+def seconds(low: float, high: float) -> Parser:
+    """A duration: ``90``, ``90s``, ``15m``, ``12h``, ``7d`` or ``250ms``; in seconds."""
+    units = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+    def parse(text: str) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", text)
+        value = float(match[1]) * units[match[2]] if match else -1
+        if not low <= value <= high:
+            raise ValueError(f"a time such as 90s, 15m, 12h or 7d, from {low:g} s to {high:g} s")
+        return value
+
+    return parse
+
+
+def choice(*allowed: str) -> Parser:
+    """One of a few words, in any case."""
+
+    def parse(text: str) -> str:
+        for word in allowed:
+            if text.lower() == word.lower():
+                return word
+        raise ValueError(f"one of {', '.join(allowed)}")
+
+    return parse
+
+
+def pattern(regex: str, meaning: str) -> Parser:
+    """A text that matches a regular expression as a whole."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(regex, text):
+            raise ValueError(meaning)
+        return text
+
+    return parse
+
+
+COMMON = (
+    Option("user", "User name; it may stand in the URL instead."),
+    Option("password", "Password; it may stand in the URL instead.", secret=True),
+    Option("passwordFile", "A file that holds the password, on the driver and every executor."),
+    Option(
+        "sinkId",
+        "Names the ledger. Default: the query id, the same for one checkpoint for ever.",
+        pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -"),
+    ),
+    Option(
+        "onNewCheckpoint",
+        "What to do when another query wrote to this sink before: `fail`, or"
+        " `continue:<its query id>`. Default: upsert and delete go on, the others fail.",
+        pattern(r"fail|continue:[A-Za-z0-9-]+", "fail or continue:<query id>"),
+    ),
+    Option(
+        "onLostCommit",
+        "What to do when the store lacks epochs that the checkpoint has committed:"
+        " `continue@<epoch>` goes on without them, at this epoch only. Default: fail.",
+        pattern(r"continue@\d+", "continue@<epoch>, for example continue@17"),
+    ),
+    Option(
+        "chunkRows",
+        "Most rows in one chunk. Default: chosen by the number of columns.",
+        integer(1, 1_000_000),
+    ),
+    Option(
+        "chunkBytes",
+        "Most bytes of Arrow data in one chunk.",
+        integer(1024, 256 * 1024 * 1024),
+        4 * 1024 * 1024,
+    ),
+    Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30.0),
+    Option(
+        "maxRetries",
+        "Retries where the store can't be reached, at growing intervals of 0.1 s to 5 s.",
+        integer(0, 1000),
+        8,
+    ),
+    Option("checkpointLocation", "Spark's own option; its path guards against a lost checkpoint."),
+)
+
+
+def parse(table: Iterable[Option], raw: Mapping[str, str]) -> Options:
+    """Read the options that a user gave.
+
+    Raises:
+        OptionError: a name is unknown, a value can't be read, or a required one is missing.
+    """
+    options = list(table)
+    by_name = {option.name.lower(): option for option in options}
+    values: dict[str, Any] = {option.name: option.default for option in options}
+    for name, text in raw.items():
+        option = by_name.get(name.lower())
+        if option is None:
+            raise _unknown(name, options)
+        values[option.name] = _value(option, text)
+    for option in options:
+        if option.required and values[option.name] is None:
+            raise OptionError(
+                f"Option {option.name} is missing",
+                why=option.meaning.rstrip("."),
+                todo=f'add .option("{option.name}", ...)',
+            )
+    _one_password(values)
+    return Options(values, frozenset(option.name for option in options if option.secret))
+
+
+def password(options: Mapping[str, Any]) -> str | None:
+    """The password, from its option or its file; None if there is neither.
+
+    Raises:
+        OptionError: the file can't be read.
+    """
+    path = options.get("passwordFile")
+    if not path:
+        return options.get("password")
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise OptionError(
+            f"Option passwordFile={path!r} can't be read",
+            why=str(error.strerror),
+            todo="put the file on the driver and every executor, readable by Spark's user",
+        ) from None
+
+
+def redact_url(url: str) -> str:
+    """The URL without a password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    user, host = parts.username or "", parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+
+
+def render(table: Iterable[Option]) -> str:
+    """The table of options in Markdown."""
+    rows = ["| option | default | meaning |", "|---|---|---|"]
+    for option in table:
+        default = "required" if option.required else _shown(option.default)
+        rows.append(f"| `{option.name}` | {default} | {option.meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _shown(default: Any) -> str:
+    return "" if default is None else f"`{default:,}`" if type(default) is int else f"`{default}`"
+
+
+def _value(option: Option, text: str) -> Any:
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        shown = "" if option.secret else f"={text!r}"
+        raise OptionError(
+            f"Option {option.name}{shown} can't be read",
+            why=f"it must be {error}",
+            todo=option.meaning.rstrip("."),
+        ) from None
+
+
+def _unknown(name: str, options: list[Option]) -> OptionError:
+    names = {option.name.lower(): option.name for option in options}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    return OptionError(
+        f"Option {name!r} is unknown",
+        why="a misspelt option would be ignored in silence",
+        todo=f"did you mean {names[near[0]]!r}?" if near else "known: " + ", ".join(names.values()),
+    )
+
+
+def _one_password(values: Mapping[str, Any]) -> None:
+    if values.get("password") and values.get("passwordFile"):
+        raise OptionError(
+            "Options password and passwordFile contradict each other",
+            why="both give the password",
+            todo="leave one of them out",
+        )

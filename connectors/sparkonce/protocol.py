@@ -1,0 +1,243 @@
+"""The vocabulary of an exactly-once sink, and what a connector implements.
+
+A task *stages* chunks and returns a `Receipt`. The driver *decides* an epoch by writing its
+`Manifest` into the sink's ledger with a compare-and-set, *applies* the chunks that the manifest
+names, and *finishes*. `docs/protocol.md` tells the whole story.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparkonce.options import Option
+
+FORMAT = 1
+"""Version of the manifest and of the chunks it names."""
+
+Encoder = Callable[["pa.RecordBatch"], bytes]
+"""Turns rows into one chunk, in the form that the store applies fastest; raises `BadRow`."""
+
+
+def digest(text: str) -> str:
+    """A short name for a long text, the same in every process and for ever."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sink does with rows. It is fixed by the options and the schema alone.
+
+    Attributes:
+        target: the place in the store where rows go, for example ``hash:user:{id}``.
+        repeatable: applying the same rows again changes nothing (upsert, delete).
+        columns: number of columns, to size chunks by.
+        detail: what the connector needs to apply a chunk, as JSON values.
+    """
+
+    target: str
+    repeatable: bool
+    columns: int
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of ``write()`` over one partition; `attempt` is a random token."""
+
+    sink: str
+    query_id: str
+    run_id: str
+    epoch: int
+    partition: int
+    attempt: str
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Bytes ready to apply. A task numbers its chunks from 0 (`seq`)."""
+
+    task: Task
+    seq: int
+    rows: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a task tells the driver: the chunks it staged, or the decision for which it skipped.
+
+    Attributes:
+        rows: the row count of each chunk, in the order of `seq`.
+        sizes: the bytes of each chunk.
+        skipped: token of the decision that made the task skip its rows; None if it staged them.
+    """
+
+    task: Task
+    rows: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    skipped: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """The chunks of one attempt, as a manifest names them."""
+
+    partition: int
+    attempt: str
+    rows: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A decided epoch: everything that applying it needs, whatever today's options say.
+
+    Attributes:
+        sink: name of the ledger (sink id and target).
+        token: the random name of this decision.
+        parts: the attempts that count, in the order of their partitions.
+        notes: what the store itself added when it prepared to apply (a fence, a write index).
+    """
+
+    sink: str
+    generation: int
+    query_id: str
+    epoch: int
+    token: str
+    target: str
+    detail: Mapping[str, Any]
+    parts: tuple[Part, ...]
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def rows(self) -> int:
+        """Rows in all chunks."""
+        return sum(sum(part.rows) for part in self.parts)
+
+    @property
+    def chunks(self) -> list[tuple[Part, int]]:
+        """Every chunk as (attempt, seq), in the order in which it is applied."""
+        return [(part, seq) for part in self.parts for seq in range(len(part.rows))]
+
+    @property
+    def attempts(self) -> set[str]:
+        """The attempts whose chunks this decision holds."""
+        return {part.attempt for part in self.parts}
+
+
+@dataclass(frozen=True)
+class Record:
+    """A named register in the store, replaced by compare-and-set on its revision.
+
+    Attributes:
+        revision: moved by every write; 0 means that there is no such record.
+        stamp: random, differs in every write, so that a writer knows its own.
+        token: the decision that the record holds; empty where there is none.
+        body: JSON text, opaque to the store.
+    """
+
+    revision: int = 0
+    stamp: str = ""
+    token: str = ""
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An attempt found in the store's log, for cleaning and for ``sparkonce status``.
+
+    Attributes:
+        age: seconds since its last chunk was staged.
+    """
+
+    attempt: str
+    query_id: str
+    epoch: int
+    chunks: int
+    age: float
+
+
+class Store(Protocol):
+    """The steps that a connector implements; each one is atomic in the store.
+
+    A step raises `StoreUnreachable` when the connection broke or no answer came, also if it may
+    have taken effect: the core finds out by moving the revision. It must not resend by itself
+    what is not idempotent.
+    """
+
+    def check(self) -> None:
+        """Refuse a server on which the guarantee can't be kept; runs before every epoch."""
+
+    def read(self, name: str) -> Record:
+        """The record as last written (never a stale copy); ``Record()`` if there is none."""
+
+    def swap(self, name: str, expected: int, new: Record) -> Record:
+        """Write `new` if the revision is `expected` (0: no record). Return what is there now."""
+
+    def names(self) -> list[str]:
+        """The names of all records."""
+
+    def stage(self, chunk: Chunk) -> None:
+        """Append one chunk to the log. Repeating it changes nothing."""
+
+    def staged(self, sink: str) -> list[Staged]:
+        """The attempts in the log of a sink."""
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """Check that every chunk is there, whole, and add what applying needs.
+
+        Raises:
+            StagedDataMissing: a chunk is gone or has another size.
+        """
+
+    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+        """Decide, apply and finish in one atomic step, or None where that can't be done.
+
+        The expected revision is the one before ``decided.revision``. Returns what is there now.
+        """
+
+    def apply(self, manifest: Manifest) -> None:
+        """Apply the decided chunks; each takes effect once, however often this is called.
+
+        Raises:
+            RowRefused: the server refused a row; a later call goes on from it.
+            StoreLostData: a chunk is gone that was not applied.
+        """
+
+    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+        """Drop staged attempts from the log."""
+
+    def forget(self, name: str) -> None:
+        """Drop a record and whatever is staged under its name."""
+
+
+class Connector(Protocol):
+    """A kind of store. One object without state, shared by driver and tasks.
+
+    Attributes:
+        name: the name of the format and of the extra that installs its client.
+        options: every option that it knows.
+    """
+
+    name: str
+    options: Sequence[Option]
+
+    def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
+        """Check options against the schema and fix what will be done with rows.
+
+        Raises:
+            OptionError: they don't fit.
+        """
+
+    def encoder(self, plan: Plan) -> Encoder:
+        """The function that turns rows into chunks for this plan."""
+
+    def connect(self, options: Mapping[str, Any]) -> Store:
+        """A store for these options; connects when first used."""

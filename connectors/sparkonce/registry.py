@@ -1,0 +1,48 @@
+"""How a connector is found: by its import path (Spark), or by the scheme of a URL (the CLI)."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+
+from sparkonce.errors import MissingExtra, OptionError
+from sparkonce.protocol import Connector
+
+GROUP = "sparkonce.connectors"
+"""Entry points of this group are named by URL schemes; a third party's connectors join so."""
+
+
+def load(path: str) -> Connector:
+    """The connector at ``module:Class``.
+
+    Raises:
+        MissingExtra: its client library is not installed.
+    """
+    module, _, name = path.partition(":")
+    try:
+        connector: Connector = getattr(importlib.import_module(module), name)()
+    except ModuleNotFoundError as error:
+        extra = module.partition(".")[0].removeprefix("pyspark_")
+        raise MissingExtra(
+            f'format("{extra}") needs the Python package {error.name!r}',
+            why="sparkonce installs the client of a store only where its extra is asked for",
+            todo=f"pip install 'sparkonce[{extra}]' on the driver and every executor",
+        ) from None
+    return connector
+
+
+def for_url(url: str) -> Connector:
+    """The connector for a URL, such as ``redis://localhost:6379``.
+
+    Raises:
+        OptionError: no installed connector knows its scheme.
+    """
+    scheme = url.partition("://")[0]
+    schemes = {point.name: point.value for point in entry_points(group=GROUP)}
+    if scheme not in schemes:
+        raise OptionError(
+            f"No connector knows the URL scheme {scheme!r}",
+            why=f"installed are {', '.join(sorted(schemes))}",
+            todo="check the URL; it looks like redis://localhost:6379/0",
+        )
+    return load(schemes[scheme])

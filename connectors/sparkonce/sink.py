@@ -1,0 +1,65 @@
+"""One sink as its options describe it: the same on the driver and in every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from sparkonce import options
+from sparkonce.guards import Policy
+from sparkonce.protocol import Encoder, Plan, Store
+from sparkonce.registry import load
+from sparkonce.retry import Patience
+from sparkonce.staging import ChunkSize
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CELLS = 24_000
+"""Values in a chunk unless ``chunkRows`` says otherwise: about 10 ms of work for a store."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A connected sink and everything that its options say."""
+
+    store: Store
+    plan: Plan
+    encode: Encoder
+    policy: Policy
+    patience: Patience
+    size: ChunkSize
+    sink_id: str | None
+    checkpoint: str | None
+
+
+def open_sink(connector: str, raw: Mapping[str, str], schema: pa.Schema) -> Sink:
+    """The sink for these options; a process keeps it, with its connection, for later epochs.
+
+    Raises:
+        OptionError: an option is wrong, or does not fit the schema.
+        MissingExtra: the client library is not installed.
+    """
+    return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes())
+
+
+@lru_cache(maxsize=64)
+def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
+    import pyarrow as pa
+
+    connector = load(path)
+    parsed = options.parse(connector.options, dict(raw))
+    plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
+    rows = parsed["chunkRows"] or max(50, min(10_000, CELLS // max(1, plan.columns)))
+    return Sink(
+        store=connector.connect(parsed),
+        plan=plan,
+        encode=connector.encoder(plan),
+        policy=Policy(plan.repeatable, parsed["onNewCheckpoint"], parsed["onLostCommit"]),
+        patience=Patience(parsed["maxRetries"]),
+        size=ChunkSize(rows, parsed["chunkBytes"]),
+        sink_id=parsed["sinkId"],
+        checkpoint=parsed["checkpointLocation"],
+    )

@@ -1,0 +1,83 @@
+"""What a task does: stage its rows as chunks, or skip an epoch that is decided already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sparkonce.errors import BadRow
+from sparkonce.ledger import from_record
+from sparkonce.protocol import Chunk, Encoder, Receipt, Store, Task
+from sparkonce.retry import Patience
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ChunkSize:
+    """The bounds of a chunk: rows, and bytes where a row alone is not larger."""
+
+    rows: int
+    bytes: int
+
+
+def stage(
+    store: Store,
+    task: Task,
+    batches: Iterable[pa.RecordBatch],
+    encode: Encoder,
+    size: ChunkSize,
+    patience: Patience,
+) -> Receipt:
+    """Append the rows of one task to the log of its sink. Memory is bounded by one chunk.
+
+    Raises:
+        BadRow: a row that can't be stored.
+        StoreError: the store can't take the chunks.
+    """
+    ledger = from_record(patience.run(lambda: store.read(task.sink)))
+    if ledger and ledger.query_id == task.query_id and ledger.epoch >= task.epoch:
+        _drain(batches)
+        return Receipt(task, skipped=ledger.token)
+    rows, sizes = [], []
+    for seq, (count, payload) in enumerate(_chunks(batches, encode, size)):
+        chunk = Chunk(task, seq, count, payload)
+        patience.run(lambda chunk=chunk: store.stage(chunk))  # type: ignore[misc]
+        rows.append(count)
+        sizes.append(len(payload))
+    return Receipt(task, tuple(rows), tuple(sizes))
+
+
+def _drain(batches: Iterable[pa.RecordBatch]) -> None:
+    # A stateful operator before the sink saves its state only once its rows are all read.
+    for _ in batches:
+        pass
+
+
+def _chunks(
+    batches: Iterable[pa.RecordBatch], encode: Encoder, size: ChunkSize
+) -> Iterator[tuple[int, bytes]]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, size.rows):
+            yield from _fitting(batch.slice(start, size.rows), encode, size.bytes)
+
+
+def _fitting(rows: pa.RecordBatch, encode: Encoder, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+    if rows.num_rows > 1 and rows.nbytes > most_bytes:
+        half = rows.num_rows // 2
+        yield from _fitting(rows.slice(0, half), encode, most_bytes)
+        yield from _fitting(rows.slice(half), encode, most_bytes)
+        return
+    payload = encode(rows)
+    if len(payload) > most_bytes and rows.num_rows == 1 and len(payload) > LARGEST_ROW:
+        raise BadRow(
+            f"A row takes {len(payload):,} bytes",
+            why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",
+            todo="drop or cut its large columns before the sink",
+        )
+    yield rows.num_rows, payload
+
+
+LARGEST_ROW = 256 * 1024 * 1024
