@@ -1,4 +1,6 @@
-"""Chunks as columnar MessagePack: ``[keys, column, ...]``, each an array of texts or nils.
+"""Chunks as columnar MessagePack: ``[keys, has_nulls, column, ...]``.
+
+Keys and columns are arrays of texts or nils; `has_nulls` has a boolean for each column.
 
 Numbers travel as decimal texts, since Lua's numbers lose integers above 2^53. No Python object
 is made for a row: headers and values are joined by Arrow.
@@ -35,8 +37,15 @@ class ChunkEncoder:
         """
         row_keys = keys(self.key, rows, self.reserved)
         columns = [self._column(rows, name) for name in self.fields]
-        packed = [pack_texts(row_keys), *(pack_texts(column) for column in columns)]
-        return b"".join([_array_header(len(packed)), *packed])
+        nulls = b"".join(b"\xc3" if column.null_count else b"\xc2" for column in columns)
+        return b"".join(
+            [
+                _array_header(2 + len(columns)),
+                pack_texts(row_keys),
+                _array_header(len(columns)) + nulls,
+                *(pack_texts(column) for column in columns),
+            ]
+        )
 
     def _column(self, rows: pa.RecordBatch, name: str) -> Any:
         column = rows.column(name)
@@ -64,10 +73,10 @@ def pack_texts(column: pa.BinaryArray) -> bytes:
     )
     values = pc.fill_null(column, b"") if column.null_count else column
     body = pc.binary_join_element_wise(headers, values, pa.scalar(b"", pa.binary()))
-    return _array_header(len(column)) + _bytes(body)
+    return b"".join([_array_header(len(column)), _bytes(body)])
 
 
-def _bytes(values: Any) -> Any:
+def _bytes(values: Any) -> memoryview | bytes:
     _, offsets, data = values.buffers()
     at = memoryview(offsets).cast("i")
     start, end = at[values.offset], at[values.offset + len(values)]

@@ -27,9 +27,9 @@ def swap() -> str:
 
 def apply(model: str, mode: str) -> str:
     """Apply one chunk."""
-    return script(LIBRARIES[model, mode], "apply")
+    return script("refused", LIBRARIES[model, mode], "apply")
 
 
 def publish(model: str, mode: str) -> str:
     """Decide, apply and finish a small epoch."""
-    return script("record", LIBRARIES[model, mode], "publish")
+    return script("record", "refused", LIBRARIES[model, mode], "publish")

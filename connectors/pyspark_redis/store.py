@@ -183,15 +183,15 @@ def _width(manifest: Manifest) -> int:
     return max(1, len(manifest.detail["fields"]))
 
 
-def _text(value: bytes) -> str:
-    return value.decode()
+def _text(value: Any) -> str:
+    return str(value, "utf-8")
 
 
 def _from_record(record: Record) -> list[Any]:
     return [record.revision, record.stamp, record.token, record.body]
 
 
-def _to_record(values: Sequence[bytes | None]) -> Record:
+def _to_record(values: Sequence[Any]) -> Record:
     revision, stamp, token, body = (value or b"" for value in values)
     return Record(int(revision or 0), _text(stamp), _text(token), _text(body))
 

@@ -143,7 +143,7 @@ def _column(name: str, option: str, schema: pa.Schema) -> str:
     if not any(is_exact(kind) for is_exact in EXACT):
         raise OptionError(
             f"Option key={option!r} names column {found!r} of type {kind}",
-            why="equal values of this type can have different texts, so a row would have no one key",
+            why="equal values of this type can have different texts, so a row had no one key",
             todo="cast it to string, decimal or a whole number before the sink",
         )
     return found

@@ -142,8 +142,9 @@ class Committer:
         if holder == driver.name:
             return None, None
         rival = self._load(holder) if holder else None
-        same_query = rival is not None and rival.query_id == driver.query_id
-        return claim, None if same_query and driver.query_id not in rival.retired else rival
+        if rival and rival.query_id == driver.query_id and driver.query_id not in rival.retired:
+            return claim, None
+        return claim, rival
 
     def _establish(self, standing: Standing, driver: Driver) -> None:
         """Make this driver's query the owner. Each step can be repeated after a crash."""

@@ -95,7 +95,6 @@ def objects(column: pa.StructArray, names: Sequence[str], values: Sequence[pa.Ar
         column: The structs; only their nulls are looked at.
         names: The field names, in order.
         values: The JSON text of each field; a null is written as `null`.
-
     """
     pieces = [_where_valid(column, "{")]
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -116,7 +115,6 @@ def mappings(column: pa.Array, keys: pa.Array, values: pa.Array) -> pa.StringArr
         column: The lists of entries.
         keys: The key of each entry, as a JSON string.
         values: The JSON text of the value of each entry; a null is written as `null`.
-
     """
     return _joined(column, "{", pc.binary_join_element_wise(keys, _or_null(values), ":"), "}")
 
@@ -144,8 +142,10 @@ def _wide(lengths: pa.Array) -> pa.Int64Array:
 
 def _offsets(lengths: pa.Int64Array) -> pa.Int32Array:
     """Return where each value starts, and the last one ends, if null values are empty."""
-    ends = pc.cumulative_sum(pc.fill_null(lengths, 0)).cast(pa.int32())
-    return pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0))
+    if len(ends) and ends[-1].as_py() > _END:
+        raise ValueError("a column cannot have more than 2 GiB of text")
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
 
 
 def _data(column: pa.Array) -> bytes:

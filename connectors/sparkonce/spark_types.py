@@ -25,6 +25,7 @@ SIMPLE: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("ns"),
     "void": pa.null(),
 }
 
@@ -62,11 +63,7 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
         return pa.map_(key, pa.field("value", value, kind.valueContainsNull))
     if isinstance(kind, spark.StructType):
         return pa.struct([_field(field, f"{path}.{field.name}") for field in kind.fields])
-    name = kind.typeName()
-    if name.startswith("time("):
-        return pa.time64("ns")
-    if name.startswith(("char(", "varchar(")):
-        return pa.string()
+    name = kind.typeName().partition("(")[0]
     if name not in SIMPLE:
         raise OptionError(
             f"Column {path!r} has type {kind.simpleString()}, which can't be written",

@@ -25,7 +25,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in day
 _INT64_DIGITS = 18
 
 
-class UnsupportedType(TypeError):  # noqa: N818
+class UnsupportedType(TypeError):
     """A column has a type, or a type inside it, that has no text form."""
 
 
@@ -42,7 +42,6 @@ def to_text(column: pa.Array) -> pa.BinaryArray:
         UnsupportedType: The column has no text form, see `check`.
         ValueError: A date or timestamp lies outside the years 0001 to 9999, or a time outside the
             day, or the texts take more than 2 GiB.
-
     """
     return _encoded(column, lambda form: form.text).cast(pa.binary())
 
@@ -59,7 +58,6 @@ def to_json(column: pa.Array) -> pa.StringArray:
         UnsupportedType: The column has no JSON form, see `check`.
         ValueError: A date or timestamp lies outside the years 0001 to 9999, or a time outside the
             day, or the texts take more than 2 GiB.
-
     """
     return _encoded(column, lambda form: form.json)
 
@@ -220,6 +218,11 @@ def _key(column: pa.Array) -> pa.Array:
     return form.json(column) if form.free_text else json_text.quoted(form.text(column))
 
 
+def _is_variant(kind: pa.StructType) -> bool:
+    """Return whether this is Spark's VARIANT, a struct of bytes that only Spark can read."""
+    return any(b"variant" in (field.metadata or {}) for field in kind)
+
+
 class _Form(NamedTuple):
     """How the values of the accepted types are written."""
 
@@ -255,7 +258,7 @@ _FORMS = (
     _Form(types.is_null, _nulls, _nulls),
     _Form(lambda t: types.is_list(t) or types.is_large_list(t), _list, _list),
     _Form(types.is_map, _map, _map),
-    _Form(types.is_struct, _struct, _struct),
+    _Form(lambda t: types.is_struct(t) and not _is_variant(t), _struct, _struct),
 )
 
 

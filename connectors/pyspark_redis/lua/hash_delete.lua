@@ -1,14 +1,17 @@
 -- Library: deletes the hash of each row's key. Repeating it changes nothing.
 
--- Applies the rows of a chunk from row `from` (0 is the first). Returns nothing, or the row at
--- which Redis refused, its key and the reason. A key of another type is refused, not deleted.
-local function apply_rows(chunk, from, plan)
-  local keys = chunk[1]
+-- HLEN fails on a key of another type, which is then left alone.
+local function delete_hashes(keys, from, at)
   for row = from + 1, #keys do
-    local reply = redis.pcall('HLEN', keys[row])
-    if reply ~= 0 and not (type(reply) == 'table' and reply.err) then
-      reply = redis.pcall('UNLINK', keys[row])
-    end
-    if type(reply) == 'table' and reply.err then return row - 1, keys[row], reply.err end
+    at.row = row
+    if redis.call('HLEN', keys[row]) > 0 then redis.call('UNLINK', keys[row]) end
   end
+end
+
+-- Applies the rows of a chunk from row `from` (0 is the first). Returns nothing, or the row at
+-- which Redis refused, its key and the reason.
+local function apply_rows(chunk, from)
+  local at = {row = from + 1}
+  local done, failure = pcall(delete_hashes, chunk[1], from, at)
+  if not done then return at.row - 1, chunk[1][at.row], reason(failure) end
 end

@@ -6,59 +6,50 @@
 -- locals and 250 registers, hence the limit.
 local MOST = 50
 
-local REFUSED = 'if failed(reply) then return row - 1, key, reply.err end'
+local function quoted(field) return string.format('%q', field.name) end
 
-local function quoted(field) return string.format('%q', field) end
-
-local function write_all(code, fields, value)
+local function write_all(code, fields)
   for first = 1, #fields, MOST do
     local args = {}
     for at = first, math.min(first + MOST - 1, #fields) do
-      args[#args + 1] = quoted(fields[at].name) .. ', ' .. value(fields[at])
+      args[#args + 1] = quoted(fields[at]) .. ', ' .. fields[at].value
     end
-    code[#code + 1] = "reply = call('HSET', key, " .. table.concat(args, ', ') .. ') ' .. REFUSED
+    code[#code + 1] = "call('HSET', key, " .. table.concat(args, ', ') .. ')'
   end
 end
 
-local function write_or_delete(code, field, value, keep)
-  local name = quoted(field.name)
-  code[#code + 1] = 'if ' .. value .. " then reply = call('HSET', key, " .. name .. ', ' .. value .. ')'
-  code[#code + 1] = keep and 'end' or "else reply = call('HDEL', key, " .. name .. ') end'
-  code[#code + 1] = REFUSED
-end
-
-local function has_null(column, rows)
-  for row = 1, rows do
-    if column[row] == nil then return true end
-  end
+local function write_or_delete(code, field, keep)
+  local name = quoted(field)
+  code[#code + 1] = 'if ' .. field.value .. " then call('HSET', key, " .. name .. ', ' .. field.value .. ')'
+  code[#code + 1] = keep and 'end' or "else call('HDEL', key, " .. name .. ') end'
 end
 
 local function generate(chunk, plan)
-  local locals = #plan.fields <= MOST
-  local function value(field) return (locals and 'c%d[row]' or 'chunk[%d][row]'):format(field.at) end
-  local head, code, always = {'local call, failed, chunk, from = ...', 'local keys = chunk[1]'}, {}, {}
+  local has_nulls, code, whole = chunk[2], {'local call, chunk, from, at = ...'}, {}
   local sometimes = {}
-  for at, name in ipairs(plan.fields) do
-    local field = {name = name, at = at + 1}
-    local fields = has_null(chunk[at + 1], #chunk[1]) and sometimes or always
-    fields[#fields + 1] = field
-    if locals then head[#head + 1] = ('local c%d = chunk[%d]'):format(field.at, field.at) end
+  local locals = #plan.fields <= MOST
+  for n, name in ipairs(plan.fields) do
+    local column = ('chunk[%d]'):format(n + 2)
+    if locals then
+      code[#code + 1] = ('local c%d = %s'):format(n, column)
+      column = 'c' .. n
+    end
+    local fields = has_nulls[n] and sometimes or whole
+    fields[#fields + 1] = {name = name, value = column .. '[row]'}
   end
-  write_all(code, always, value)
-  for _, field in ipairs(sometimes) do
-    write_or_delete(code, field, value(field), plan.nulls == 'keep')
-  end
-  if plan.ttl then
-    code[#code + 1] = "reply = call('PEXPIRE', key, '" .. plan.ttl .. "') " .. REFUSED
-  end
-  head[#head + 1] = 'for row = from + 1, #keys do local key, reply = keys[row]'
-  return assert(loadstring(table.concat(head, '\n') .. '\n' .. table.concat(code, '\n') .. '\nend'))
+  code[#code + 1] = 'local keys = chunk[1] for row = from + 1, #keys do at.row = row'
+  code[#code + 1] = 'local key = keys[row]'
+  write_all(code, whole)
+  for _, field in ipairs(sometimes) do write_or_delete(code, field, plan.nulls == 'keep') end
+  if plan.ttl then code[#code + 1] = "call('PEXPIRE', key, '" .. plan.ttl .. "')" end
+  code[#code + 1] = 'end'
+  return assert(loadstring(table.concat(code, '\n')))
 end
-
-local function failed(reply) return type(reply) == 'table' and reply.err end
 
 -- Applies the rows of a chunk from row `from` (0 is the first). Returns nothing, or the row at
 -- which Redis refused, its key and the reason.
 local function apply_rows(chunk, from, plan)
-  return generate(chunk, plan)(redis.pcall, failed, chunk, from)
+  local at = {row = from + 1}
+  local done, failure = pcall(generate(chunk, plan), redis.call, chunk, from, at)
+  if not done then return at.row - 1, chunk[1][at.row], reason(failure) end
 end
