@@ -18,7 +18,7 @@ import redis
 from pyspark_redis import preflight, scripts
 from pyspark_redis.failures import refusal, translated
 from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData
-from sparkonce.protocol import Chunk, Manifest, Record, Staged
+from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
 SMALL_CELLS = 32_000
 SMALL_BYTES = 2 * 1024 * 1024
@@ -54,7 +54,7 @@ class RedisStore:
         with translated("writing the ledger"):
             values = self._run(
                 scripts.swap(),
-                [self._record(name), self._key("records")],
+                [self._record(name), self._key("names")],
                 [name, expected, *_from_record(new)],
             )
         return _to_record(values)
@@ -62,13 +62,14 @@ class RedisStore:
     def names(self) -> list[str]:
         """See `Store.names`."""
         with translated("listing the ledgers"):
-            return sorted(_text(name) for name in self.client.smembers(self._key("records")))
+            return sorted(_text(name) for name in self.client.smembers(self._key("names")))
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""
         task = chunk.task
         about = {"query": task.query_id, "epoch": task.epoch, "at": time.time()}
         with translated("staging rows"), self.client.pipeline(transaction=True) as pipe:
+            pipe.sadd(self._key("names"), task.sink)
             pipe.hset(self._key("staged", task.sink), task.attempt, json.dumps(about))
             pipe.hset(self._log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
             pipe.execute()
@@ -113,7 +114,7 @@ class RedisStore:
         with translated(f"publishing epoch {manifest.epoch}"):
             status, first, second, *values = self._run(
                 scripts.publish(manifest.detail["model"], manifest.detail["mode"]),
-                [self._record(manifest.sink), self._key("records"), *logs],
+                [self._record(manifest.sink), self._key("names"), *logs],
                 [
                     manifest.sink,
                     decided.revision - 1,
@@ -129,7 +130,7 @@ class RedisStore:
             raise _refused(manifest, first, second)
         return _to_record(values)
 
-    def apply(self, manifest: Manifest) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`. One script a chunk."""
         script = scripts.apply(manifest.detail["model"], manifest.detail["mode"])
         plan = json.dumps(manifest.detail)
@@ -146,6 +147,7 @@ class RedisStore:
                 raise _refused(manifest, *detail)
             if status != b"applied":
                 raise _lost(manifest, part.attempt, seq)
+            advance(part.rows[seq])
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:
         """See `Store.discard`."""
@@ -161,7 +163,7 @@ class RedisStore:
         self.discard(name, [staged.attempt for staged in self.staged(name)])
         with translated("forgetting a ledger"), self.client.pipeline(transaction=True) as pipe:
             pipe.unlink(self._record(name))
-            pipe.srem(self._key("records"), name)
+            pipe.srem(self._key("names"), name)
             pipe.execute()
 
     def _run(self, text: str, keys: list[str], args: list[Any]) -> Any:

@@ -1,17 +1,13 @@
-"""The commit algorithm, once, for every connector. docs/protocol.md numbers its steps.
-
-Each write of the ledger is a compare-and-set. Where its answer is lost, the outcome is learned by
-moving the revision, never by reading alone: the write may still be on its way.
-"""
+"""The commit algorithm, once, for every connector. docs/protocol.md numbers its steps."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import ConcurrentDriver, StoreError, StoreLostData, StoreUnreachable
+from sparkonce.errors import ConcurrentDriver, StoreError
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -21,8 +17,9 @@ from sparkonce.guards import (
     judge,
     require_skips_of,
 )
-from sparkonce.ledger import Ledger, from_record, new_token
+from sparkonce.ledger import Ledger, new_token
 from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store, digest
+from sparkonce.registers import Registers
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
@@ -64,6 +61,7 @@ class Committer:
 
     def __init__(self, store: Store, plan: Plan, policy: Policy, patience: Patience) -> None:
         self.store, self.plan, self.policy, self.patience = store, plan, policy, patience
+        self.registers = Registers(store, patience)
 
     def commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         """Let the receipts of one epoch take effect, once, whatever happened before.
@@ -99,30 +97,20 @@ class Committer:
     def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
         """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
 
-        The revision is moved first: a decide that is still on its way then fails.
+        The revision is moved first: a decide that is still on its way then fails. Nothing is
+        tried twice, since Spark waits for it to report the error that came before.
         """
-        ledger = self._move(driver.name, Ledger(driver.name, driver.query_id, driver.target))
+        registers = Registers(self.store, Patience(max_retries=0))
+        ledger = registers.move(driver.name, Ledger(driver.name, driver.query_id, driver.target))
         held = ledger.manifest.attempts if ledger.manifest else set()
         mine = {receipt.task.attempt for receipt in receipts if receipt.rows}
         self.store.discard(driver.name, sorted(mine - held))
-
-    def finish(self, ledger: Ledger) -> Ledger:
-        """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
-
-        Returns the ledger as it then is: another driver may have gone on from there.
-        """
-        token = ledger.token
-        while ledger.manifest is not None and ledger.token == token:
-            manifest = ledger.manifest
-            self.patience.run(lambda manifest=manifest: self.store.apply(manifest))  # type: ignore[misc]
-            ledger = self._swap(ledger.finished())
-        return ledger
 
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
         while True:
-            ledger = self._load(driver.name)
+            ledger = self.registers.load(driver.name)
             claim, rival = self._rival(ledger, driver)
             base = identify(ledger, rival, driver, self.policy)
             standing = Standing(ledger, rival, claim, base)
@@ -130,18 +118,18 @@ class Committer:
             if unfinished is None:
                 return standing
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
-            self.finish(unfinished)
+            self.registers.finish(unfinished)
 
     def _rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
         """The claim on this checkpoint path where it is not ours yet, and who holds it."""
         known = ledger is not None and ledger.checkpoint == driver.checkpoint
         if driver.checkpoint is None or known:
             return None, None
-        claim = self._read(_claim_name(driver))
+        claim = self.registers.read(_claim_name(driver))
         holder = json.loads(claim.body)["sink"] if claim.revision else None
         if holder == driver.name:
             return None, None
-        rival = self._load(holder) if holder else None
+        rival = self.registers.load(holder) if holder else None
         if rival and rival.query_id == driver.query_id and driver.query_id not in rival.retired:
             return claim, None
         return claim, rival
@@ -157,11 +145,11 @@ class Committer:
                 driver.name,
             )
         if standing.ledger is not base:
-            now = self._swap(base.moved())
+            now = self.registers.swap(base.moved())
             if now.query_id != driver.query_id:
                 return
         if rival is not None and rival.query_id not in rival.retired:
-            now = self._swap(rival.moved(retired=rival.with_retired()))
+            now = self.registers.swap(rival.moved(retired=rival.with_retired()))
             if now.query_id not in now.retired:
                 return
         if claim is not None:
@@ -179,7 +167,7 @@ class Committer:
         mine = base.seen_by(driver.run_id, driver.checkpoint)
         if verdict is Verdict.REPLAY:
             replayed = mine.moved()
-            now = self._swap(replayed)
+            now = self.registers.swap(replayed)
             return now if now.stamp == replayed.stamp else None
         manifest = self.patience.run(
             lambda: self.store.prepare(self._manifest(mine, driver, receipts))
@@ -187,13 +175,18 @@ class Committer:
         decided = mine.decided(manifest, driver.offsets)
         now = self._decide(decided, manifest)
         if now.token == manifest.token:
-            return self.finish(now)
+            return self.registers.finish(now)
         return None
 
     def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
         record, finished = decided.to_record(), decided.finished().to_record()
-        now = self._learn(decided, lambda: self.store.publish(record, finished, manifest))
-        return now if now is not None else self._swap(decided)
+        return self.registers.learn(
+            decided,
+            lambda: (
+                self.store.publish(record, finished, manifest)
+                or self.store.swap(decided.name, decided.revision - 1, record)
+            ),
+        )
 
     def _manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
         parts = tuple(
@@ -219,63 +212,6 @@ class Committer:
         except StoreError as error:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
 
-    # -- registers
-
-    def _read(self, name: str) -> Record:
-        return self.patience.run(lambda: self.store.read(name))
-
-    def _load(self, name: str) -> Ledger | None:
-        return from_record(self._read(name))
-
-    def _swap(self, new: Ledger) -> Ledger:
-        """Write the next revision of a ledger; gives what is there now, ours or another's."""
-        now = self._learn(new, lambda: self.store.swap(new.name, new.revision - 1, new.to_record()))
-        if now is None:
-            raise StoreError(f"The store did not say what became of ledger {new.name!r}")
-        return now
-
-    def _learn(self, new: Ledger, step: Callable[[], Record | None]) -> Ledger | None:
-        """Run a step that writes `new`; find out what became of it if its answer is lost."""
-        try:
-            record = step()
-        except StoreUnreachable as error:
-            log.warning("%s; finding out what became of the last write", error.what)
-            return self._fence(new)
-        return self._known(new.name, record) if record is not None else None
-
-    def _fence(self, new: Ledger) -> Ledger:
-        """See that `new` is written or never can be, by having its revision taken."""
-
-        def taken() -> Ledger:
-            now = self.store.read(new.name)
-            if now.revision >= new.revision or (now.revision == 0 and new.revision > 1):
-                return self._known(new.name, now)
-            ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
-            return self._known(
-                new.name, self.store.swap(new.name, now.revision, ledger.moved().to_record())
-            )
-
-        return self.patience.run(taken)
-
-    def _move(self, name: str, absent: Ledger) -> Ledger:
-        """Move the revision, so that no decide which is on its way can land any more."""
-        while True:
-            ledger = from_record(self.store.read(name)) or absent
-            moved = ledger.moved()
-            now = self._known(name, self.store.swap(name, ledger.revision, moved.to_record()))
-            if now.stamp == moved.stamp:
-                return now
-
-    def _known(self, name: str, record: Record) -> Ledger:
-        ledger = from_record(record)
-        if ledger is None:
-            raise StoreLostData(
-                f"The ledger of sink {name!r} vanished during a commit",
-                why="the store was emptied or lost its last writes",
-                todo="restore the store, then restart the query",
-            )
-        return ledger
-
 
 def leftovers(store: Store, ledger: Ledger) -> list[str]:
     """Attempts that no decision of this sink can hold any more."""
@@ -283,11 +219,12 @@ def leftovers(store: Store, ledger: Ledger) -> list[str]:
     return [
         staged.attempt
         for staged in store.staged(ledger.name)
-        if staged.attempt not in held and _is_over(ledger, staged.query_id, staged.epoch)
+        if staged.attempt not in held and is_over(ledger, staged.query_id, staged.epoch)
     ]
 
 
-def _is_over(ledger: Ledger, query_id: str, epoch: int) -> bool:
+def is_over(ledger: Ledger, query_id: str, epoch: int) -> bool:
+    """Whether no later decision can hold an attempt of this query and epoch."""
     if query_id == ledger.query_id:
         return epoch <= ledger.epoch
     return query_id in ledger.retired

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from sparkonce.errors import StagedDataMissing, StoreLostData
-from sparkonce.protocol import Chunk, Manifest, Record, Staged
+from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
 Apply = Callable[[bytes], None]
 
@@ -48,7 +48,7 @@ class MemoryStore:
 
     def names(self) -> list[str]:
         """See `Store.names`."""
-        return sorted(self.records)
+        return sorted({*self.records, *(sink for sink, _ in self.log)})
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
@@ -83,7 +83,7 @@ class MemoryStore:
                 self.records[manifest.sink] = finished
             return self.read(manifest.sink)
 
-    def apply(self, manifest: Manifest) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with self.lock:
@@ -96,6 +96,7 @@ class MemoryStore:
                     raise StoreLostData(f"Chunk {seq} of attempt {part.attempt} is gone")
                 self.apply_chunk(chunks[seq][0].payload)
                 self.applied[manifest.token] = ordinal + 1
+                advance(part.rows[seq])
                 del chunks[seq]
                 if not chunks:
                     del self.log[(manifest.sink, part.attempt)]

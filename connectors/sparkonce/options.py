@@ -145,8 +145,13 @@ COMMON = (
 )
 
 
-def parse(table: Iterable[Option], raw: Mapping[str, str]) -> Options:
+def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = True) -> Options:
     """Read the options that a user gave.
+
+    Args:
+        table: all that there are.
+        raw: names, in any case, and texts.
+        complete: whether required ones must be there; not so to just connect.
 
     Raises:
         OptionError: a name is unknown, a value can't be read, or a required one is missing.
@@ -160,7 +165,7 @@ def parse(table: Iterable[Option], raw: Mapping[str, str]) -> Options:
             raise _unknown(name, options)
         values[option.name] = _value(option, text)
     for option in options:
-        if option.required and values[option.name] is None:
+        if complete and option.required and values[option.name] is None:
             raise OptionError(
                 f"Option {option.name} is missing",
                 why=option.meaning.rstrip("."),

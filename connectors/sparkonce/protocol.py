@@ -24,6 +24,14 @@ Encoder = Callable[["pa.RecordBatch"], bytes]
 """Turns rows into one chunk, in the form that the store applies fastest; raises `BadRow`."""
 
 
+Advance = Callable[[int], None]
+"""Told how many rows were applied since the last call."""
+
+
+def ignore(rows: int) -> None:
+    """An `Advance` that nobody watches."""
+
+
 def digest(text: str) -> str:
     """A short name for a long text, the same in every process and for ever."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -182,7 +190,7 @@ class Store(Protocol):
         """Write `new` if the revision is `expected` (0: no record). Return what is there now."""
 
     def names(self) -> list[str]:
-        """The names of all records."""
+        """The names of all records, and of all sinks that have something staged."""
 
     def stage(self, chunk: Chunk) -> None:
         """Append one chunk to the log. Repeating it changes nothing."""
@@ -203,7 +211,7 @@ class Store(Protocol):
         The expected revision is the one before ``decided.revision``. Returns what is there now.
         """
 
-    def apply(self, manifest: Manifest) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """Apply the decided chunks; each takes effect once, however often this is called.
 
         Raises:

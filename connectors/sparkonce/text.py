@@ -205,11 +205,25 @@ def _struct(column: pa.Array) -> pa.Array:
 
 
 def _map(column: pa.Array) -> pa.Array:
-    kind = column.type
-    # A map array cannot be flattened: its keys and items know of no slice and no null entry.
-    entries = column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+    entries = _entries(column)
     keys, values = entries.flatten().flatten()
     return json_text.mappings(entries, _key(keys), _json(values))
+
+
+def _entries(column: pa.MapArray) -> pa.ListArray:
+    """Return maps as the lists of key and value that they are.
+
+    A map array cannot be flattened, its keys and items know of no slice and no null map, and a cast
+    to a list mixes up the entries of a slice with nulls, up to a crash; the buffers are the same.
+    """
+    pairs = column.values
+    return pa.Array.from_buffers(
+        pa.list_(pairs.type),
+        len(column),
+        column.buffers()[:2],
+        offset=column.offset,
+        children=[pairs],
+    )
 
 
 def _key(column: pa.Array) -> pa.Array:

@@ -1,5 +1,5 @@
 -- Decides, applies and finishes a small epoch in one step: readers see all of it or nothing.
--- KEYS[1] record   KEYS[2] set of record names   KEYS[3..] the log of each attempt
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected revision   ARGV[3] plan (JSON)
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
 -- ARGV[12..] for each chunk: index of its log in KEYS, seq, rows

@@ -1,5 +1,5 @@
 -- Replaces a record if its revision is the expected one (compare-and-set).
--- KEYS[1] record   KEYS[2] set of record names
+-- KEYS[1] record   KEYS[2] set of names
 -- ARGV[1] name     ARGV[2] expected revision ('0': no record yet)
 -- ARGV[3..6] the new revision, stamp, token, body
 -- Returns the record as it then is: {revision, stamp, token, body}.

@@ -1,0 +1,185 @@
+"""The ``sparkonce`` command: look after the ledgers of a store, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from sparkonce import __version__, options
+from sparkonce.admin import Admin, SinkStatus, ago
+from sparkonce.errors import SparkonceError
+from sparkonce.registry import for_url
+
+Command = Callable[..., None]
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+GRACE = options.seconds(0, 365 * 86400)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Exactly-once sinks for Spark Structured Streaming: look after their ledgers.
+
+    URL is the one that the query uses, such as redis://localhost:6379/0.
+    """
+
+
+def over_store(command: Command) -> Command:
+    """Give a command its URL and its connector's options; show our errors without a traceback."""
+
+    @click.argument("url")
+    @click.option(
+        "-o",
+        "--option",
+        "given",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An option of the connector, such as passwordFile=/run/secret or keyPrefix=x.",
+    )
+    @wraps(command)
+    def run(url: str, given: tuple[str, ...], **rest: Any) -> None:
+        try:
+            command(_admin(url, given), **rest)
+        except SparkonceError as error:
+            raise click.ClickException(str(error)) from None
+
+    return run
+
+
+@main.command()
+@over_store
+@as_json
+def status(admin: Admin, as_json: bool) -> None:
+    """Show every sink: query, epoch, rows, what is staged or waits."""
+    sinks = admin.sinks()
+    if as_json:
+        click.echo(json.dumps([sink.to_json() for sink in sinks], indent=2))
+    elif sinks:
+        Console().print(_table(sinks))
+    else:
+        click.echo("No sink has written to this store.")
+
+
+@main.command()
+@over_store
+@as_json
+def recover(admin: Admin, as_json: bool) -> None:
+    """Finish every epoch that is decided and not yet applied."""
+    done = [_recovered(admin, sink) for sink in admin.sinks() if _unfinished(sink)]
+    if as_json:
+        click.echo(json.dumps(done, indent=2))
+    else:
+        for one in done:
+            click.echo(f"{one['sink']}: epoch {one['epoch']} finished")
+        click.echo(f"{len(done)} epochs recovered.")
+
+
+@main.command()
+@over_store
+@click.option("--grace", default="1h", help="Age from which an undecided attempt is dropped.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
+@yes
+@as_json
+def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Drop staged rows that no epoch will ever take: of failed tasks, of drivers that died."""
+    age = _seconds(grace)
+    found = [(sink, sink.leftovers(age)) for sink in admin.sinks()]
+    found = [(sink, over) for sink, over in found if over]
+    if not as_json:
+        for sink, over in found:
+            chunks = sum(staged.chunks for staged in over)
+            click.echo(f"{sink.name}: {len(over)} attempts, {chunks} chunks")
+    if found and not dry_run and not yes:
+        click.confirm("Drop them?", abort=True, err=as_json)
+    dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
+    total = sum(len(over) for _, over in found)
+    if as_json:
+        click.echo(json.dumps({"found": total, "dropped": dropped}))
+    else:
+        click.echo(f"{total} attempts found, {dropped} dropped.")
+
+
+@main.command()
+@over_store
+@click.argument("sink")
+@yes
+@as_json
+def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
+    """Drop the ledger of SINK. A query that still writes to it is refused from then on."""
+    known = admin.sink(sink)
+    if known.ledger is None and not known.staged:
+        raise click.ClickException(f"No sink is named {sink!r}; see sparkonce status.")
+    if not yes:
+        click.confirm(f"Forget {sink}? Its next commit will be refused", abort=True, err=as_json)
+    admin.forget(known)
+    click.echo(json.dumps({"forgotten": sink}) if as_json else f"{sink} is forgotten.")
+
+
+@main.command("options")
+@click.argument("scheme")
+def show_options(scheme: str) -> None:
+    """Print the options of a connector (redis, ...) as a Markdown table."""
+    try:
+        click.echo(options.render(for_url(f"{scheme}://").options), nl=False)
+    except SparkonceError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _admin(url: str, given: tuple[str, ...]) -> Admin:
+    connector = for_url(url)
+    raw = {"url": url, **dict(_pair(text) for text in given)}
+    return Admin(connector.connect(options.parse(connector.options, raw, complete=False)))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
+    return name, value
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(GRACE(text))
+    except ValueError as error:
+        raise click.BadParameter(f"it must be {error}", param_hint="--grace") from None
+
+
+def _unfinished(sink: SinkStatus) -> bool:
+    return sink.ledger is not None and sink.ledger.manifest is not None
+
+
+def _recovered(admin: Admin, sink: SinkStatus) -> dict[str, object]:
+    assert sink.ledger is not None and sink.ledger.manifest is not None  # noqa: S101, PT018
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(f"epoch {sink.ledger.epoch}", total=sink.ledger.manifest.rows)
+        admin.recover(sink, lambda rows: progress.advance(bar, rows))
+    return {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": sink.ledger.manifest.rows}
+
+
+def _table(sinks: list[SinkStatus]) -> Table:
+    table = Table(title="sinks")
+    for name in ("sink", "target", "query", "epoch", "rows", "staged", "state", "written"):
+        table.add_column(name, justify="right" if name in ("epoch", "rows") else "left")
+    for sink in sinks:
+        ledger = sink.ledger
+        table.add_row(
+            sink.name,
+            ledger.target if ledger else "",
+            ledger.query_id if ledger else "",
+            str(ledger.epoch) if ledger else "",
+            f"{ledger.rows:,}" if ledger else "",
+            f"{sum(staged.chunks for staged in sink.staged)} chunks",
+            sink.state,
+            ago(ledger.updated) if ledger else "",
+        )
+    return table
