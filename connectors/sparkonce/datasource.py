@@ -51,7 +51,7 @@ class SinkSource(DataSource):
             raise UnsupportedQuery(
                 "Output mode complete can't be written",
                 why="it replaces the whole target at every epoch, which this sink does not do",
-                todo="use outputMode('append') or, with a key, outputMode('update')",
+                todo="use outputMode('append'), for an aggregate with a watermark",
             )
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 

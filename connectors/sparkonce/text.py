@@ -214,7 +214,7 @@ def _entries(column: pa.MapArray) -> pa.ListArray:
     """Return maps as the lists of key and value that they are.
 
     A map array cannot be flattened, its keys and items know of no slice and no null map, and a cast
-    to a list mixes up the entries of a slice with nulls, up to a crash; the buffers are the same.
+    to lists of structs makes invalid arrays if there is a list of nulls inside.
     """
     pairs = column.values
     return pa.Array.from_buffers(

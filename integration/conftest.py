@@ -1,0 +1,85 @@
+"""Fixtures for tests against real servers. No server starts unless a collected test needs it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from integration.proxy import Proxy
+from integration.servers import spark as local_spark
+from integration.servers.finder import NoServerError, Server, or_skip
+from integration.servers.redis import REDIS, RedisProcess, describe_private
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.add_cleanup(REDIS.close)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Tell, before the first test, which servers the collected tests will run against.
+
+    Not `pytest_report_header`: that comes before collection, so it would start a server for
+    `pytest -k some_unit_test`, and is not even called for `pytest .`.
+    """
+    if config.option.collectonly:
+        return []
+    wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
+    verbose = config.get_verbosity() > 0
+    shared = REDIS.describe(fully=verbose) if "redis_server" in wanted else []
+    private = [_private_line()] if "private_redis" in wanted else []
+    return shared + private
+
+
+def _private_line() -> str:
+    try:
+        return describe_private()
+    except NoServerError as absent:
+        return f"redis, private: none ({absent.listed})"
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Server:
+    return or_skip(REDIS.find)
+
+
+@pytest.fixture
+def redis_url(redis_server: Server) -> str:
+    """Give the address of the Redis all tests share: use `unique` in the names of keys."""
+    return redis_server.url
+
+
+@pytest.fixture
+def unique() -> str:
+    """Give a short name that no other test uses."""
+    return f"t{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def private_redis() -> Iterator[Callable[..., RedisProcess]]:
+    """Start a Redis of the test's own: `private_redis("appendonly yes", "requirepass secret")`."""
+    with ExitStack() as running:
+
+        def start(*config: str) -> RedisProcess:
+            return running.enter_context(or_skip(lambda: RedisProcess(*config)))
+
+        yield start
+
+
+@pytest.fixture
+def redis_proxy(redis_server: Server) -> Iterator[Proxy]:
+    """Stand between a test and the shared Redis, to make the network fail."""
+    with Proxy(redis_server.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with local_spark.session(tmp_path_factory.mktemp("spark")) as session:
+        yield session

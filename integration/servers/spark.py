@@ -1,0 +1,81 @@
+"""One small local Spark for all tests: quiet, in UTC, and with this very Python."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from integration.servers.java import java_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+
+QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+rootLogger.appenderRef.file.ref = file
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = LOG
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+LOG = "spark.sparkonce.tests.log"
+
+
+@contextmanager
+def session(scratch: Path) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    with mock.patch.dict(os.environ, _environment(scratch)):
+        builder = SparkSession.builder.appName("sparkonce tests")
+        for key, value in _settings(scratch).items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    # The workers import what the tests define, so they need the project's root too.
+    path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        **java_environment(scratch),
+    }
+
+
+def _settings(scratch: Path) -> dict[str, str]:
+    log = scratch / "log4j2.properties"
+    log.write_text(QUIET.replace("LOG", str(scratch / "spark.log")))
+    return {
+        LOG: str(scratch / "spark.log"),
+        "spark.master": "local[2,4]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": (
+            f"-Duser.timezone=UTC -Dlog4j2.configurationFile={log.as_uri()}"
+        ),
+    }

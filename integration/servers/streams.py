@@ -1,0 +1,68 @@
+"""Where the requests in a client's stream of bytes end, so far as the proxy has to know."""
+
+from __future__ import annotations
+
+
+class AnyStream:
+    """An unknown protocol: a request ends when the client falls silent."""
+
+    def feed(self, data: bytes) -> None:
+        pass
+
+    @property
+    def between_requests(self) -> bool:
+        return True
+
+
+class RedisStream(AnyStream):
+    """A Redis client's commands; all from MULTI to EXEC is one request."""
+
+    def __init__(self) -> None:
+        self._unread = bytearray()
+        self._arguments = 0
+        self._size: int | None = None
+        self._named = True
+        self._transaction = False
+
+    def feed(self, data: bytes) -> None:
+        self._unread += data
+        while self._take_line() if self._size is None else self._take_argument(self._size):
+            pass
+
+    @property
+    def between_requests(self) -> bool:
+        return not (self._unread or self._arguments or self._transaction)
+
+    def _take_line(self) -> bool:
+        end = self._unread.find(b"\r\n")
+        if end < 0:
+            return False
+        line = self._take(end)
+        if line.startswith(b"*"):
+            self._arguments, self._named = int(line[1:]), False
+        elif line.startswith(b"$"):
+            self._size = int(line[1:])
+        return True
+
+    def _take_argument(self, size: int) -> bool:
+        if len(self._unread) < size + 2:
+            return False
+        word = self._take(size)
+        self._size = None
+        self._arguments -= 1
+        if not self._named:
+            self._begin(word.upper())
+        return True
+
+    def _begin(self, command: bytes) -> None:
+        self._named = True
+        if command in {b"MULTI", b"EXEC", b"DISCARD"}:
+            self._transaction = command == b"MULTI"
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._unread[:size])
+        del self._unread[: size + 2]
+        return taken
+
+
+STREAMS = {"redis": RedisStream}

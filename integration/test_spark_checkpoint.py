@@ -1,0 +1,133 @@
+"""What happens when checkpoint and sink disagree, through real Spark into a real Redis."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.runs import Job, once
+from integration.servers.spark import LOG
+
+
+@pytest.fixture
+def counting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
+    job = Job(spark, tmp_path / "job", redis_url, unique)
+    job.options["writeMode"] = "increment"
+    return job
+
+
+@pytest.fixture
+def upserting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
+    return Job(spark, tmp_path / "job", redis_url, unique)
+
+
+def test_deleted_checkpoint_is_refused_where_rows_would_count_twice(counting: Job) -> None:
+    counting.put(range(50))
+    counting.run()
+    old = counting.query_id()
+    shutil.rmtree(counting.checkpoint)
+    message = counting.refused()
+    assert "CheckpointReplaced" in message
+    assert f"onNewCheckpoint=continue:{old}" in message
+    assert counting.counts() == once(range(50))
+
+
+def test_deleted_checkpoint_goes_on_where_told_so_and_for_that_query_only(counting: Job) -> None:
+    counting.put(range(50))
+    counting.run()
+    old, kept = counting.query_id(), counting.copy_checkpoint("kept")
+    shutil.rmtree(counting.checkpoint)
+    shutil.rmtree(counting.input)
+    counting.input.mkdir()
+    counting.put(range(50, 80))
+    counting.options["onNewCheckpoint"] = f"continue:{old}"
+    counting.run()
+    assert counting.counts() == once(range(80))
+
+    counting.put(range(80, 90))
+    message = counting.refused(checkpoint=kept)
+    assert "QueryRetired" in message
+
+    shutil.rmtree(counting.checkpoint)
+    assert "CheckpointReplaced" in counting.refused(), "the override names the first query only"
+    assert counting.counts() == once(range(80))
+
+
+def test_deleted_checkpoint_starts_a_new_generation_of_an_upsert(upserting: Job) -> None:
+    upserting.options["sinkId"] = f"{upserting.name}-sink"
+    upserting.put(range(50))
+    upserting.run()
+    old = upserting.query_id()
+    shutil.rmtree(upserting.checkpoint)
+    upserting.put(range(50, 60))
+    upserting.run()
+    ledger = upserting.sink(upserting.options["sinkId"]).ledger
+    assert ledger is not None
+    assert (ledger.generation, ledger.epoch, ledger.retired) == (2, 1, (old,))
+    assert len(upserting.rows()) == 60
+
+
+def test_checkpoint_restored_to_an_earlier_epoch_is_refused(counting: Job) -> None:
+    counting.put(range(10))
+    counting.run()
+    early = counting.copy_checkpoint("early")
+    for start in (10, 20, 30):
+        counting.put(range(start, start + 10))
+        counting.run()
+    message = counting.refused(checkpoint=early)
+    assert "CheckpointBehindSink" in message
+    assert counting.counts() == once(range(40))
+
+
+def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Job) -> None:
+    counting.put(range(10))
+    counting.run()
+    twin = counting.copy_checkpoint("twin")
+    counting.put(range(10, 20))
+    counting.run()
+    message = counting.refused(checkpoint=twin)
+    assert "CheckpointDiverged" in message
+    assert counting.counts() == once(range(20))
+
+
+def test_store_that_lost_its_commits_is_refused_until_told_to_go_on(counting: Job) -> None:
+    counting.put(range(10))
+    counting.put(range(10, 20))
+    counting.run()
+    admin = counting.admin()
+    admin.forget(counting.sink())
+    counting.put(range(20, 30))
+    message = counting.refused()
+    assert "SinkBehindCheckpoint" in message
+    assert "onLostCommit=continue@2" in message
+    counting.options["onLostCommit"] = "continue@2"
+    counting.run()
+    assert counting.counts() == once(range(30))
+
+
+def test_continuous_trigger_commits_nothing_and_says_why(upserting: Job) -> None:
+    """Spark itself only logs what commit raises there, so the query can't be made to fail."""
+    rows = upserting.spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+    writer = rows.writeStream.format("redis").option("url", upserting.url)
+    writer = writer.option("key", f"{upserting.name}:{{value}}")
+    writer = writer.option("checkpointLocation", str(upserting.checkpoint))
+    query = writer.trigger(continuous="200 milliseconds").start()
+    log, deadline = Path(upserting.spark.conf.get(LOG)), time.monotonic() + 60
+    while "a continuous trigger does" not in log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    query.stop()
+    assert "a continuous trigger does that" in log.read_text()
+    assert list((upserting.checkpoint / "commits").glob("[0-9]*")) == []
+    assert upserting.rows() == {}
+
+
+def test_complete_mode_is_refused(upserting: Job) -> None:
+    upserting.put(range(10))
+    upserting.transform = lambda rows: rows.groupBy("id").count()
+    message = upserting.refused(mode="complete")
+    assert "Output mode complete can't be written" in message
+    assert upserting.rows() == {}

@@ -1,0 +1,18 @@
+"""Fixtures of the tests that need no server."""
+
+from __future__ import annotations
+
+import pytest
+from tests.kit import Query, World
+
+
+@pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])
+def world(request: pytest.FixtureRequest) -> World:
+    """A store in memory that publishes whole epochs, and one that applies chunk by chunk."""
+    return World(whole_epochs=request.param)
+
+
+@pytest.fixture
+def query(world: World) -> Query:
+    """A query that increments, so that a repeated row would be seen."""
+    return Query(world)

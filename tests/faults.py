@@ -1,0 +1,125 @@
+"""A store that fails at chosen calls, in every way in which a network or a process can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkonce.errors import StagedDataMissing, StoreUnreachable
+from sparkonce.protocol import Store
+
+READS = frozenset({"check", "read", "names", "staged", "prepare"})
+
+
+class Crash(BaseException):
+    """The process dies here: no clean-up, no abort, no except clause sees it."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at one call.
+
+    Attributes:
+        effect: whether the request takes effect at once.
+        late: it takes effect (again) so many calls later; None for never.
+        crash: whether the caller dies; else it gets no answer.
+        answer: whether the answer arrives all the same.
+        span: how many calls in a row are hit.
+    """
+
+    name: str
+    effect: bool = False
+    late: int | None = None
+    crash: bool = False
+    answer: bool = False
+    span: int = 1
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CRASHES = [
+    Fault("dies before", crash=True),
+    Fault("dies after", effect=True, crash=True),
+]
+LOSSES = [
+    Fault("request lost"),
+    Fault("reply lost", effect=True),
+    Fault("store away", span=4),
+    Fault("all replies lost", effect=True, span=4),
+]
+REPEATS = [
+    Fault("sent twice", effect=True, late=0, answer=True),
+    Fault("sent again later", effect=True, late=2, answer=True),
+    Fault("reply lost, sent again later", effect=True, late=3),
+]
+LATE = [
+    *(Fault(f"arrives {calls} calls late", late=calls) for calls in (1, 2, 3, 5, 9, 30)),
+    *(Fault(f"dies, arrives {calls} calls late", late=calls, crash=True) for calls in (1, 4, 9, 30)),
+]
+ALL = [*CRASHES, *LOSSES, *REPEATS, *LATE]
+
+
+class FaultyStore:
+    """Passes calls on to a store and counts them, from 0.
+
+    Args:
+        store: does the work.
+        faults: what happens at which call.
+        hooks: run before a call, with the faults switched off.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        faults: Mapping[int, Fault] | None = None,
+        hooks: Mapping[int, Callable[[], None]] | None = None,
+    ) -> None:
+        self._store = store
+        self._faults = {
+            at + n: fault for at, fault in (faults or {}).items() for n in range(fault.span)
+        }
+        self._hooks = dict(hooks or {})
+        self._late: list[tuple[int, Callable[[], object]]] = []
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        step = getattr(self._store, name)
+        return lambda *args: self._call(name, lambda: step(*args))
+
+    def _call(self, name: str, step: Callable[[], Any]) -> Any:
+        at = len(self.calls)
+        self.calls.append(name)
+        self._deliver(at)
+        hook = self._hooks.pop(at, None)
+        if hook is not None:
+            hook()
+        fault = self._faults.pop(at, None)
+        return step() if fault is None else self._fail(at, name, fault, step)
+
+    def _fail(self, at: int, name: str, fault: Fault, step: Callable[[], Any]) -> Any:
+        answer = step() if fault.effect else None
+        if fault.late is not None and name not in READS:
+            if fault.late == 0:
+                answer = step()
+            else:
+                self._late.append((at + fault.late, step))
+        if fault.crash:
+            raise Crash(f"{fault} at call {at} ({name})")
+        if fault.answer:
+            return answer
+        raise StoreUnreachable(f"{fault} at call {at} ({name})")
+
+    def deliver_all(self) -> None:
+        """Let every late request arrive."""
+        self._deliver(1 << 60)
+
+    def _deliver(self, now: int) -> None:
+        due = [step for at, step in self._late if at <= now]
+        self._late = [(at, step) for at, step in self._late if at > now]
+        for step in due:
+            try:
+                step()
+            except StagedDataMissing:
+                pass  # the late answer of a publish whose chunks are gone: nobody hears it
