@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from integration.runs import Job, once
 
 
-
 @pytest.fixture
 def counting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
     """A job that adds 1 for each row, to a counter of the row's own."""
@@ -125,5 +124,3 @@ def test_large_epoch_is_applied_chunk_by_chunk(counting: Job) -> None:
     counting.uncommit(0)
     counting.run()
     assert counting.counts() == once(range(40_000))
-
-

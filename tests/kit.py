@@ -98,6 +98,12 @@ class Query:
     on_lost_commit: str | None = None
     target: str = TARGET
     detail: dict[str, object] = field(default_factory=dict)
+    through: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        """What it reaches the store through."""
+        return self.through or self.world.store
 
     @property
     def name(self) -> str:
@@ -126,7 +132,7 @@ class Run:
         query = self.query
         plan = Plan(query.target, query.repeatable, 1, query.detail)
         policy = Policy(query.repeatable, query.on_new_checkpoint, query.on_lost_commit)
-        return Committer(query.world.store, plan, policy, QUICK)
+        return Committer(query.store, plan, policy, QUICK)
 
     def driver(self, epoch: int, offsets: str | None = None) -> Driver:
         """Who commits."""
@@ -155,7 +161,7 @@ class Run:
 
     def stage_task(self, task: Task, rows: Sequence[str]) -> Receipt:
         """Run one task."""
-        return stage(self.query.world.store, task, _batches(rows), encode, SMALL, QUICK)
+        return stage(self.query.store, task, _batches(rows), encode, SMALL, QUICK)
 
     def commit(
         self, epoch: int, receipts: Sequence[Receipt], offsets: str | None = None

@@ -1,0 +1,5 @@
+"""The demo: a year of flights streamed into Redis exactly once, though the driver is killed.
+
+`python -m demo` runs it (`make demo` brings what that needs). `driver.py` is the program that a
+user would write; the other modules start it, kill it, start it again and check what it left.
+"""

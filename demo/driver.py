@@ -1,0 +1,53 @@
+"""The program that a user writes: two streams into Redis. No line of it is about failures.
+
+The rows of a repeated epoch are never the same: the load id is random, and so is the partition
+in which a counter's row comes. Both streams are exact all the same.
+"""
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+SCHEMA = """
+    id BIGINT, year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT,
+    arr_time INT, sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, tailnum STRING,
+    origin STRING, dest STRING, air_time INT, distance INT, hour INT, minute INT,
+    time_hour TIMESTAMP
+"""
+
+
+def main(files: str, checkpoints: str) -> None:
+    spark = SparkSession.builder.appName("flights").master("local[*]").getOrCreate()
+    flights = (
+        spark.readStream.schema(SCHEMA).option("header", True).option("maxFilesPerTrigger", 2)
+    ).csv(files)
+
+    loads = flights.withColumn("load_id", f.expr("uuid()"))
+    counters = flights.select(
+        "origin",
+        f.lit(1).alias("flights"),
+        f.col("distance").alias("miles"),
+        f.col("dep_delay").alias("delay_minutes"),
+    ).repartition(2, f.rand())
+
+    redis = {"url": os.environ["SPARKONCE_DEMO_REDIS_URL"], "keyPrefix": "sparkonce-demo"}
+    queries = [
+        loads.writeStream.format("redis")
+        .options(**redis, key="sparkonce-demo:flight:{id}", writeMode="upsert")
+        .option("checkpointLocation", f"{checkpoints}/flights")
+        .trigger(availableNow=True)
+        .start(),
+        counters.writeStream.format("redis")
+        .options(**redis, key="sparkonce-demo:airport:{origin}", writeMode="increment")
+        .option("checkpointLocation", f"{checkpoints}/airports")
+        .trigger(availableNow=True)
+        .start(),
+    ]
+    for query in queries:
+        query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,60 @@
+"""Epochs written straight through the core into a real store, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sparkonce.commit import Committer
+from sparkonce.guards import Driver
+from sparkonce.ledger import Ledger, new_token, sink_name
+from sparkonce.protocol import Receipt, Task
+from sparkonce.retry import Patience
+from sparkonce.sink import Sink, open_sink
+from sparkonce.staging import stage
+
+REDIS = "pyspark_redis.connector:RedisConnector"
+
+
+class Query:
+    """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
+
+    def __init__(self, schema: pa.Schema, **options: str) -> None:
+        self.schema, self.options = schema, {"maxRetries": "3", **options}
+        self.query_id, self.run_id = new_token(), new_token()
+
+    @property
+    def sink(self) -> Sink:
+        return open_sink(REDIS, self.options, self.schema)
+
+    @property
+    def name(self) -> str:
+        return sink_name(self.query_id, self.sink.plan.target)
+
+    def restart(self, **options: str) -> None:
+        """A new driver on the same checkpoint."""
+        self.run_id = new_token()
+        self.options.update(options)
+
+    def stage(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> list[Receipt]:
+        sink, receipts = self.sink, []
+        for number, rows in enumerate(partitions):
+            task = Task(self.name, self.query_id, self.run_id, epoch, number, new_token())
+            batches = pa.Table.from_pylist(list(rows), self.schema).to_batches()
+            receipts.append(
+                stage(sink.store, task, batches, sink.encode, sink.size, Patience(3, first=0.01))
+            )
+        return receipts
+
+    def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
+        driver = Driver(self.name, self.sink.plan.target, self.query_id, self.run_id, epoch)
+        return self.committer().commit(driver, receipts)
+
+    def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:
+        return self.commit(epoch, self.stage(epoch, *partitions))
+
+    def committer(self) -> Committer:
+        sink = self.sink
+        return Committer(sink.store, sink.plan, sink.policy, Patience(3, first=0.01))

@@ -1,0 +1,213 @@
+"""What rows become in Redis, and what happens where the server refuses one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+
+from integration.epochs import Query
+from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
+
+SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}
+COUNTER = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.float64())])
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def counters(redis_url: str, unique: str) -> Query:
+    return Query(COUNTER, url=redis_url, key=f"{unique}:{{id}}", writeMode="increment")
+
+
+@pytest.fixture
+def hashes(redis_url: str, unique: str) -> Query:
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
+    return Query(schema, url=redis_url, key=f"{unique}:{{id}}")
+
+
+def ones(ids: range) -> list[dict[str, Any]]:
+    return [{"id": i, "a": 1, "b": 0.5} for i in ids]
+
+
+def test_upsert_writes_every_column_and_the_last_row_of_a_key_wins(
+    hashes: Query, client: redis.Redis, unique: str
+) -> None:
+    hashes.run(
+        0, [{"id": 1, "name": "first", "x": 1.5}], [{"id": 1, "name": "last", "x": float("nan")}]
+    )
+    assert client.hgetall(f"{unique}:1") == {"id": "1", "name": "last", "x": "nan"}
+
+
+def test_null_deletes_its_field_or_keeps_it_as_told(
+    hashes: Query, client: redis.Redis, unique: str
+) -> None:
+    hashes.run(0, [{"id": 1, "name": "a", "x": 1.0}])
+    hashes.restart(nulls="keep")
+    hashes.run(1, [{"id": 1, "name": None, "x": 2.0}])
+    assert client.hgetall(f"{unique}:1") == {"id": "1", "name": "a", "x": "2"}
+    hashes.restart(nulls="write")
+    hashes.run(2, [{"id": 1, "name": None, "x": None}])
+    assert client.hgetall(f"{unique}:1") == {"id": "1"}
+
+
+@pytest.mark.parametrize("columns", [1, 49, 50, 51, 120])
+def test_hash_of_many_columns(
+    redis_url: str, unique: str, client: redis.Redis, columns: int
+) -> None:
+    names = ["id", *(f"c'\"\\\n{n}" for n in range(columns))]
+    query = Query(
+        pa.schema([(name, pa.int64()) for name in names]), url=redis_url, key=f"{unique}:{{id}}"
+    )
+    row = {name: at for at, name in enumerate(names)}
+    query.run(0, [row, {**row, "id": 7, names[-1]: None}])
+    expected = {name: str(value) for name, value in row.items()}
+    assert client.hgetall(f"{unique}:0") == expected
+    assert client.hgetall(f"{unique}:7") == {
+        name: value for name, value in {**expected, "id": "7"}.items() if name != names[-1]
+    }
+
+
+def test_increment_adds_integers_exactly_and_nulls_add_nothing(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    big = 2**62 + 1
+    counters.run(0, [{"id": 1, "a": big, "b": 0.25}, {"id": 1, "a": None, "b": None}])
+    counters.run(1, [{"id": 1, "a": -1, "b": 0.25}])
+    assert client.hgetall(f"{unique}:1") == {"a": str(2**62), "b": "0.5"}
+
+
+def test_delete_removes_hashes_and_nothing_else(
+    redis_url: str, unique: str, client: redis.Redis
+) -> None:
+    client.hset(f"{unique}:1", "x", "1")
+    client.rpush(f"{unique}:2", "x")
+    query = Query(
+        pa.schema([("id", pa.int64())]), url=redis_url, key=f"{unique}:{{id}}", writeMode="delete"
+    )
+    with pytest.raises(RowRefused, match="WRONGTYPE"):
+        query.run(0, [{"id": 9}, {"id": 1}, {"id": 2}])
+    assert client.keys(f"{unique}:*") == [f"{unique}:2"]
+
+
+def test_expiry_is_set_with_the_value(
+    hashes: Query, counters: Query, client: redis.Redis, unique: str
+) -> None:
+    hashes.options["ttl"] = "100s"
+    hashes.run(0, [{"id": 1, "name": "a", "x": 1.0}])
+    assert 90_000 < client.pttl(f"{unique}:1") <= 100_000
+    counters.options["ttl"] = "50s"
+    counters.run(0, ones(range(5, 6)))
+    assert 40_000 < client.pttl(f"{unique}:5") <= 50_000
+
+
+def test_values_of_a_column_key_never_collide(redis_url: str, unique: str) -> None:
+    schema = pa.schema([("p", pa.string()), ("q", pa.string()), ("r", pa.string())])
+    rows = [{"p": unique, "q": q, "r": r} for q, r in (("a:b", "c"), ("a", "b:c"), ("a%3Ab", "c"))]
+    query = Query(schema, url=redis_url, key="p,q,r")
+    query.run(0, rows)
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        assert sorted(client.keys(f"{unique}:*")) == sorted(
+            [f"{unique}:a%3Ab:c", f"{unique}:a:b%3Ac", f"{unique}:a%253Ab:c"]
+        )
+
+
+def test_row_that_would_overwrite_the_ledger_is_refused(redis_url: str) -> None:
+    query = Query(pa.schema([("id", pa.string())]), url=redis_url, key="id")
+    with pytest.raises(BadRow, match="begins with '{sparkonce}:'"):
+        query.run(0, [{"id": "fine"}, {"id": "{sparkonce}:names"}])
+
+
+def test_null_key_and_infinite_increment_are_refused_before_the_decision(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    with pytest.raises(BadRow, match="Column 'id' is null"):
+        counters.run(0, ones(range(3)), [{"id": None, "a": 1, "b": 1.0}])
+    with pytest.raises(BadRow, match="Column 'b' holds inf"):
+        counters.run(0, ones(range(3)), [{"id": 1, "a": 1, "b": float("inf")}])
+    assert client.keys(f"{unique}:*") == []
+
+
+@pytest.mark.parametrize("chunk", [SMALL, LARGE], ids=["small chunks", "large chunks"])
+@pytest.mark.parametrize("rows", [300, 20_000])
+def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
+    counters: Query, client: redis.Redis, unique: str, rows: int, chunk: dict[str, str]
+) -> None:
+    counters.options.update(chunk)
+    client.set(f"{unique}:217", "a string, not a hash")
+    receipts = counters.stage(0, ones(range(rows // 2)), ones(range(rows // 2, rows)))
+    with pytest.raises(RowRefused, match=f"'{unique}:217' in epoch 0: WRONGTYPE") as refused:
+        counters.commit(0, receipts)
+    assert "rename or delete that key" in str(refused.value)
+    assert client.hgetall(f"{unique}:216") == {"a": "1", "b": "0.5"}
+    assert not client.exists(f"{unique}:218")
+
+    counters.restart()
+    replayed = counters.stage(0, ones(range(5)))
+    with pytest.raises(RowRefused):
+        counters.commit(0, replayed)
+    client.delete(f"{unique}:217")
+    counters.commit(0, replayed)
+    values = [client.hgetall(f"{unique}:{i}") for i in range(rows)]
+    assert values == [{"a": "1", "b": "0.5"}] * rows
+    assert counters.sink.store.staged(counters.name) == []
+
+
+def test_row_refused_in_its_second_column_does_not_repeat_the_first(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    client.hset(f"{unique}:1", mapping={"b": "no number"})
+    with pytest.raises(RowRefused, match="not a float"):
+        counters.run(0, ones(range(3)))
+    client.hdel(f"{unique}:1", "b")
+    counters.restart()
+    counters.run(0)
+    assert [client.hgetall(f"{unique}:{i}") for i in range(3)] == [{"a": "1", "b": "0.5"}] * 3
+
+
+def test_counter_overflow_is_refused_and_says_so(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    counters.run(0, [{"id": 1, "a": 2**63 - 1, "b": None}])
+    with pytest.raises(RowRefused, match="64-bit range"):
+        counters.run(1, ones(range(1, 2)))
+    assert client.hget(f"{unique}:1", "a") == str(2**63 - 1)
+
+
+def test_vanished_chunk_is_found_before_the_decision_and_after_it(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    counters.options["chunkRows"] = "5000"
+    receipts = counters.stage(0, ones(range(20_000)))
+    log = f"{{sparkonce}}:log:{counters.name}:{receipts[0].task.attempt}"
+    with redis.Redis.from_url(counters.options["url"]) as raw:
+        kept = raw.hget(log, "2")
+        raw.hdel(log, "2")
+        with pytest.raises(StagedDataMissing, match="Chunk 2"):
+            counters.commit(0, receipts)
+        raw.hset(log, "2", kept)
+        client.set(f"{unique}:9000", "in the way")
+        with pytest.raises(RowRefused):
+            counters.commit(0, receipts)
+        raw.delete(f"{unique}:9000")
+        raw.hdel(log, "2")
+        with pytest.raises(StoreLostData, match="epoch 0 is decided"):
+            counters.commit(0, receipts)
+
+
+def test_flushed_script_cache_is_filled_again(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    counters.run(0, ones(range(10)))
+    client.script_flush()
+    counters.run(1, ones(range(10, 20)))
+    client.script_flush()
+    counters.run(1)
+    assert len(client.keys(f"{unique}:*")) == 20
