@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -40,6 +41,8 @@ class Job:
         text = "".join(json.dumps({"id": i, "n": 1}) + "\n" for i in ids)
         hidden = self.input / f".{self.files:05d}"
         hidden.write_text(text)
+        # Spark takes files in the order of their times.
+        os.utime(hidden, (1e9 + self.files, 1e9 + self.files))
         hidden.rename(self.input / f"{self.files:05d}.json")
         self.files += 1
 

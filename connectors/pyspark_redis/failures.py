@@ -27,12 +27,13 @@ PASSWORD = Refusal(
     "check options user, password and passwordFile, or the URL",
 )
 
+ACL = Refusal("the user's ACL does not allow it", f"grant it as docs/redis.md lists, {GOES_ON}")
+
 REFUSALS = {
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,
-    "NOPERM": Refusal(
-        "the user's ACL does not allow it", f"grant it as docs/redis.md lists, {GOES_ON}"
-    ),
+    "NOPERM": ACL,
+    "The user executing the script": ACL,
     "OOM": Refusal(
         "maxmemory is reached, and the eviction policy drops nothing",
         f"free memory or raise maxmemory, {GOES_ON}",

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+LARGEST_ROW = 256 * 1024 * 1024
+
+
 @dataclass(frozen=True)
 class ChunkSize:
     """The bounds of a chunk: rows, and bytes where a row alone is not larger."""
@@ -70,8 +73,8 @@ def _fitting(rows: pa.RecordBatch, encode: Encoder, most_bytes: int) -> Iterator
         yield from _fitting(rows.slice(0, half), encode, most_bytes)
         yield from _fitting(rows.slice(half), encode, most_bytes)
         return
-    payload = encode(rows)
-    if len(payload) > most_bytes and rows.num_rows == 1 and len(payload) > LARGEST_ROW:
+    payload = _encoded(rows, encode)
+    if rows.num_rows == 1 and len(payload) > LARGEST_ROW:
         raise BadRow(
             f"A row takes {len(payload):,} bytes",
             why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",
@@ -80,4 +83,12 @@ def _fitting(rows: pa.RecordBatch, encode: Encoder, most_bytes: int) -> Iterator
     yield rows.num_rows, payload
 
 
-LARGEST_ROW = 256 * 1024 * 1024
+def _encoded(rows: pa.RecordBatch, encode: Encoder) -> bytes:
+    try:
+        return encode(rows)
+    except ValueError as error:
+        raise BadRow(
+            f"A value can't be written: {error}",
+            why="it has no documented form in the store",
+            todo="filter such rows out, or replace the value before the sink",
+        ) from None
