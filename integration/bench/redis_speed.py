@@ -1,0 +1,173 @@
+"""How fast the Redis sink is, beside what users do today and beside a writer that only counts.
+
+Run it on a quiet machine::
+
+    python -m integration.bench.redis_speed [--rows 500000] [--rounds 3]
+
+All figures come from one run, one Spark session, one server and the same rows of four columns
+(bigint, string, double, timestamp). A round is one epoch; the median of the rounds is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import redis
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from rich.console import Console
+from rich.table import Table
+
+from integration.servers import spark as local_spark
+from integration.servers.redis import RedisProcess, describe_private
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = "id bigint, name string, price double, at timestamp"
+Writer = Callable[[DataFrame], DataStreamWriter]
+
+
+class CountingWriter(DataSourceStreamArrowWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
+
+
+class Counting(DataSource):
+    """Reads the rows in Python and stores nothing: what any Python sink costs at least."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "counting"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> CountingWriter:  # noqa: ARG002, N802
+        return CountingWriter()
+
+
+def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
+    """What users write by hand: foreachBatch with a redis-py pipeline in each partition."""
+
+    def send(rows: Iterator[Row]) -> None:
+        with redis.Redis.from_url(url) as client, client.pipeline(transaction=False) as pipe:
+            for row in rows:
+                fields = {"id": row.id, "name": row.name, "price": row.price, "at": str(row.at)}
+                pipe.hset(f"user:{row.id}", mapping=fields)
+                if len(pipe) >= 5000:
+                    pipe.execute()
+            pipe.execute()
+
+    return lambda batch, _: batch.foreachPartition(send)
+
+
+def writers(url: str) -> dict[str, Writer]:
+    return {
+        "noop in the JVM": lambda rows: rows.writeStream.format("noop"),
+        "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
+        "foreachBatch + redis-py": lambda rows: rows.writeStream.foreachBatch(at_least_once(url)),
+        "sparkonce": lambda rows: (
+            rows.writeStream.format("redis").option("url", url).option("key", "user:{id}")
+        ),
+    }
+
+
+def make_input(spark: SparkSession, home: Path, rows: int, files: int) -> Path:
+    for at in range(files):
+        made = spark.range(at * rows, (at + 1) * rows, 1, 4 if rows > 1000 else 1).selectExpr(
+            "id",
+            "concat('name-', id % 1000) as name",
+            "rand() * 1000 as price",
+            "timestamp_micros(1600000000000000 + id * 1000003) as at",
+        )
+        made.write.parquet(str(home / f"{at:03d}"))
+    return home
+
+
+def run(spark: SparkSession, source: Path, writer: Writer, files: int) -> StreamingQuery:
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files)
+    checkpoint = tempfile.mkdtemp(prefix="sparkonce-bench-")
+    started = (
+        writer(rows.parquet(f"{source}/*"))
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    started.awaitTermination()
+    shutil.rmtree(checkpoint)
+    return started
+
+
+def seconds(query: StreamingQuery, phase: str) -> list[float]:
+    """How long that phase took, epoch by epoch, without the first (workers start in it)."""
+    return [progress.durationMs[phase] / 1000 for progress in query.recentProgress[1:]]
+
+
+def throughput(spark: SparkSession, source: Path, url: str, rows: int) -> dict[str, float]:
+    found = {}
+    for name, writer in writers(url).items():
+        _flush(url)
+        query = run(spark, source, writer, files=4)
+        found[name] = rows / statistics.median(seconds(query, "addBatch"))
+    return found
+
+
+def latency(spark: SparkSession, source: Path, url: str) -> dict[str, float]:
+    found = {}
+    for name, writer in writers(url).items():
+        _flush(url)
+        query = run(spark, source, writer, files=1)
+        found[name] = statistics.median(seconds(query, "addBatch")) * 1000
+    return found
+
+
+def _flush(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+
+
+def show(fast: dict[str, float], small: dict[str, float], rows: int, server: str) -> None:
+    by_hand = fast["foreachBatch + redis-py"]
+    counting = small["counting Arrow writer"]
+    table = Table(title=f"{rows:,} rows of 4 columns an epoch, {server}")
+    for column in ("writer", "rows/s", "x by hand", "1-row epoch, ms", "ms over counting"):
+        table.add_column(column, justify="left" if column == "writer" else "right")
+    for name, rate in fast.items():
+        extra = small[name] - counting
+        table.add_row(
+            name, f"{rate:,.0f}", f"{rate / by_hand:.2f}", f"{small[name]:.0f}", f"{extra:+.0f}"
+        )
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    args = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="sparkonce-bench-"))
+    try:
+        with RedisProcess() as server, local_spark.session(home) as spark:
+            spark.dataSource.register(Counting)
+            large = make_input(spark, home / "large", args.rows, args.rounds + 1)
+            single = make_input(spark, home / "single", 1, 25)
+            fast = throughput(spark, large, server.url, args.rows)
+            small = latency(spark, single, server.url)
+    finally:
+        shutil.rmtree(home)
+    show(fast, small, args.rows, describe_private())
+    if args.json:
+        args.json.write_text(json.dumps({"rows_per_s": fast, "one_row_ms": small}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

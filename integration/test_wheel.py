@@ -1,0 +1,95 @@
+"""The wheel, installed into an empty environment, as a user does it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import venv
+from pathlib import Path
+
+import pytest
+
+from integration.servers.java import java_environment
+
+ROOT = Path(__file__).parents[1]
+
+PROGRAM = textwrap.dedent(
+    """
+    import sys
+    from pyspark.sql import SparkSession
+
+    form, url, name, home = sys.argv[1:]
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    spark.range(10).write.mode("overwrite").parquet(f"{home}/in")
+    rows = spark.readStream.schema("id bigint").parquet(f"{home}/in")
+    writer = rows.writeStream.format(form).option("checkpointLocation", f"{home}/{form}")
+    if form == "redis":
+        writer = writer.option("url", url).option("key", name + ":{id}")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    print("rows written")
+    """
+)
+
+
+class Environment:
+    """An empty virtual environment."""
+
+    def __init__(self, home: Path) -> None:
+        venv.create(home, with_pip=True)
+        self.home, self.python = home, home / "bin" / "python"
+
+    def install(self, *what: str) -> None:
+        command = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*command, *what], check=True, timeout=900)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        program = self.home / "program.py"
+        program.write_text(PROGRAM)
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        environment |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), str(self.python))
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        return subprocess.run(
+            [self.python, program, *arguments, str(self.home)],
+            env={**environment, **java_environment(self.home)},
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, timeout=600)
+    (made,) = out.glob("*.whl")
+    return made
+
+
+def test_one_pip_install_makes_the_format_work(
+    wheel: Path, tmp_path: Path, redis_url: str, unique: str
+) -> None:
+    empty = Environment(tmp_path / "venv")
+    empty.install(str(wheel))
+
+    other = empty.run("noop", redis_url, unique)
+    assert "rows written" in other.stdout, "other formats work without the extra: " + other.stderr
+    missing = empty.run("redis", redis_url, unique)
+    assert missing.returncode != 0
+    assert "pip install 'sparkonce[redis]'" in missing.stderr
+
+    empty.install(f"{wheel}[redis]")
+    works = empty.run("redis", redis_url, unique)
+    assert "rows written" in works.stdout, works.stderr
+    status = subprocess.run(
+        [empty.home / "bin" / "sparkonce", "status", "--json", redis_url],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f'"target": "hash:{unique}:{{id}}"' in status.stdout
