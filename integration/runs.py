@@ -14,9 +14,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from sparkonce import options
 from sparkonce.admin import Admin, SinkStatus
 from sparkonce.registry import for_url
-from sparkonce import options
 
 Transform = Callable[[DataFrame], DataFrame]
 

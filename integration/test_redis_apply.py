@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-
 from integration.epochs import Query
+
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
 
 SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 import redis
-
 from integration.epochs import Query
 from integration.proxy import Proxy
 from integration.servers.redis import RedisProcess
+
 from sparkonce.errors import (
     ConcurrentDriver,
     SinkBehindCheckpoint,
@@ -71,7 +71,7 @@ A_SCRIPT_A_CHUNK = (20_000, [(EVALSHA, nth) for nth in range(1, 9)])
     ("rows", "requests"), [ONE_SCRIPT, A_SCRIPT_A_CHUNK], ids=["one script", "a script a chunk"]
 )
 @pytest.mark.parametrize("fault", FAULTS)
-def test_rows_count_once_whichever_request_the_network_cuts(  # noqa: PLR0913, PLR0917
+def test_rows_count_once_whichever_request_the_network_cuts(
     redis_proxy: Proxy,
     client: redis.Redis,
     unique: str,

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
 from integration.runs import Job, once
 from integration.servers.spark import LOG
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture

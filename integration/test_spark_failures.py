@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 import redis
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
-
 from integration.proxy import Proxy
 from integration.runs import Job, once
 from integration.servers.redis import RedisProcess
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 EVALSHA = b"\r\nEVALSHA\r\n"
 PATIENCE = 120.0

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from integration.runs import Job, once
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-
-from integration.runs import Job, once
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 import redis
-from pyspark.sql import SparkSession
-
 from integration.runs import Job
+from pyspark.sql import SparkSession
 
 UTC = dt.timezone.utc
 INSTANT = dt.datetime(2013, 1, 1, 5, 0, 0, 123456, UTC)
@@ -68,7 +67,7 @@ VALUES: dict[str, Any] = {
     "decimal": Decimal("-12345678901234567890.000000000000000001"),
     "date": dt.date(1, 1, 1),
     "timestamp": INSTANT,
-    "timestamp_ntz": dt.datetime(1969, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
+    "timestamp_ntz": dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
     "array": [1, None, 3],
     "map": {"a": 1.5, "b": None},
     "struct": {"x": 1, "y": [{"z": 'q"'}], "w": None},

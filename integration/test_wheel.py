@@ -10,7 +10,6 @@ import venv
 from pathlib import Path
 
 import pytest
-
 from integration.servers.java import java_environment
 
 ROOT = Path(__file__).parents[1]

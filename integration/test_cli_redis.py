@@ -1,0 +1,133 @@
+"""The `sparkonce` command over a real Redis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+import redis
+from click.testing import CliRunner, Result
+from integration.epochs import Query
+from integration.servers.redis import RedisProcess
+
+from sparkonce.cli import main
+from sparkonce.errors import RowRefused
+from sparkonce.protocol import Chunk, Task
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+
+
+@pytest.fixture
+def server(private_redis: Callable[..., RedisProcess]) -> RedisProcess:
+    return private_redis()
+
+
+@pytest.fixture
+def query(server: RedisProcess) -> Query:
+    return Query(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
+
+
+def sparkonce(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(main, list(arguments), input=answer, catch_exceptions=False)
+
+
+def ones(ids: range) -> list[dict[str, int]]:
+    return [{"id": i, "n": 1} for i in ids]
+
+
+def test_status_of_an_empty_store(server: RedisProcess) -> None:
+    assert sparkonce("status", server.url).output == "No sink has written to this store.\n"
+    assert json.loads(sparkonce("status", server.url, "--json").output) == []
+
+
+def test_status_shows_query_epoch_rows_and_what_is_staged(
+    server: RedisProcess, query: Query
+) -> None:
+    query.run(0, ones(range(1500)))
+    query.stage(1, ones(range(5)))
+    (sink,) = json.loads(sparkonce("status", server.url, "--json").output)
+    assert sink["query"] == query.query_id
+    assert (sink["epoch"], sink["rows"], sink["state"]) == (0, 1500, "finished")
+    assert (sink["staged_attempts"], sink["staged_chunks"]) == (1, 1)
+    table = sparkonce("status", server.url).output
+    assert "1,500" in table
+    assert query.query_id in table
+
+
+def test_recover_finishes_a_decided_epoch_without_spark(server: RedisProcess, query: Query) -> None:
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        client.set("c:7", "in the way")
+        with pytest.raises(RowRefused):
+            query.run(0, ones(range(10)))
+        failed = sparkonce("recover", server.url)
+        assert failed.exit_code == 1
+        assert "rename or delete that key" in failed.output
+        client.delete("c:7")
+        done = json.loads(sparkonce("recover", server.url, "--json").output)
+        assert [(one["epoch"], one["rows"]) for one in done] == [(0, 10)]
+        assert [client.hget(f"c:{i}", "n") for i in range(10)] == ["1"] * 10
+    assert sparkonce("recover", server.url).output == "0 epochs recovered.\n"
+
+
+def test_gc_asks_drops_only_what_is_over_and_can_just_look(
+    server: RedisProcess, query: Query
+) -> None:
+    query.run(0, ones(range(5)))
+    for attempt in ("zombie", "twin"):
+        late = Task(query.name, query.query_id, query.run_id, 0, 0, attempt)
+        query.sink.store.stage(Chunk(late, 0, 1, b"staged after its epoch was decided"))
+    young = query.stage(1, ones(range(5)))
+    assert "2 attempts found, 0 dropped" in sparkonce("gc", server.url, "--dry-run").output
+    assert sparkonce("gc", server.url, answer="n\n").exit_code == 1
+    assert "2 attempts found, 2 dropped" in sparkonce("gc", server.url, answer="y\n").output
+    query.commit(1, young)
+
+
+def test_gc_makes_a_driver_that_comes_too_late_fail_not_lose(
+    server: RedisProcess, query: Query
+) -> None:
+    query.run(0, ones(range(5)))
+    receipts = query.stage(1, ones(range(5)))
+    assert "1 dropped" in sparkonce("gc", server.url, "--grace", "0", "--yes").output
+    with pytest.raises(Exception, match="not whole in Redis"):
+        query.commit(1, receipts)
+
+
+def test_forget_asks_and_the_query_is_refused_from_then_on(
+    server: RedisProcess, query: Query
+) -> None:
+    query.run(0, ones(range(5)))
+    assert sparkonce("forget", server.url, "nobody").exit_code == 1
+    assert sparkonce("forget", server.url, query.name, answer="n\n").exit_code == 1
+    assert sparkonce("forget", server.url, query.name, "--yes").exit_code == 0
+    with pytest.raises(Exception, match="onLostCommit=continue@1"):
+        query.run(1, ones(range(5)))
+
+
+def test_forget_refuses_while_an_epoch_is_not_applied(server: RedisProcess, query: Query) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        client.set("c:1", "in the way")
+    with pytest.raises(RowRefused):
+        query.run(0, ones(range(5)))
+    refused = sparkonce("forget", server.url, query.name, "--yes")
+    assert refused.exit_code == 1
+    assert "recover first" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status", "redis://127.0.0.1:1"), "can't be reached"),
+        (("status", "nosql://h"), "No connector knows the URL scheme 'nosql'"),
+        (("status", "redis://h", "-o", "keyprefix"), "is not NAME=VALUE"),
+        (("status", "redis://h", "-o", "keyprefx=a"), "did you mean 'keyPrefix'"),
+        (("gc", "redis://h", "--grace", "old"), "a time such as 90s"),
+    ],
+)
+def test_error_is_one_clear_message(arguments: tuple[str, ...], said: str) -> None:
+    result = sparkonce(*arguments)
+    assert result.exit_code != 0
+    assert said in result.output
+    assert "Traceback" not in result.output

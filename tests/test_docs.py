@@ -1,0 +1,39 @@
+"""What the docs say is what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyspark_redis.connector import RedisConnector
+from sparkonce import __version__, errors, guards, options
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_page_of_options_is_made_from_the_table() -> None:
+    page = (ROOT / "docs" / "options-redis.md").read_text()
+    assert page == options.render("redis", RedisConnector.options), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_files_and_names_in_the_protocol_page_exist() -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text()
+    for name in re.findall(r"`(guards\.\w+)`", page):
+        assert hasattr(guards, name.removeprefix("guards."))
+    for name in re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page):
+        assert hasattr(errors, name) or name == "DefaultSource", name
+    for path in re.findall(r"`((?:sparkonce|pyspark_redis)/[\w/.]+)`", page):
+        assert (ROOT / "connectors" / path).exists(), path
+
+
+def test_changelog_has_a_place_for_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert "## [Unreleased]" in text or f"## [{__version__}]" in text
