@@ -121,7 +121,7 @@ def test_values_of_a_column_key_never_collide(redis_url: str, unique: str) -> No
 
 def test_row_that_would_overwrite_the_ledger_is_refused(redis_url: str) -> None:
     query = Query(pa.schema([("id", pa.string())]), url=redis_url, key="id")
-    with pytest.raises(BadRow, match="begins with '{sparkonce}:'"):
+    with pytest.raises(BadRow, match=r"begins with '\{sparkonce\}:'"):
         query.run(0, [{"id": "fine"}, {"id": "{sparkonce}:names"}])
 
 
@@ -143,7 +143,7 @@ def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
     counters.options.update(chunk)
     client.set(f"{unique}:217", "a string, not a hash")
     receipts = counters.stage(0, ones(range(rows // 2)), ones(range(rows // 2, rows)))
-    with pytest.raises(RowRefused, match=f"'{unique}:217' in epoch 0: WRONGTYPE") as refused:
+    with pytest.raises(RowRefused, match=rf"'{unique}:217' in epoch 0: WRONGTYPE") as refused:
         counters.commit(0, receipts)
     assert "rename or delete that key" in str(refused.value)
     assert client.hgetall(f"{unique}:216") == {"a": "1", "b": "0.5"}

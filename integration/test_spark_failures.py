@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_killed_driver_loses_and_doubles_nothing(
         counting.put(range(start, start + 10_000))
     admin = counting.admin()
 
-    def staged() -> bool:
+    def staged(last: int) -> bool:
         return any(
             sink.staged and sink.ledger is not None and sink.ledger.epoch >= last
             for sink in admin.sinks()
@@ -82,7 +83,7 @@ def test_killed_driver_loses_and_doubles_nothing(
 
     for last in (0, 2):
         victim = driver()
-        wait_until(staged)
+        wait_until(partial(staged, last))
         victim.kill()
     assert driver().process.wait(PATIENCE) == 0
     assert counting.counts() == once(range(60_000))
@@ -91,9 +92,7 @@ def test_killed_driver_loses_and_doubles_nothing(
     assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (5, 60_000, ())
 
 
-def test_query_stopped_in_mid_commit_replays_its_epoch(
-    counting: Job, redis_server: object, redis_proxy: Proxy
-) -> None:
+def test_query_stopped_in_mid_commit_replays_its_epoch(counting: Job, redis_proxy: Proxy) -> None:
     counting.put(range(10))
     counting.run()
     direct, counting.options["url"] = counting.url, redis_proxy.url

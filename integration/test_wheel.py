@@ -20,7 +20,8 @@ PROGRAM = textwrap.dedent(
     from pyspark.sql import SparkSession
 
     form, url, name, home = sys.argv[1:]
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     spark.range(10).write.mode("overwrite").parquet(f"{home}/in")
     rows = spark.readStream.schema("id bigint").parquet(f"{home}/in")

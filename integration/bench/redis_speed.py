@@ -54,14 +54,18 @@ class Counting(DataSource):
 
 
 def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
-    """What users write by hand: foreachBatch with a redis-py pipeline in each partition."""
+    """What users write by hand: foreachBatch with a redis-py pipeline in each partition.
+
+    Rows are taken apart as tuples and sent 1,000 at a time: attributes by name and larger
+    pipelines were slower.
+    """
 
     def send(rows: Iterator[Row]) -> None:
         with redis.Redis.from_url(url) as client, client.pipeline(transaction=False) as pipe:
-            for row in rows:
-                fields = {"id": row.id, "name": row.name, "price": row.price, "at": str(row.at)}
-                pipe.hset(f"user:{row.id}", mapping=fields)
-                if len(pipe) >= 5000:
+            for id_, name, price, at in rows:
+                fields = {"id": id_, "name": name, "price": price, "at": str(at)}
+                pipe.hset(f"user:{id_}", mapping=fields)
+                if len(pipe) >= 1000:
                     pipe.execute()
             pipe.execute()
 
