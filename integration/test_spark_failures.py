@@ -78,7 +78,7 @@ def test_killed_driver_loses_and_doubles_nothing(
         return any(
             sink.staged and sink.ledger is not None and sink.ledger.epoch >= last
             for sink in admin.sinks()
-            if counting.checkpoint.exists() and sink.name.startswith(counting.query_id())
+            if (counting.checkpoint / "metadata").exists() and sink.name.startswith(counting.query_id())
         )
 
     for last in (0, 2):
@@ -96,6 +96,7 @@ def test_query_stopped_in_mid_commit_replays_its_epoch(counting: Job, redis_prox
     counting.put(range(10))
     counting.run()
     direct, counting.options["url"] = counting.url, redis_proxy.url
+    counting.options["maxRetries"] = "1"
     redis_proxy.stall(EVALSHA)
     counting.put(range(10, 20))
     query = counting.start()
