@@ -189,7 +189,7 @@ def test_replica_is_refused(private_redis: Callable[..., RedisProcess], unique: 
     primary = private_redis()
     port = primary.url.rpartition(":")[2].partition("/")[0]
     replica = private_redis(f"replicaof 127.0.0.1 {port}")
-    with pytest.raises(StoreRefused, match="is a replica"):
+    with pytest.raises(StoreUnreachable, match="is a replica"):
         counting(replica.url, unique).sink.store.check()
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import redis
 from integration.runs import Job, once
 from integration.servers.spark import LOG
 from pyspark.sql import SparkSession
@@ -97,8 +98,8 @@ def test_store_that_lost_its_commits_is_refused_until_told_to_go_on(counting: Jo
     counting.put(range(10))
     counting.put(range(10, 20))
     counting.run()
-    admin = counting.admin()
-    admin.forget(counting.sink())
+    with redis.Redis.from_url(counting.url) as client:
+        client.delete(f"{{sparkonce}}:record:{counting.sink().name}")
     counting.put(range(20, 30))
     message = counting.refused()
     assert "SinkBehindCheckpoint" in message

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from integration.servers.redis import RedisProcess
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-EVALSHA = b"\r\nEVALSHA\r\n"
+EVALSHA, MULTI = b"\r\nEVALSHA\r\n", b"\r\nMULTI\r\n"
 PATIENCE = 120.0
 
 
@@ -66,30 +65,33 @@ def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
             one.kill()
 
 
+@pytest.mark.parametrize(
+    ("request_", "at"), [(MULTI, (7, 3)), (EVALSHA, (4, 1))], ids=["staging", "deciding"]
+)
 def test_killed_driver_loses_and_doubles_nothing(
-    counting: Job, driver: Callable[[], Driver]
+    counting: Job,
+    driver: Callable[[], Driver],
+    redis_proxy: Proxy,
+    request_: bytes,
+    at: tuple[int, int],
 ) -> None:
-    """Killed twice, each time with rows of an epoch staged that is not committed yet."""
-    for start in range(0, 60_000, 10_000):
+    """Killed twice in the middle of an epoch; what it had on its way arrives after its death."""
+    for start in range(0, 30_000, 10_000):
         counting.put(range(start, start + 10_000))
-    admin = counting.admin()
-
-    def staged(last: int) -> bool:
-        return any(
-            sink.staged and sink.ledger is not None and sink.ledger.epoch >= last
-            for sink in admin.sinks()
-            if (counting.checkpoint / "metadata").exists() and sink.name.startswith(counting.query_id())
-        )
-
-    for last in (0, 2):
+    direct, counting.url = counting.url, redis_proxy.url
+    for nth in at:
+        cuts = redis_proxy.cuts
+        redis_proxy.stall(request_, nth=nth)
         victim = driver()
-        wait_until(partial(staged, last))
+        wait_until(lambda cuts=cuts: redis_proxy.cuts > cuts)
         victim.kill()
+        redis_proxy.restore()
     assert driver().process.wait(PATIENCE) == 0
-    assert counting.counts() == once(range(60_000))
+    counting.url = direct
+    assert counting.counts() == once(range(30_000))
     sink = counting.sink()
     assert sink.ledger is not None
-    assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (5, 60_000, ())
+    assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (2, 30_000, ())
 
 
 def test_query_stopped_in_mid_commit_replays_its_epoch(counting: Job, redis_proxy: Proxy) -> None:

@@ -109,9 +109,9 @@ def test_increment_of_decimals_and_of_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"url": "mysql://h"}, "must be redis:// or rediss://"),
-        ({"url": "redis+cluster://h"}, "Redis Cluster is not supported yet"),
-        ({"url": "redis+sentinel://h"}, "Redis Sentinel is not supported yet"),
+        ({"url": "mysql://h"}, "like redis://user:password@host"),
+        ({"url": "redis+cluster://h"}, "Cluster and Sentinel are not supported yet"),
+        ({"url": "redis+sentinel://h"}, "Cluster and Sentinel are not supported yet"),
         ({"url": "redis://:secret@h", "password": "0th3r"}, "both give the password"),
         ({"url": "redis://h", "tlsCaFile": "ca.pem"}, "speaks no TLS"),
         ({"url": "redis://h", "passwordFile": "/does/not/exist"}, "can't be read"),

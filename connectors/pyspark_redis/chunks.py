@@ -51,7 +51,10 @@ class ChunkEncoder:
         column = rows.column(name)
         if self.finite and pa.types.is_floating(column.type):
             self._require_finite(column, name)
-        return to_text(column)
+        try:
+            return to_text(column)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
 
     def _require_finite(self, column: Any, name: str) -> None:
         finite = pc.fill_null(pc.is_finite(column), True)

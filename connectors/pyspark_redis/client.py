@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
+from redis.credentials import CredentialProvider
 from redis.retry import Retry
 
 from sparkonce.errors import OptionError
 from sparkonce.options import password, redact_url
 
-NOT_YET = {"redis+cluster": "Redis Cluster", "redis+sentinel": "Redis Sentinel"}
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
+
+
+def address(text: str) -> str:
+    """Read option ``url``.
+
+    Raises:
+        ValueError: it is none, or holds what would silently overrule an option.
+    """
+    if text.startswith(("redis+cluster://", "redis+sentinel://")):
+        raise ValueError("redis:// or rediss://; Redis Cluster and Sentinel are not supported yet")
+    if not re.fullmatch(
+        r"rediss?://([^/?#\s]*@)?([^/?#@:\s]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?(/\d{0,4})?", text
+    ):
+        raise ValueError(
+            "like redis://user:password@host:6379/0, with nothing behind the database's number;"
+            " in a password, write # / ? @ as %23 %2F %3F %40"
+        )
+    return text
+
+
+class FromFile(CredentialProvider):
+    """Reads the password anew for each connection, since files of secrets are rotated."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = options
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        """See redis-py."""
+        secret, user = password(self.options) or "", self.options.get("user")
+        return (user, secret) if user else (secret,)
 
 
 def connect(options: Mapping[str, Any]) -> redis.Redis:
@@ -24,14 +56,13 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
     retries are off; `sparkonce.retry` repeats what may be repeated.
 
     Raises:
-        OptionError: the URL or the credentials contradict each other.
+        OptionError: address, credentials and TLS contradict each other, or a file is not there.
     """
     url = str(options["url"])
-    _require_known(url, options)
     return redis.Redis.from_url(
         url,
         **_credentials(url, options),
-        **{name: options[option] for option, name in TLS.items() if options.get(option)},
+        **_tls(url, options),
         socket_timeout=options["timeout"],
         socket_connect_timeout=min(options["timeout"], 5.0),
         socket_keepalive=True,
@@ -40,25 +71,25 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
     )
 
 
-def _require_known(url: str, options: Mapping[str, Any]) -> None:
-    scheme = urlsplit(url).scheme
-    if scheme not in ("redis", "rediss"):
-        known = NOT_YET.get(scheme)
-        raise OptionError(
-            f"Option url={redact_url(url)!r} has a scheme that can't be used",
-            why=f"{known} is not supported yet" if known else "it must be redis:// or rediss://",
-            todo="write it like redis://host:6379/0",
-        )
-    tls = [option for option in TLS if options.get(option)]
-    if tls and scheme != "rediss":
-        raise OptionError(
-            f"Options url=redis:// and {tls[0]} contradict each other",
-            why="redis:// speaks no TLS",
-            todo="write rediss:// in option url",
-        )
+def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
+    given = {option: options[option] for option in TLS if options.get(option)}
+    for option, path in given.items():
+        if not url.startswith("rediss://"):
+            raise OptionError(
+                f"Options url=redis:// and {option} contradict each other",
+                why="redis:// speaks no TLS",
+                todo="write rediss:// in option url",
+            )
+        if not Path(path).is_file():
+            raise OptionError(
+                f"Option {option}={path!r} names no file",
+                why="it is read on the driver and on every executor",
+                todo="put the file there, readable by Spark's user",
+            )
+    return {TLS[option]: path for option, path in given.items()}
 
 
-def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, str]:
+def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     secret, parts = password(options), urlsplit(url)
     given = {"username": options.get("user"), "password": secret}
     there = {"username": parts.username, "password": parts.password}
@@ -69,4 +100,7 @@ def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, str]:
                 why="they may differ",
                 todo="keep one of them",
             )
+    if options.get("passwordFile"):
+        user = given["username"] or there["username"]
+        return {"credential_provider": FromFile({**options, "user": user})}
     return {name: value for name, value in given.items() if value}

@@ -23,7 +23,7 @@ from sparkonce.options import COMMON, Option, choice, pattern, seconds
 from sparkonce.protocol import Encoder, Plan
 
 OPTIONS = (
-    Option("url", "`redis://host:6379/0`, or `rediss://` for TLS.", required=True),
+    Option("url", "`redis://host:6379/0`, or `rediss://` for TLS.", client.address, required=True),
     Option("model", "The Redis type that a row becomes.", choice("hash"), "hash"),
     Option(
         "key",
@@ -60,6 +60,8 @@ OPTIONS = (
     *COMMON,
 )
 
+MOST_FIELDS = 5000
+
 
 class RedisConnector:
     """See `sparkonce.protocol.Connector`."""
@@ -73,6 +75,7 @@ class RedisConnector:
         key = parse_key(options["key"], schema)
         _require_no_contradiction(options)
         fields = _fields(mode, key, schema)
+        _require_narrow(fields)
         floats = [pa.types.is_floating(schema.field(name).type) for name in fields]
         return Plan(
             target=f"{options['model']}:{key.text}",
@@ -113,6 +116,15 @@ def _fields(mode: str, key: Key, schema: pa.Schema) -> list[str]:
             todo="add a number column, for example lit(1).alias('count')",
         )
     return added
+
+
+def _require_narrow(fields: list[str]) -> None:
+    if len(fields) > MOST_FIELDS:
+        raise OptionError(
+            f"The query has {len(fields):,} columns to write",
+            why=f"the loop that writes a hash in Redis can have {MOST_FIELDS:,} at most",
+            todo="collect some of them in a struct, an array or a map",
+        )
 
 
 def _writable(field: pa.Field) -> str:

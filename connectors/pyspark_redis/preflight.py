@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
 
 OLDEST = (6, 2)
 
@@ -15,7 +15,7 @@ def require_fit(info: Mapping[str, Any]) -> None:
 
     Raises:
         StoreUnsafe: the eviction policy could drop the ledger.
-        StoreRefused: the server is too old, a replica, or a node of a cluster.
+        StoreRefused: the server is too old, or a node of a cluster.
     """
     version = str(info["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
@@ -30,12 +30,6 @@ def require_fit(info: Mapping[str, Any]) -> None:
             why="a commit is atomic within one server only",
             todo="use a server that is not in cluster mode",
         )
-    if info.get("role") == "slave":
-        raise StoreRefused(
-            "The server is a replica",
-            why="it takes no writes",
-            todo="point option url at the primary",
-        )
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy.startswith("allkeys"):
         raise StoreUnsafe(
@@ -44,3 +38,12 @@ def require_fit(info: Mapping[str, Any]) -> None:
             " lost or doubled in silence",
             todo="CONFIG SET maxmemory-policy noeviction (or one of volatile-*)",
         )
+
+
+def is_replica() -> StoreUnreachable:
+    """The error for a replica, which may be made a primary, or be replaced by one, in a moment."""
+    return StoreUnreachable(
+        "The server is a replica",
+        why="it takes no writes",
+        todo="point option url at the primary",
+    )

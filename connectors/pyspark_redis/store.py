@@ -17,7 +17,7 @@ import redis
 
 from pyspark_redis import preflight, scripts
 from pyspark_redis.failures import refusal, translated
-from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData
+from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
 SMALL_COST = 48_000
@@ -44,6 +44,10 @@ class RedisStore:
         """Refuse a server that could lose the ledger."""
         with translated("asking the server for its settings"):
             info = self.client.info()
+        if info.get("role") == "slave":
+            # After a failover the name may lead elsewhere, while the connection stayed.
+            self.client.connection_pool.disconnect()
+            raise preflight.is_replica()
         preflight.require_fit(info)
 
     def read(self, name: str) -> Record:
@@ -52,13 +56,13 @@ class RedisStore:
             values = self.client.hmget(self._record(name), "revision", "stamp", "token", "body")
         return _to_record(values)
 
-    def swap(self, name: str, expected: int, new: Record) -> Record:
+    def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`."""
         with translated("writing the ledger"):
             values = self._run(
                 scripts.swap(),
                 [self._record(name), self._key("names")],
-                [name, expected, *_from_record(new)],
+                [name, new.replaces, *_from_record(new)],
             )
         return _to_record(values)
 
@@ -121,7 +125,7 @@ class RedisStore:
                 [self._record(manifest.sink), self._key("names"), *logs],
                 [
                     manifest.sink,
-                    decided.revision - 1,
+                    decided.replaces,
                     json.dumps(manifest.detail),
                     *_from_record(decided),
                     *_from_record(finished),
@@ -149,6 +153,8 @@ class RedisStore:
                 return
             if status == b"refused":
                 raise _refused(manifest, *detail)
+            if status == b"early":
+                raise StoreUnreachable(f"Redis lost progress of epoch {manifest.epoch} (failover)")
             if status != b"applied":
                 raise _lost(manifest, part.attempt, seq)
             advance(part.rows[seq])
@@ -160,14 +166,6 @@ class RedisStore:
         with translated("dropping staged rows"), self.client.pipeline(transaction=True) as pipe:
             pipe.unlink(*(self._log(sink, attempt) for attempt in attempts))
             pipe.hdel(self._key("staged", sink), *attempts)
-            pipe.execute()
-
-    def forget(self, name: str) -> None:
-        """See `Store.forget`."""
-        self.discard(name, [staged.attempt for staged in self.staged(name)])
-        with translated("forgetting a ledger"), self.client.pipeline(transaction=True) as pipe:
-            pipe.unlink(self._record(name))
-            pipe.srem(self._key("names"), name)
             pipe.execute()
 
     def _run(self, text: str, keys: list[str], args: list[Any]) -> Any:

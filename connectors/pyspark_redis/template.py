@@ -156,7 +156,7 @@ def _ignoring_case(name: str, names: Sequence[str]) -> str | None:
 
 def _null_key(key: Key, column: str, rows: pa.RecordBatch) -> BadRow:
     row = pc.index(rows.column(column).is_null(), True).as_py()
-    shown = {name: rows.column(name)[row].as_py() for name in rows.schema.names[:8]}
+    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
     return BadRow(
         f"Column {column!r} is null in a row, and key {key.text!r} needs it; the row: {shown}",
         why="a row without a key has no place in Redis",

@@ -6,10 +6,10 @@ import json
 import time
 from dataclasses import dataclass
 
-from sparkonce.commit import CLAIM, is_over
-from sparkonce.errors import SparkonceError
-from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Staged, Store, ignore
+from sparkonce.commit import CLAIM
+from sparkonce.errors import SparkonceError, StoreLostData
+from sparkonce.ledger import Ledger, from_record, new_token
+from sparkonce.protocol import Advance, Record, Staged, Store, ignore
 from sparkonce.registers import Registers
 from sparkonce.retry import Patience
 
@@ -23,6 +23,11 @@ class SinkStatus:
     staged: tuple[Staged, ...]
 
     @property
+    def known(self) -> bool:
+        """Whether there is anything to tell of it."""
+        return bool(self.staged) or (self.ledger is not None and not self.ledger.forgotten)
+
+    @property
     def state(self) -> str:
         """In words: what the sink waits for."""
         if self.ledger is None or self.ledger.epoch < 0:
@@ -33,15 +38,14 @@ class SinkStatus:
 
     def leftovers(self, grace: float) -> list[Staged]:
         """Staged attempts that no decision holds, and that are over or older than `grace` s."""
-        held = self.ledger.manifest.attempts if self.ledger and self.ledger.manifest else set()
-        return [
-            staged
-            for staged in self.staged
-            if staged.attempt not in held and (staged.age >= grace or self._is_over(staged))
-        ]
+        return [staged for staged in self.staged if self._may_go(staged, grace)]
 
-    def _is_over(self, staged: Staged) -> bool:
-        return self.ledger is not None and is_over(self.ledger, staged.query_id, staged.epoch)
+    def _may_go(self, staged: Staged, grace: float) -> bool:
+        ledger = self.ledger
+        if ledger is None:
+            return staged.age >= grace
+        over = ledger.is_over(staged.query_id, staged.epoch)
+        return staged.attempt not in ledger.held and (over or staged.age >= grace)
 
     def to_json(self) -> dict[str, object]:
         """The status as JSON values."""
@@ -71,55 +75,86 @@ class Admin:
         self.registers = Registers(store, Patience(max_retries=3))
 
     def sinks(self) -> list[SinkStatus]:
-        """Every sink of the store."""
+        """Every sink of the store, but for those that were forgotten."""
         names = [name for name in self.store.names() if not name.startswith(CLAIM)]
-        return [self.sink(name) for name in names]
+        return [sink for sink in map(self.sink, names) if sink.known]
 
     def sink(self, name: str) -> SinkStatus:
         """One sink."""
         ledger = from_record(self.store.read(name))
         return SinkStatus(name, ledger, tuple(self.store.staged(name)))
 
-    def recover(self, sink: SinkStatus, advance: Advance = ignore) -> Ledger | None:
-        """Finish what is decided and not applied, without Spark."""
-        return self.registers.finish(sink.ledger, advance) if sink.ledger else None
+    def recover(
+        self, sink: SinkStatus, advance: Advance = ignore, *, accept_loss: bool = False
+    ) -> Ledger | None:
+        """Finish what is decided and not applied, without Spark.
+
+        Args:
+            sink: as it was found.
+            advance: told how many rows were applied.
+            accept_loss: where chunks are gone from the store, leave the rest of the epoch out.
+
+        Raises:
+            RowRefused: the server refuses a row.
+            StoreLostData: chunks are gone, and that is not accepted.
+        """
+        if sink.ledger is None:
+            return None
+        try:
+            return self.registers.finish(sink.ledger, advance)
+        except StoreLostData:
+            if not accept_loss:
+                raise
+            return self.registers.swap(sink.ledger.finished())
 
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
 
-        The revision is moved first, so that a decide that counts on them fails.
+        They are doomed first, so that a commit that counts on them fails.
         """
         over = sink.leftovers(grace)
         if not over:
             return 0
-        held: set[str] = set()
-        if sink.ledger is not None:
-            now = self.registers.move(sink.name, sink.ledger)
-            held = now.manifest.attempts if now.manifest else set()
-        dropped = [staged.attempt for staged in over if staged.attempt not in held]
-        self.store.discard(sink.name, dropped)
-        return len(dropped)
+        absent = Ledger(sink.name, over[0].query_id, target="")
+        doomed = self.registers.doom(sink.name, absent, [staged.attempt for staged in over])
+        self.store.discard(sink.name, doomed)
+        return len(doomed)
 
-    def forget(self, sink: SinkStatus) -> None:
-        """Drop a sink's ledger, its claim on a checkpoint and what is staged for it.
+    def forget(self, name: str) -> None:
+        """Retire a sink's query for ever, free its checkpoint path, drop what is staged.
+
+        The ledger stays, as a tombstone: a query that still runs is refused, not taken for new.
 
         Raises:
             SparkonceError: an epoch is decided and not yet applied.
         """
-        if sink.ledger is not None and sink.ledger.manifest is not None:
-            raise SparkonceError(
-                f"Sink {sink.name!r} has an epoch that is decided and not yet applied",
-                why="forgetting it now would lose the rest of that epoch",
-                todo="run sparkonce recover first",
-            )
-        for name in self.store.names():
-            if name.startswith(CLAIM) and self._claimed_by(name, sink.name):
-                self.store.forget(name)
-        self.store.forget(sink.name)
+        while True:
+            ledger = self.registers.load(name) or Ledger(name, "", target="")
+            if ledger.manifest is not None:
+                raise _unfinished(name)
+            tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True)
+            if self.registers.swap(tombstone).stamp == tombstone.stamp:
+                break
+        for claim in self.store.names():
+            if claim.startswith(CLAIM):
+                self._free(claim, name)
+        self.store.discard(name, [staged.attempt for staged in self.store.staged(name)])
 
-    def _claimed_by(self, claim: str, sink: str) -> bool:
-        record = self.store.read(claim)
-        return record.revision > 0 and json.loads(record.body)["sink"] == sink
+    def _free(self, claim: str, name: str) -> None:
+        held = self.store.read(claim)
+        if json.loads(held.body)["sink"] == name:
+            body = json.dumps({"sink": None})
+            self.store.swap(
+                claim, Record(held.revision + 1, new_token(), "", body, replaces=held.stamp)
+            )
+
+
+def _unfinished(name: str) -> SparkonceError:
+    return SparkonceError(
+        f"Sink {name!r} has an epoch that is decided and not yet applied",
+        why="forgetting it now would lose the rest of that epoch",
+        todo="run sparkonce recover first",
+    )
 
 
 def ago(moment: float) -> str:

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import socket
 from pathlib import Path
 
 
 def canonical(location: str | None) -> str | None:
-    """One spelling for each place. A local path is absolute and names its host.
+    """One spelling for each place: absolute for local paths, untouched for other file systems.
 
-    Two hosts may well have the same path on disks of their own, with two queries that write to
-    one target.
+    A local path does not name its host, which in a container is another one at each start.
     """
     if not location:
         return None
     local = _local(location)
-    return f"file://{socket.gethostname()}{local.resolve()}" if local else location.rstrip("/")
+    return str(local.resolve()) if local else location.rstrip("/")
 
 
 def offsets_digest(location: str | None, epoch: int) -> str | None:

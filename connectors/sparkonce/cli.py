@@ -70,16 +70,22 @@ def status(admin: Admin, as_json: bool) -> None:
 
 @main.command()
 @over_store
+@click.option("--accept-loss", is_flag=True, help="Where the store lost chunks, leave them out.")
 @as_json
-def recover(admin: Admin, as_json: bool) -> None:
+def recover(admin: Admin, accept_loss: bool, as_json: bool) -> None:
     """Finish every epoch that is decided and not yet applied."""
-    done = [_recovered(admin, sink) for sink in admin.sinks() if _unfinished(sink)]
+    unfinished = [sink for sink in admin.sinks() if _unfinished(sink)]
+    done = [_recovered(admin, sink, accept_loss) for sink in unfinished]
+    failed = sum("error" in one for one in done)
     if as_json:
         click.echo(json.dumps(done, indent=2))
     else:
         for one in done:
-            click.echo(f"{one['sink']}: epoch {one['epoch']} finished")
-        click.echo(f"{len(done)} epochs recovered.")
+            said = one.get("error", f"{one['applied']:,} of {one['rows']:,} rows applied now")
+            click.echo(f"{one['sink']}: epoch {one['epoch']}: {said}")
+        click.echo(f"{len(done) - failed} epochs recovered.")
+    if failed:
+        raise click.exceptions.Exit(1)
 
 
 @main.command()
@@ -113,13 +119,13 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
 @yes
 @as_json
 def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
-    """Drop the ledger of SINK. A query that still writes to it is refused from then on."""
+    """Retire SINK and free its checkpoint path. A query that still writes to it is refused."""
     known = admin.sink(sink)
-    if known.ledger is None and not known.staged:
+    if not known.known:
         raise click.ClickException(f"No sink is named {sink!r}; see sparkonce status.")
     if not yes:
         click.confirm(f"Forget {sink}? Its next commit will be refused", abort=True, err=as_json)
-    admin.forget(known)
+    admin.forget(sink)
     click.echo(json.dumps({"forgotten": sink}) if as_json else f"{sink} is forgotten.")
 
 
@@ -158,12 +164,17 @@ def _unfinished(sink: SinkStatus) -> bool:
     return sink.ledger is not None and sink.ledger.manifest is not None
 
 
-def _recovered(admin: Admin, sink: SinkStatus) -> dict[str, object]:
+def _recovered(admin: Admin, sink: SinkStatus, accept_loss: bool) -> dict[str, Any]:
     assert sink.ledger is not None and sink.ledger.manifest is not None  # noqa: S101, PT018
+    rows = sink.ledger.manifest.rows
+    told: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": rows}
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"epoch {sink.ledger.epoch}", total=sink.ledger.manifest.rows)
-        admin.recover(sink, lambda rows: progress.advance(bar, rows))
-    return {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": sink.ledger.manifest.rows}
+        bar = progress.add_task(f"epoch {sink.ledger.epoch}", total=rows)
+        try:
+            admin.recover(sink, lambda more: progress.advance(bar, more), accept_loss=accept_loss)
+        except SparkonceError as error:
+            told["error"] = str(error)
+        return {**told, "applied": int(progress.tasks[bar].completed)}
 
 
 def _described(sink: SinkStatus) -> str:

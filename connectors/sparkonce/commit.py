@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import ConcurrentDriver, StoreError
+from sparkonce.errors import ConcurrentDriver, StoreError, StoreLostData
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -15,6 +16,7 @@ from sparkonce.guards import (
     concurrent_driver,
     identify,
     judge,
+    require_not_doomed,
     require_skips_of,
 )
 from sparkonce.ledger import Ledger, new_token
@@ -71,7 +73,7 @@ class Committer:
             StoreError: the store can't do it; what was decided stays decided.
         """
         first: Ledger | None = None
-        for _ in range(LOST_RACES):
+        for lost in range(1, LOST_RACES):
             standing = self._stand(driver)
             base = standing.base
             first = first or base
@@ -84,10 +86,12 @@ class Committer:
             if not standing.settled():
                 self._establish(standing, driver)
                 continue
+            require_not_doomed(base, receipts)
             done = self._take(base, driver, receipts, verdict)
             if done is not None:
                 self._clean(done)
                 return done
+            self._pause(lost)
         raise ConcurrentDriver(
             f"Epoch {driver.epoch} lost {LOST_RACES} races for the ledger of {driver.name!r}",
             why="something else writes it all the time",
@@ -97,14 +101,22 @@ class Committer:
     def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
         """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
 
-        The revision is moved first: a decide that is still on its way then fails. Nothing is
+        They are doomed first, so that a commit which still lives can't decide them. Nothing is
         tried twice, since Spark waits for it to report the error that came before.
         """
         registers = Registers(self.store, Patience(max_retries=0))
-        ledger = registers.move(driver.name, Ledger(driver.name, driver.query_id, driver.target))
-        held = ledger.manifest.attempts if ledger.manifest else set()
+        absent = Ledger(driver.name, driver.query_id, driver.target)
         mine = {receipt.task.attempt for receipt in receipts if receipt.rows}
-        self.store.discard(driver.name, sorted(mine - held))
+        self.store.discard(driver.name, registers.doom(driver.name, absent, mine))
+
+    def _pause(self, lost: int) -> None:
+        """Wait before the next try, where it was no other writer but silence that lost this one."""
+        error = self.registers.unanswered
+        if error is None:
+            return
+        if lost > self.patience.max_retries:
+            raise error
+        time.sleep(self.patience.wait(lost))
 
     # -- identity
 
@@ -129,10 +141,7 @@ class Committer:
         holder = json.loads(claim.body)["sink"] if claim.revision else None
         if holder == driver.name:
             return None, None
-        rival = self.registers.load(holder) if holder else None
-        if rival and rival.query_id == driver.query_id and driver.query_id not in rival.retired:
-            return claim, None
-        return claim, rival
+        return claim, self.registers.load(holder) if holder else None
 
     def _establish(self, standing: Standing, driver: Driver) -> None:
         """Make this driver's query the owner. Each step can be repeated after a crash."""
@@ -152,11 +161,12 @@ class Committer:
             now = self.registers.swap(rival.moved(retired=rival.with_retired()))
             if now.query_id not in now.retired:
                 return
+            self._clean(now)
         if claim is not None:
             body = json.dumps({"sink": driver.name})
-            mine = Record(claim.revision + 1, new_token(), "", body)
+            mine = Record(claim.revision + 1, new_token(), "", body, claim.stamp)
             name = _claim_name(driver)
-            self.patience.run(lambda: self.store.swap(name, claim.revision, mine))
+            self.patience.run(lambda: self.store.swap(name, mine))
 
     # -- deciding
 
@@ -164,7 +174,7 @@ class Committer:
         self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
     ) -> Ledger | None:
         """Take the next revision for this epoch; None if another writer took it first."""
-        mine = base.seen_by(driver.run_id, driver.checkpoint)
+        mine = base.seen_by(driver.run_id, driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
             replayed = mine.moved()
             now = self.registers.swap(replayed)
@@ -174,9 +184,12 @@ class Committer:
         )
         decided = mine.decided(manifest, driver.offsets)
         now = self._decide(decided, manifest)
-        if now.token == manifest.token:
-            return self.registers.finish(now)
-        return None
+        if now.token != manifest.token:
+            return None
+        done = self.registers.finish(now)
+        if done.query_id == driver.query_id and done.epoch < driver.epoch:
+            raise _lost_decision(done, driver)
+        return done
 
     def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
         record, finished = decided.to_record(), decided.finished().to_record()
@@ -184,7 +197,7 @@ class Committer:
             decided,
             lambda: (
                 self.store.publish(record, finished, manifest)
-                or self.store.swap(decided.name, decided.revision - 1, record)
+                or self.store.swap(decided.name, record)
             ),
         )
 
@@ -215,19 +228,19 @@ class Committer:
 
 def leftovers(store: Store, ledger: Ledger) -> list[str]:
     """Attempts that no decision of this sink can hold any more."""
-    held = ledger.manifest.attempts if ledger.manifest else set()
     return [
         staged.attempt
         for staged in store.staged(ledger.name)
-        if staged.attempt not in held and is_over(ledger, staged.query_id, staged.epoch)
+        if staged.attempt not in ledger.held and ledger.is_over(staged.query_id, staged.epoch)
     ]
 
 
-def is_over(ledger: Ledger, query_id: str, epoch: int) -> bool:
-    """Whether no later decision can hold an attempt of this query and epoch."""
-    if query_id == ledger.query_id:
-        return epoch <= ledger.epoch
-    return query_id in ledger.retired
+def _lost_decision(now: Ledger, driver: Driver) -> StoreLostData:
+    return StoreLostData(
+        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
+        why="the store lost its last writes during the commit (a failover)",
+        todo="restart the query; Spark replays the epoch",
+    )
 
 
 def _claim_name(driver: Driver) -> str:

@@ -152,6 +152,7 @@ def _driver(sink: Sink, receipts: Sequence[Receipt], epoch: int) -> Driver:
         epoch=epoch,
         checkpoint=checkpoint.canonical(sink.checkpoint),
         offsets=checkpoint.offsets_digest(sink.checkpoint, epoch),
+        offsets_before=checkpoint.offsets_digest(sink.checkpoint, epoch - 1),
     )
 
 

@@ -16,6 +16,7 @@
     │   └── RowRefused            the server refused a row after its epoch was decided
     └── CommitRefused             applying this epoch could lose or double rows
         ├── CheckpointReplaced    another query (a new checkpoint) writes to this sink
+        ├── SinkRenamed           this checkpoint writes under another sink id
         ├── QueryRetired          this query was replaced by another, on purpose
         ├── CheckpointDiverged    the same epoch number, but not the same epoch
         ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
@@ -40,6 +41,7 @@ __all__ = [
     "QueryRetired",
     "RowRefused",
     "SinkBehindCheckpoint",
+    "SinkRenamed",
     "SparkonceError",
     "StagedDataMissing",
     "StaleSkip",
@@ -61,7 +63,7 @@ class SparkonceError(Exception):
         todo: what to do about it.
     """
 
-    def __init__(self, what: str, *, why: str = "", todo: str = "") -> None:
+    def __init__(self, what: str, why: str = "", todo: str = "") -> None:
         self.what, self.why, self.todo = what, why, todo
         super().__init__(what, why, todo)
 
@@ -121,6 +123,10 @@ class CommitRefused(SparkonceError):
 
 class CheckpointReplaced(CommitRefused):
     """Another query writes to this sink: its checkpoint was deleted or swapped."""
+
+
+class SinkRenamed(CommitRefused):
+    """This checkpoint's query writes under another sink id."""
 
 
 class QueryRetired(CommitRefused):

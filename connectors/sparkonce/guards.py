@@ -16,6 +16,8 @@ from sparkonce.errors import (
     ConcurrentDriver,
     QueryRetired,
     SinkBehindCheckpoint,
+    SinkRenamed,
+    StagedDataMissing,
     StaleSkip,
     UnsupportedQuery,
 )
@@ -47,6 +49,7 @@ class Driver:
         run_id: of this ``start()``; empty if it can't be known.
         checkpoint: where the checkpoint lies, None if not known.
         offsets: digest of ``offsets/<epoch>``, None if it can't be read.
+        offsets_before: the same of the epoch before.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Driver:
     epoch: int
     checkpoint: str | None = None
     offsets: str | None = None
+    offsets_before: str | None = None
 
 
 class Verdict(enum.Enum):
@@ -92,23 +96,27 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
 
     Raises:
         QueryRetired: the driver's query was replaced by another.
+        SinkRenamed: the driver's query writes under another sink id.
         CheckpointReplaced: it would replace another, and nothing allows that.
     """
     for known in (ledger, rival):
         if known and driver.query_id in known.retired:
             raise _retired(known, driver)
+    if rival is not None and rival.query_id == driver.query_id:
+        raise _renamed(rival, driver)
     if ledger is None:
         fresh = Ledger(driver.name, driver.query_id, driver.target)
         if rival is None:
             return fresh
         _allow_replacing(rival, driver, policy)
-        generation = rival.generation + 1
-        return replace(fresh, generation=generation, retired=rival.with_retired())
+        return _after(rival, fresh)
+    if rival is not None:
+        _allow_replacing(rival, driver, policy)
     if ledger.query_id != driver.query_id:
         _allow_replacing(ledger, driver, policy)
         return ledger.succeeded_by(driver.query_id)
-    if rival is not None:
-        _allow_replacing(rival, driver, policy)
+    if rival is not None and ledger.epoch < 0 and rival.query_id not in ledger.retired:
+        return _after(rival, ledger)
     return ledger
 
 
@@ -124,13 +132,14 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
     if driver.run_id in ledger.past_runs:
         raise concurrent_driver(ledger, driver)
     if driver.epoch == ledger.epoch:
-        if driver.offsets and ledger.offsets and driver.offsets != ledger.offsets:
-            raise _diverged(ledger, driver)
+        _require_same(ledger, driver, driver.offsets)
         return Verdict.REPLAY
     if driver.epoch < ledger.epoch:
         raise _checkpoint_behind(ledger, driver)
     if driver.epoch > ledger.epoch + 1 and policy.on_lost_commit != f"continue@{driver.epoch}":
-        raise _sink_behind(ledger, driver)
+        raise _sink_behind(ledger, driver, policy)
+    if driver.epoch == ledger.epoch + 1:
+        _require_same(ledger, driver, driver.offsets_before)
     return Verdict.NEXT
 
 
@@ -150,6 +159,23 @@ def require_skips_of(token: str | None, receipts: list[Receipt], epoch: int) -> 
             )
 
 
+def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
+    """Refuse chunks that an abort or ``sparkonce gc`` is dropping.
+
+    Raises:
+        StagedDataMissing: a receipt names such an attempt.
+    """
+    doomed = set(ledger.doomed)
+    for receipt in receipts:
+        if receipt.task.attempt in doomed:
+            raise StagedDataMissing(
+                f"What partition {receipt.task.partition} of epoch {receipt.task.epoch} staged"
+                " is being dropped",
+                why="the epoch was aborted, or `sparkonce gc` took its rows for leftovers",
+                todo="restart the query; nothing of the epoch took effect, and Spark replays it",
+            )
+
+
 def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
     """The error for a driver that another one has overtaken."""
     return ConcurrentDriver(
@@ -160,9 +186,14 @@ def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
     )
 
 
+def _after(rival: Ledger, own: Ledger) -> Ledger:
+    return replace(own, generation=rival.generation + 1, retired=rival.with_retired())
+
+
 def _allow_replacing(old: Ledger, driver: Driver, policy: Policy) -> None:
     override = f"continue:{old.query_id}"
-    if old.epoch < 0 or policy.on_new_checkpoint == override:
+    untouched = old.epoch < 0 and not old.retired
+    if untouched or old.forgotten or policy.on_new_checkpoint == override:
         return
     if policy.repeatable and policy.on_new_checkpoint is None:
         return
@@ -171,26 +202,41 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy) -> None:
         f" query {old.query_id} up to epoch {old.epoch}",
         why="the checkpoint was deleted or swapped, and rows that are read again would be"
         " applied again",
-        todo="bring the old checkpoint back, or, if no row will be read again, set option"
-        f" onNewCheckpoint={override}",
+        todo="bring the old checkpoint back; or, if no row will be read again, set option"
+        f" onNewCheckpoint={override}; or, if both queries shall run, on machines with disks of"
+        " their own, give each checkpoint another path",
     )
+
+
+def _renamed(known: Ledger, driver: Driver) -> SinkRenamed:
+    return SinkRenamed(
+        f"Query {driver.query_id} writes to sink {known.name!r}, but now names {driver.name!r}",
+        why="a new sink id has no memory of what this checkpoint has committed",
+        todo=f"set option sinkId={known.sink_id} (or leave it out, if that is the query id);"
+        " to write under another name, start a new checkpoint",
+    )
+
+
+def _require_same(ledger: Ledger, driver: Driver, offsets: str | None) -> None:
+    if offsets and ledger.offsets and offsets != ledger.offsets:
+        raise _diverged(ledger, driver)
 
 
 def _retired(known: Ledger, driver: Driver) -> QueryRetired:
     return QueryRetired(
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
         why="another query has gone on from there, and both would apply the same rows",
-        todo="stop this query; to write with it all the same, give it a new checkpoint",
+        todo="stop this query; if both shall run, give each a checkpoint at a path of its own",
     )
 
 
 def _diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
     return CheckpointDiverged(
-        f"Epoch {driver.epoch} of checkpoint {driver.checkpoint} is not the epoch"
+        f"Epoch {ledger.epoch} of checkpoint {driver.checkpoint} is not the epoch"
         f" {ledger.epoch} that sink {ledger.name!r} holds: their offsets differ",
         why="the checkpoint was restored or copied, and has since read other rows under this"
         " number",
-        todo="go on with the checkpoint that wrote last, or start from a new one",
+        todo="go on with the checkpoint that wrote last",
     )
 
 
@@ -205,12 +251,13 @@ def _checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
     )
 
 
-def _sink_behind(ledger: Ledger, driver: Driver) -> SinkBehindCheckpoint:
+def _sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> SinkBehindCheckpoint:
+    clean = "" if policy.repeatable else " (into an emptied target, as all rows are added again)"
     has = f"ends at epoch {ledger.epoch}" if ledger.epoch >= 0 else "holds no epoch"
     return SinkBehindCheckpoint(
         f"Epoch {driver.epoch} is next for query {driver.query_id}, but sink {ledger.name!r} {has}",
         why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
         " the target or sinkId is new to this checkpoint; the rows in between are missing there",
-        todo="restore the store, or start a new checkpoint to write all rows, or, to go on"
-        f" without them, set option onLostCommit=continue@{driver.epoch}",
+        todo=f"restore the store; or start a new checkpoint to write all rows{clean}; or, to go"
+        f" on without them, set option onLostCommit=continue@{driver.epoch}",
     )

@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from sparkonce.errors import StoreError
 from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
+
+PAST_DOOMED = 256
+"""How many doomed attempts a ledger keeps beside those of the last abort."""
 
 PAST_RUNS = 32
 """How many superseded runs a ledger remembers, to tell a second driver from a restart."""
@@ -38,12 +42,15 @@ class Ledger:
         run_id: the run (one ``start()`` of the query) that wrote last.
         past_runs: the runs before it, newest last.
         checkpoint: where the query's checkpoint lies; None if it is not known.
+        doomed: attempts that an abort or gc is about to drop; they can't be decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
         rows: rows decided so far.
         epochs: epochs decided so far.
         updated: Unix time of the last write, in seconds.
         revision: moved by every write; 0 if never written.
         stamp: random, differs in every write.
+        replaces: the stamp of the revision before this one.
+        forgotten: an operator has dropped the sink; whoever comes next starts anew.
     """
 
     name: str
@@ -56,6 +63,7 @@ class Ledger:
     manifest: Manifest | None = None
     run_id: str = ""
     past_runs: tuple[str, ...] = ()
+    doomed: tuple[str, ...] = ()
     checkpoint: str | None = None
     offsets: str | None = None
     rows: int = 0
@@ -63,6 +71,8 @@ class Ledger:
     updated: float = 0.0
     revision: int = 0
     stamp: str = ""
+    replaces: str = ""
+    forgotten: bool = False
 
     @property
     def sink_id(self) -> str:
@@ -71,15 +81,33 @@ class Ledger:
 
     def moved(self, **changes: object) -> Ledger:
         """The next revision, with `changes`."""
-        fresh = {"revision": self.revision + 1, "stamp": new_token(), "updated": time.time()}
-        return replace(self, **{**fresh, **changes})  # type: ignore[arg-type]
+        following = replace(
+            self,
+            revision=self.revision + 1,
+            stamp=new_token(),
+            replaces=self.stamp,
+            updated=time.time(),
+        )
+        return replace(following, **changes)  # type: ignore[arg-type]
 
-    def seen_by(self, run_id: str, checkpoint: str | None) -> Ledger:
-        """The same, now in the hands of this run; the one before it is superseded."""
-        past = self.past_runs
+    @property
+    def held(self) -> set[str]:
+        """The attempts that a decision holds: they may not be dropped."""
+        return self.manifest.attempts if self.manifest else set()
+
+    def is_over(self, query_id: str, epoch: int) -> bool:
+        """Whether no later decision can hold an attempt of this query and epoch."""
+        return query_id in self.retired or (query_id == self.query_id and epoch <= self.epoch)
+
+    def seen_by(self, run_id: str, checkpoint: str | None, target: str) -> Ledger:
+        """The same, now in the hands of this run; the one before it is superseded.
+
+        An empty run id, of an epoch without tasks, leaves the run as it is.
+        """
+        run_id, past = run_id or self.run_id, self.past_runs
         if self.run_id and self.run_id != run_id:
             past = (*past, self.run_id)[-PAST_RUNS:]
-        return replace(self, run_id=run_id, past_runs=past, checkpoint=checkpoint)
+        return replace(self, run_id=run_id, past_runs=past, checkpoint=checkpoint, target=target)
 
     def decided(self, manifest: Manifest, offsets: str | None) -> Ledger:
         """The next revision, with this epoch decided and not yet applied."""
@@ -87,6 +115,7 @@ class Ledger:
             epoch=manifest.epoch,
             token=manifest.token,
             manifest=manifest,
+            doomed=(),
             offsets=offsets,
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
@@ -106,7 +135,16 @@ class Ledger:
             epoch=-1,
             token="",
             offsets=None,
+            forgotten=False,
         )
+
+    def dooming(self, attempts: Iterable[str]) -> Ledger:
+        """The next revision, in which these attempts can't be decided any more.
+
+        Of those doomed before, the newest are kept: the others were dropped long ago.
+        """
+        doomed = (*self.doomed[-PAST_DOOMED:], *attempts)
+        return self.moved(doomed=tuple(name for name in doomed if name not in self.held))
 
     def with_retired(self) -> tuple[str, ...]:
         """All queries that are retired once the present one is."""
@@ -115,7 +153,7 @@ class Ledger:
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
-        return Record(self.revision, self.stamp, self.token, body)
+        return Record(self.revision, self.stamp, self.token, body, self.replaces)
 
 
 def new_token() -> str:
@@ -139,7 +177,7 @@ def from_record(record: Record) -> Ledger | None:
             todo="upgrade sparkonce on this driver",
         )
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
-    tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
+    tuples = {name: tuple(body[name]) for name in ("retired", "past_runs", "doomed")}
     stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
     return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
 

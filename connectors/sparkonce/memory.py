@@ -39,10 +39,10 @@ class MemoryStore:
         """See `Store.read`."""
         return self.records.get(name, Record())
 
-    def swap(self, name: str, expected: int, new: Record) -> Record:
+    def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`."""
         with self.lock:
-            if self.read(name).revision == expected:
+            if self.read(name).stamp == new.replaces:
                 self.records[name] = new
             return self.read(name)
 
@@ -76,7 +76,7 @@ class MemoryStore:
         if not self.whole_epochs:
             return None
         with self.lock:
-            if self.read(manifest.sink).revision == decided.revision - 1:
+            if self.read(manifest.sink).stamp == decided.replaces:
                 self.prepare(manifest)
                 self.records[manifest.sink] = decided
                 self.apply(manifest)
@@ -106,12 +106,6 @@ class MemoryStore:
         with self.lock:
             for attempt in attempts:
                 self.log.pop((sink, attempt), None)
-
-    def forget(self, name: str) -> None:
-        """See `Store.forget`."""
-        with self.lock:
-            self.records.pop(name, None)
-            self.log = {key: chunks for key, chunks in self.log.items() if key[0] != name}
 
 
 def _describe(chunks: list[tuple[Chunk, float]]) -> Staged:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from sparkonce.errors import OptionError
 
@@ -186,21 +185,22 @@ def password(options: Mapping[str, Any]) -> str | None:
         return options.get("password")
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise OptionError(
             f"Option passwordFile={path!r} can't be read",
-            why=str(error.strerror),
+            why=getattr(error, "strerror", None) or "it is no text in UTF-8",
             todo="put the file on the driver and every executor, readable by Spark's user",
         ) from None
 
 
 def redact_url(url: str) -> str:
-    """The URL without a password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    user, host = parts.username or "", parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+    """The URL, or several with commas between, or what was meant as one, without a password."""
+    shown = [
+        re.sub(r"(://[^:@/]*):.*@", r"\1:***@", part) for part in re.split(r",(?=\w+://)", url)
+    ]
+    return re.sub(
+        r"(?i)((?:password|passwd|pwd|secret|token|key)=)[^&]*", r"\1***", ",".join(shown)
+    )
 
 
 def render(name: str, table: Iterable[Option]) -> str:
@@ -228,11 +228,11 @@ def _value(option: Option, text: str) -> Any:
     try:
         return option.parse(text)
     except ValueError as error:
-        shown = "" if option.secret else f"={text!r}"
+        shown = "" if option.secret else f"={redact_url(text)!r}"
         raise OptionError(
             f"Option {option.name}{shown} can't be read",
             why=f"it must be {error}",
-            todo=option.meaning.rstrip("."),
+            todo=f"mend it, or leave it out; it means: {option.meaning.rstrip('.')}",
         ) from None
 
 

@@ -142,19 +142,23 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Record:
-    """A named register in the store, replaced by compare-and-set on its revision.
+    """A named register in the store, replaced by compare-and-set on its stamp.
 
     Attributes:
         revision: moved by every write; 0 means that there is no such record.
-        stamp: random, differs in every write, so that a writer knows its own.
+        stamp: random, differs in every write. Unlike a revision it never comes back, not even
+            after a store lost writes.
         token: the decision that the record holds; empty where there is none.
         body: JSON text, opaque to the store.
+        replaces: the stamp that must be there for this record to be written; empty for none.
+            It is not stored.
     """
 
     revision: int = 0
     stamp: str = ""
     token: str = ""
     body: str = ""
+    replaces: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -186,8 +190,8 @@ class Store(Protocol):
     def read(self, name: str) -> Record:
         """The record as last written (never a stale copy); ``Record()`` if there is none."""
 
-    def swap(self, name: str, expected: int, new: Record) -> Record:
-        """Write `new` if the revision is `expected` (0: no record). Return what is there now."""
+    def swap(self, name: str, new: Record) -> Record:
+        """Write `new` if what it `replaces` is there. Return what is there then."""
 
     def names(self) -> list[str]:
         """The names of all records, and of all sinks that have something staged."""
@@ -208,7 +212,7 @@ class Store(Protocol):
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
         """Decide, apply and finish in one atomic step, or None where that can't be done.
 
-        The expected revision is the one before ``decided.revision``. Returns what is there now.
+        Nothing is done unless what `decided` replaces is there. Returns what is there then.
         """
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
@@ -221,9 +225,6 @@ class Store(Protocol):
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:
         """Drop staged attempts from the log."""
-
-    def forget(self, name: str) -> None:
-        """Drop a record and whatever is staged under its name."""
 
 
 class Connector(Protocol):

@@ -7,7 +7,7 @@ reading alone: the write may still be on its way.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sparkonce.errors import StoreLostData, StoreUnreachable
 from sparkonce.ledger import Ledger, from_record
@@ -27,6 +27,7 @@ class Registers:
 
     def __init__(self, store: Store, patience: Patience) -> None:
         self.store, self.patience = store, patience
+        self.unanswered: StoreUnreachable | None = None
 
     def read(self, name: str) -> Record:
         """The record as last written."""
@@ -42,28 +43,37 @@ class Registers:
         Raises:
             StoreLostData: the ledger vanished.
         """
-        return self.learn(new, lambda: self.store.swap(new.name, new.revision - 1, new.to_record()))
+        return self.learn(new, lambda: self.store.swap(new.name, new.to_record()))
 
     def learn(self, new: Ledger, step: Callable[[], Record]) -> Ledger:
-        """Run a step that writes `new`; find out what became of it if its answer is lost."""
+        """Run a step that writes `new`; find out what became of it if its answer is lost.
+
+        `unanswered` is then the error.
+        """
+        self.unanswered = None
         try:
             return _known(new.name, step())
         except StoreUnreachable as error:
+            self.unanswered = error
             log.warning("%s; finding out what became of the last write", error.what)
             return self.patience.run(lambda: self._fence(new))
 
-    def move(self, name: str, absent: Ledger) -> Ledger:
-        """Move the revision, so that no decide which is on its way can land any more.
+    def doom(self, name: str, absent: Ledger, attempts: Collection[str]) -> list[str]:
+        """See that these attempts can't be decided any more; gives those that are not already.
+
+        This moves the revision, so that a decide which is on its way fails; and one that is
+        tried again finds its attempts doomed. They can then be dropped.
 
         Args:
             name: of the ledger.
             absent: written if there is none.
+            attempts: to be dropped.
         """
         while True:
-            moved = (self.load(name) or absent).moved()
-            now = self.swap(moved)
-            if now.stamp == moved.stamp:
-                return now
+            doomed = (self.load(name) or absent).dooming(attempts)
+            now = self.swap(doomed)
+            if now.stamp == doomed.stamp:
+                return sorted(set(attempts) & set(now.doomed))
 
     def finish(self, ledger: Ledger, advance: Advance = ignore) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
@@ -82,13 +92,12 @@ class Registers:
         return ledger
 
     def _fence(self, new: Ledger) -> Ledger:
-        """See that `new` is written or never can be, by having its revision taken."""
+        """See that `new` is written or never can be, by having what it replaces replaced."""
         now = self.store.read(new.name)
-        if now.revision >= new.revision or (now.revision == 0 and new.revision > 1):
+        if now.stamp != new.replaces:
             return _known(new.name, now)
         ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
-        moved = ledger.moved().to_record()
-        return _known(new.name, self.store.swap(new.name, now.revision, moved))
+        return _known(new.name, self.store.swap(new.name, ledger.moved().to_record()))
 
 
 def _known(name: str, record: Record) -> Ledger:

@@ -37,7 +37,8 @@ def for_url(url: str) -> Connector:
     Raises:
         OptionError: no installed connector knows its scheme.
     """
-    scheme = url.partition("://")[0]
+    scheme, found, _ = url.partition("://")
+    scheme = scheme if found else ""
     schemes = {point.name: point.value for point in entry_points(group=GROUP)}
     if scheme not in schemes:
         raise OptionError(

@@ -74,7 +74,10 @@ def _fitting(rows: pa.RecordBatch, encode: Encoder, most_bytes: int) -> Iterator
         yield from _fitting(rows.slice(half), encode, most_bytes)
         return
     payload = _encoded(rows, encode)
-    if rows.num_rows == 1 and len(payload) > LARGEST_ROW:
+    if rows.num_rows > 1 and len(payload) > LARGEST_ROW:
+        yield from _fitting(rows, encode, rows.nbytes // 2)
+        return
+    if len(payload) > LARGEST_ROW:
         raise BadRow(
             f"A row takes {len(payload):,} bytes",
             why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",

@@ -11,7 +11,8 @@ local function apply_steps(chunk, from, plan, at)
       local value = fields[n] and chunk[n + 2][row]
       if value then
         call(plan.floats[n] and 'HINCRBYFLOAT' or 'HINCRBY', keys[row], fields[n], value)
-      elseif not fields[n] then
+      elseif not fields[n] and call('HLEN', keys[row]) > 0 then
+        -- HLEN fails on a key of another type, which is not ours to expire.
         call('PEXPIRE', keys[row], plan.ttl)
       end
     end

@@ -1,18 +1,18 @@
 -- Decides, applies and finishes a small epoch in one step: readers see all of it or nothing.
 -- KEYS[1] record   KEYS[2] set of names   KEYS[3..] the log of each attempt
--- ARGV[1] name     ARGV[2] expected revision   ARGV[3] plan (JSON)
+-- ARGV[1] name     ARGV[2] expected stamp   ARGV[3] plan (JSON)
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
 -- ARGV[12..] for each chunk: index of its log in KEYS, seq, rows
 -- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
--- it then is. Status: 'done'; 'late' if the revision is another one; 'missing' with an attempt's
+-- it then is. Status: 'done'; 'late' if the stamp is another one; 'missing' with an attempt's
 -- log and seq, nothing written; 'refused' with key and reason: decided, and applied up to there.
 local function answer(status, first, second)
   local record = redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')
   return {status, first or '', second or '', record[1], record[2], record[3], record[4]}
 end
 
-local held = redis.call('HMGET', KEYS[1], 'revision', 'token')
-if (held[1] or '0') ~= ARGV[2] then return answer('late') end
+local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
+if (held[1] or '') ~= ARGV[2] then return answer('late') end
 
 local chunks = {}
 for at = 12, #ARGV, 3 do
