@@ -19,11 +19,13 @@ SCHEMA = """
 
 
 def main(files: str, checkpoints: str) -> None:
-    spark = SparkSession.builder.appName("flights").master("local[*]").getOrCreate()
+    spark = SparkSession.builder.appName("flights").getOrCreate()
     flights = (
-        spark.readStream.schema(SCHEMA).option("header", True).option("maxFilesPerTrigger", 2)
-    ).csv(files)
-
+        spark.readStream.format("csv")
+        .schema(SCHEMA)
+        .options(header=True, maxFilesPerTrigger=2)
+        .load(files)
+    )
     loads = flights.withColumn("load_id", f.expr("uuid()"))
     counters = flights.select(
         "origin",

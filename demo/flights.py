@@ -12,7 +12,7 @@ from demo.trouble import Trouble
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = 48
+FILES = 32
 
 
 def load() -> pd.DataFrame:

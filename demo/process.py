@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from typing_extensions import Self
 
 from demo.trouble import Trouble
 
-# The shell's `read` returns when the other end of its pipe is closed: when this process is gone,
+# The shell's `read` returns once the other end of its pipe is closed: when this process is gone,
 # whatever ended it.
 WATCH = 'read -r _; kill -s KILL -- "-$1"'
 
 
 class Child:
-    """A process in a session of its own, so that Ctrl-C reaches this process alone."""
+    """A process in a session of its own, so that Ctrl-C reaches only the one that started it."""
 
     def __init__(
         self,
@@ -33,33 +33,51 @@ class Child:
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=output,
                 start_new_session=True,
             )
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", WATCH, "sh", str(self._process.pid)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
 
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     @property
     def status(self) -> int | None:
-        """The exit status, negative for a signal; None while it runs."""
+        """The exit status, a signal's number below zero; None while it runs."""
         return self._process.poll()
 
     def family(self) -> list[psutil.Process]:
         """The process and everything below it."""
-        try:
+        with suppress(psutil.NoSuchProcess):
             process = psutil.Process(self._process.pid)
             return [process, *process.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
+        return []
 
-    def kill(self, family: Sequence[psutil.Process] | None = None) -> None:
-        """SIGKILL to the whole family, this process first; back when all are gone."""
-        for process in self.family() if family is None else family:
-            if process.is_running():
+    def kill(self, family: Sequence[psutil.Process] = ()) -> None:
+        """SIGKILL for the family, this process first; back when all are gone."""
+        family = family or self.family()
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
-        ...
+        self._process.wait()
+        self._release()
+        _, alive = psutil.wait_procs(family, timeout=10)
+        if any(_runs(process) for process in alive):
+            raise Trouble(f"{len(alive)} processes of the driver outlived SIGKILL")
+
+    def _release(self) -> None:
+        self._watcher.kill()  # before its pipe is closed: the number may soon be another process's
+        self._watcher.communicate()
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False

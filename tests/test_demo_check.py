@@ -1,0 +1,132 @@
+"""The demo's comparison finds what it is there to find. No server runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from demo.check import Figures, Verdict, as_stored, compare, count
+
+FLIGHTS = pd.DataFrame(
+    {
+        "dep_delay": [2, None, -4, 7],
+        "tailnum": ["N1", "N2", None, "N4"],
+        "origin": ["EWR", "EWR", "JFK", "LGA"],
+        "distance": [1400, 700, 100, 5],
+        "time_hour": ["2013-01-01T10:00:00Z"] * 4,
+    }
+).convert_dtypes()
+
+
+class Fake:
+    """What a faultless demo puts into Redis, for the tests to spoil."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, str | None]] = {}
+        for number, texts in as_stored(FLIGHTS).items():
+            fields = dict(zip(FLIGHTS.columns, texts, strict=True))
+            self.rows[number] = {**fields, "id": number, "load_id": "random"}
+        self.counters = count(FLIGHTS)
+
+    def flight_ids(self) -> set[str]:
+        return set(self.rows)
+
+    def flights(self, ids: Sequence[str], fields: Sequence[str]) -> list[list[str | None]]:
+        return [[self.rows[number].get(field) for field in fields] for number in ids]
+
+    def airports(self) -> dict[str, Figures]:
+        return self.counters
+
+    def verdict(self) -> Verdict:
+        return compare(FLIGHTS, self)
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake()
+
+
+def figures(verdict: Verdict) -> tuple[int, int, int, int]:
+    return verdict.rows, verdict.lost, verdict.duplicated, verdict.wrong
+
+
+def test_what_should_be_there_is_exact(fake: Fake) -> None:
+    assert figures(fake.verdict()) == (4, 0, 0, 0)
+    assert fake.verdict().exact
+
+
+def test_the_file_counts_an_unknown_delay_as_nothing() -> None:
+    assert count(FLIGHTS) == {"EWR": (2, 2100, 2), "JFK": (1, 100, -4), "LGA": (1, 5, 7)}
+
+
+def test_stored_texts_are_those_of_integers_and_instants() -> None:
+    assert as_stored(FLIGHTS)["1"] == [None, "N2", "EWR", "700", "2013-01-01T10:00:00.000000Z"]
+
+
+def test_a_flight_that_is_not_there_is_lost(fake: Fake) -> None:
+    del fake.rows["2"]
+    assert figures(fake.verdict()) == (3, 1, 0, 0)
+    assert not fake.verdict().exact
+
+
+def test_a_key_that_is_no_flight_is_a_duplicate(fake: Fake) -> None:
+    fake.rows["4"] = fake.rows["3"]
+    assert figures(fake.verdict()) == (4, 0, 1, 0)
+    assert not fake.verdict().exact
+
+
+def test_an_increment_applied_twice_is_a_duplicate(fake: Fake) -> None:
+    fake.counters["EWR"] = (3, 2800, 2)
+    assert figures(fake.verdict()) == (4, 0, 1, 0)
+    assert not fake.verdict().exact
+
+
+def test_an_increment_never_applied_is_lost(fake: Fake) -> None:
+    del fake.counters["LGA"]
+    assert figures(fake.verdict()) == (4, 1, 0, 0)
+    assert not fake.verdict().exact
+
+
+def test_a_loss_and_a_duplicate_do_not_make_up_for_each_other(fake: Fake) -> None:
+    fake.counters.update(EWR=(3, 2800, 2), JFK=(0, 0, 0))
+    assert figures(fake.verdict()) == (4, 1, 1, 0)
+
+
+def test_one_row_instead_of_another_shows_in_the_sums(fake: Fake) -> None:
+    fake.counters["EWR"] = (2, 2800, 4)
+    assert figures(fake.verdict()) == (4, 0, 0, 0)
+    assert not fake.verdict().exact
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("distance", "701"),
+        ("distance", "700.0"),
+        ("tailnum", ""),
+        ("tailnum", None),
+        ("dep_delay", "0"),
+        ("id", "2"),
+        ("load_id", None),
+        ("time_hour", "2013-01-01T11:00:00.000000Z"),
+    ],
+)
+def test_a_field_that_differs_makes_a_wrong_row(fake: Fake, field: str, value: str | None) -> None:
+    fake.rows["1"][field] = value
+    assert figures(fake.verdict()) == (4, 0, 0, 1)
+    assert not fake.verdict().exact
+
+
+def test_every_step_is_told(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.check.STEP", 3)
+    steps: list[int] = []
+    assert compare(FLIGHTS, fake, steps.append).exact
+    assert steps == [3, 1]
+
+
+def test_a_verdict_is_exact_only_if_all_of_it_is(fake: Fake) -> None:
+    verdict = fake.verdict()
+    for spoilt in ({"missing": 1}, {"unknown": 1}, {"wrong": 1}, {"counted": {}}):
+        assert not replace(verdict, **spoilt).exact
