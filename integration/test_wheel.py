@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from integration.servers.java import java_environment
+from demo.java import java_home
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,7 +53,7 @@ class Environment:
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         return subprocess.run(
             [self.python, program, *arguments, str(self.home)],
-            env={**environment, **java_environment(self.home)},
+            env={**environment, "JAVA_HOME": str(java_home(self.home))},
             cwd=self.home,
             capture_output=True,
             text=True,

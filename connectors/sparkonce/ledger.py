@@ -10,7 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from sparkonce.errors import StoreError
 from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
@@ -170,7 +170,8 @@ def from_record(record: Record) -> Ledger | None:
     if record.revision == 0:
         return None
     body = json.loads(record.body)
-    if body.pop("format") > FORMAT:
+    known = {field.name for field in fields(Ledger)}
+    if body.pop("format") > FORMAT or not known.issuperset(body):
         raise StoreError(
             "The ledger was written by a newer release of sparkonce",
             why="its format may mean something that this release does not know",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from integration.servers.java import java_environment
+from demo.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def _environment(scratch: Path) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        **java_environment(scratch),
+        "JAVA_HOME": str(java_home(scratch)),
     }
 
 
