@@ -6,13 +6,16 @@ other partitions. So rows of two attempts never look alike, and whatever took ef
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from tests.faults import Crash
+from tests.kit import Query, Run, World
 
 from sparkonce.errors import CommitRefused, StoreError, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Receipt
-from tests.faults import Crash
-from tests.kit import Query, Run, World
 
 TASK_TRIES = 2
 RESTARTS = 12
@@ -24,13 +27,23 @@ class Checkpoint:
 
     Attributes:
         committed: the last epoch in the commit log.
-        handed: the rows that each commit of an epoch was to make take effect.
+        handed: the rows that each run of an epoch has staged.
         tried: how many epochs were begun.
     """
 
     committed: int = -1
     handed: dict[int, list[Counter[str]]] = field(default_factory=lambda: defaultdict(list))
     tried: int = 0
+
+
+@dataclass
+class Planned:
+    """An epoch of one run, with what its tasks staged."""
+
+    run: Run
+    epoch: int
+    receipts: list[Receipt] = field(default_factory=list)
+    rows: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
@@ -55,55 +68,73 @@ class Spark:
     def run_until_failure(self, last: int) -> bool:
         """One run of the query; False if it failed or died."""
         run = self.query.start()
+        return self._survives(lambda: self._run(run, last))
+
+    def plan(self, epoch: int) -> Planned:
+        """Stage an epoch in a new run, for `commit`."""
+        planned = Planned(self.query.start(), epoch)
+        self._stage(planned)
+        return planned
+
+    def commit(self, planned: Planned) -> bool:
+        """Commit what was planned, or abort it; False if it failed or died."""
+        return self._survives(lambda: self._commit(planned))
+
+    def _survives(self, work: Callable[[], None]) -> bool:
         try:
-            for epoch in range(self.checkpoint.committed + 1, last + 1):
-                self.epoch(run, epoch)
-        except Crash:
-            return False
+            work()
         except StoreLostData:
             raise
         except CommitRefused as error:
             self.refusals.append(error)
             return False
-        except StoreError:
+        except (Crash, StoreError):
             return False
         return True
 
-    def epoch(self, run: Run, epoch: int) -> None:
-        """Stage and commit one epoch; abort it if that fails."""
-        self.checkpoint.tried += 1
-        receipts: list[Receipt] = []
-        rows: Counter[str] = Counter()
-        try:
-            for partition in range(1 + self.checkpoint.tried % 3):
-                receipt, given = self._task(run, epoch, partition)
-                receipts.append(receipt)
-                rows.update(given if receipt.skipped is None else [])
-            self.checkpoint.handed[epoch].append(rows)
-            run.commit(epoch, receipts)
-        except (StoreError, CommitRefused):
-            self._abort(run, epoch, receipts)
-            raise
-        self.checkpoint.committed = max(self.checkpoint.committed, epoch)
-
-    def _task(self, run: Run, epoch: int, partition: int) -> tuple[Receipt, list[str]]:
-        for tried in range(TASK_TRIES):
-            task = run.task(epoch, partition)
-            number = 5 if partition == 0 else partition - 1
-            rows = [f"{self.query.id}/{epoch}#{task.attempt}.{n}" for n in range(number)]
+    def _run(self, run: Run, last: int) -> None:
+        for epoch in range(self.checkpoint.committed + 1, last + 1):
+            planned = Planned(run, epoch)
             try:
-                return run.stage_task(task, rows), rows
+                self._stage(planned)
+            except StoreError:
+                self._abort(planned)
+                raise
+            self._commit(planned)
+
+    def _stage(self, planned: Planned) -> None:
+        self.checkpoint.tried += 1
+        for partition in range(1 + self.checkpoint.tried % 3):
+            receipt, rows = self._task(planned, partition)
+            planned.receipts.append(receipt)
+            planned.rows.update(rows if receipt.skipped is None else [])
+        self.checkpoint.handed[planned.epoch].append(planned.rows)
+
+    def _commit(self, planned: Planned) -> None:
+        try:
+            planned.run.commit(planned.epoch, planned.receipts)
+        except (StoreError, CommitRefused):
+            self._abort(planned)
+            raise
+        self.checkpoint.committed = max(self.checkpoint.committed, planned.epoch)
+
+    def _task(self, planned: Planned, partition: int) -> tuple[Receipt, list[str]]:
+        for tried in range(TASK_TRIES):
+            task = planned.run.task(planned.epoch, partition)
+            number = 5 if partition == 0 else partition - 1
+            rows = [f"{self.query.id}/{task.epoch}#{task.attempt}.{n}" for n in range(number)]
+            try:
+                return planned.run.stage_task(task, rows), rows
             except StoreUnreachable:
                 if tried == TASK_TRIES - 1:
                     raise
         raise AssertionError
 
-    def _abort(self, run: Run, epoch: int, receipts: list[Receipt]) -> None:
-        if receipts:
-            try:
-                run.abort(epoch, receipts)
-            except StoreUnreachable:
-                pass  # Spark logs it and goes down
+    def _abort(self, planned: Planned) -> None:
+        if planned.receipts:
+            # Spark logs an abort that fails, and goes down all the same.
+            with contextlib.suppress(StoreUnreachable):
+                planned.run.abort(planned.epoch, planned.receipts)
 
 
 def require_exactly_once(spark: Spark) -> None:
@@ -134,14 +165,14 @@ def require_in_order(world: World) -> None:
 
 
 def require_clean(world: World, *queries: Query) -> None:
-    """Nothing is left staged, every row counted once, and the ledgers' totals agree.
+    """Nothing is left staged for the last query, each row counts once, and the totals agree.
 
     Raises:
         AssertionError: they do not.
     """
-    assert world.staged() == 0
-    assert max(world.took_effect().values()) == 1
-    assert world.hits == len(world.rows)
+    assert not world.memory.staged(queries[-1].name), "left staged"
+    assert max(world.took_effect().values()) == 1, "a row took effect twice"
+    assert world.hits == len(world.rows), "the counter disagrees"
     ledgers = {query.name: query.ledger for query in queries}.values()
-    assert sum(ledger.rows for ledger in ledgers) == world.hits
-    assert all(ledger.manifest is None for ledger in ledgers)
+    assert sum(ledger.rows for ledger in ledgers) == world.hits, "the totals disagree"
+    assert all(ledger.manifest is None for ledger in ledgers), "decided and not finished"

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from tests.kit import Query, World
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """No log lines, for tests that fail ten thousand times."""
+    caplog.set_level(logging.CRITICAL, logger="sparkonce")
 
 
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])

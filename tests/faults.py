@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,24 +40,29 @@ class Fault:
         return self.name
 
 
-CRASHES = [
-    Fault("dies before", crash=True),
-    Fault("dies after", effect=True, crash=True),
-]
+DIES_BEFORE = Fault("dies before", crash=True)
+DIES_AFTER = Fault("dies after", effect=True, crash=True)
+REQUEST_LOST = Fault("request lost")
+REPLY_LOST = Fault("reply lost", effect=True)
+SENT_TWICE = Fault("sent twice", effect=True, late=0, answer=True)
+CRASHES = [DIES_BEFORE, DIES_AFTER]
 LOSSES = [
-    Fault("request lost"),
-    Fault("reply lost", effect=True),
+    REQUEST_LOST,
+    REPLY_LOST,
     Fault("store away", span=4),
     Fault("all replies lost", effect=True, span=4),
 ]
 REPEATS = [
-    Fault("sent twice", effect=True, late=0, answer=True),
+    SENT_TWICE,
     Fault("sent again later", effect=True, late=2, answer=True),
     Fault("reply lost, sent again later", effect=True, late=3),
 ]
 LATE = [
-    *(Fault(f"arrives {calls} calls late", late=calls) for calls in (1, 2, 3, 5, 9, 30)),
-    *(Fault(f"dies, arrives {calls} calls late", late=calls, crash=True) for calls in (1, 4, 9, 30)),
+    *(Fault(f"arrives {calls} calls late", late=calls) for calls in (1, 2, 4, 9, 30)),
+    *(
+        Fault(f"dies, arrives {calls} calls late", late=calls, crash=True)
+        for calls in (1, 4, 9, 30)
+    ),
 ]
 ALL = [*CRASHES, *LOSSES, *REPEATS, *LATE]
 
@@ -74,7 +80,7 @@ class FaultyStore:
         self,
         store: Store,
         faults: Mapping[int, Fault] | None = None,
-        hooks: Mapping[int, Callable[[], None]] | None = None,
+        hooks: Mapping[int, Callable[[], object]] | None = None,
     ) -> None:
         self._store = store
         self._faults = {
@@ -82,7 +88,21 @@ class FaultyStore:
         }
         self._hooks = dict(hooks or {})
         self._late: list[tuple[int, Callable[[], object]]] = []
+        self._next: dict[str, Fault] = {}
+        self._before: dict[str, Callable[[], object]] = {}
         self.calls: list[str] = []
+
+    def fail_next(self, name: str, fault: Fault) -> None:
+        """Let the next call of this name fail."""
+        self._next[name] = fault
+
+    def fail_at(self, at: int, fault: Fault) -> None:
+        """Let the call of this number fail."""
+        self._faults[at] = fault
+
+    def before(self, name: str, hook: Callable[[], object]) -> None:
+        """Run this before the next call of this name."""
+        self._before[name] = hook
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         step = getattr(self._store, name)
@@ -92,10 +112,10 @@ class FaultyStore:
         at = len(self.calls)
         self.calls.append(name)
         self._deliver(at)
-        hook = self._hooks.pop(at, None)
-        if hook is not None:
-            hook()
-        fault = self._faults.pop(at, None)
+        for hook in (self._hooks.pop(at, None), self._before.pop(name, None)):
+            if hook is not None:
+                hook()
+        fault = self._next.pop(name, None) or self._faults.pop(at, None)
         return step() if fault is None else self._fail(at, name, fault, step)
 
     def _fail(self, at: int, name: str, fault: Fault, step: Callable[[], Any]) -> Any:
@@ -119,7 +139,6 @@ class FaultyStore:
         due = [step for at, step in self._late if at <= now]
         self._late = [(at, step) for at, step in self._late if at > now]
         for step in due:
-            try:
+            # A publish finds that its chunks are gone, and nobody hears the answer.
+            with contextlib.suppress(StagedDataMissing):
                 step()
-            except StagedDataMissing:
-                pass  # the late answer of a publish whose chunks are gone: nobody hears it

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
 
 import pyarrow as pa
+from tests.faults import FaultyStore
 
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver, Policy
 from sparkonce.ledger import Ledger, from_record, new_token, sink_name
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Plan, Receipt, Store, Task
+from sparkonce.protocol import Chunk, Plan, Receipt, Store, Task
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize, stage
 
@@ -80,7 +82,7 @@ class World:
 
     def restore(self, state: dict[str, object]) -> None:
         """Go back to a snapshot, as a store does that loses its last writes."""
-        for name, value in state.items():
+        for name, value in deepcopy(state).items():
             owner = self if name in ("rows", "hits") else self.memory
             setattr(owner, name, value)
 
@@ -115,6 +117,12 @@ class Query:
         """Its ledger, which must be there."""
         return self.world.ledger(self.name)
 
+    def faulty(self) -> FaultyStore:
+        """Reach the store through one that can fail, from now on."""
+        store = FaultyStore(self.world.memory)
+        self.through = store
+        return store
+
     def start(self) -> Run:
         """What ``start()`` does: a new run of this query."""
         return Run(self, f"run-{next(_runs)}")
@@ -134,7 +142,9 @@ class Run:
         policy = Policy(query.repeatable, query.on_new_checkpoint, query.on_lost_commit)
         return Committer(query.store, plan, policy, QUICK)
 
-    def driver(self, epoch: int, offsets: str | None = None) -> Driver:
+    def driver(
+        self, epoch: int, offsets: str | None = None, offsets_before: str | None = None
+    ) -> Driver:
         """Who commits."""
         query = self.query
         return Driver(
@@ -145,6 +155,7 @@ class Run:
             epoch=epoch,
             checkpoint=query.checkpoint,
             offsets=offsets,
+            offsets_before=offsets_before,
         )
 
     def task(self, epoch: int, partition: int = 0) -> Task:
@@ -163,11 +174,20 @@ class Run:
         """Run one task."""
         return stage(self.query.store, task, _batches(rows), encode, SMALL, QUICK)
 
+    def stage_late(self, epoch: int, rows: Sequence[str], partition: int = 0) -> None:
+        """A chunk of a task that read the ledger long ago arrives in the store."""
+        chunk = Chunk(self.task(epoch, partition), 0, len(rows), encode(batch(rows)))
+        self.query.store.stage(chunk)
+
     def commit(
-        self, epoch: int, receipts: Sequence[Receipt], offsets: str | None = None
+        self,
+        epoch: int,
+        receipts: Sequence[Receipt],
+        offsets: str | None = None,
+        offsets_before: str | None = None,
     ) -> Ledger:
         """Commit what was staged."""
-        return self.committer().commit(self.driver(epoch, offsets), receipts)
+        return self.committer().commit(self.driver(epoch, offsets, offsets_before), receipts)
 
     def abort(self, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Abort what was staged."""

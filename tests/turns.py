@@ -8,13 +8,13 @@ from typing import Any
 
 from sparkonce.protocol import Store
 
-Actor = Callable[[Store], None]
+Actor = Callable[[Store], object]
 PATIENCE = 20.0
 """Seconds after which a turn that never comes is a failure of the test."""
 
 
 class Turns:
-    """Lets one actor at a time call the store.
+    """Lets one actor at a time run, from one call to the store to its next one.
 
     Args:
         store: does the work.
@@ -22,9 +22,8 @@ class Turns:
     """
 
     def __init__(self, store: Store, order: Sequence[int]) -> None:
-        self._store, self._order = store, list(order)
-        self._running: set[int] = set()
-        self._turn = threading.Condition()
+        self._store, self._order = store, list(order)[::-1]
+        self._seats: list[_Seat] = []
         self.failures: list[BaseException] = []
         self.calls: list[tuple[int, str]] = []
 
@@ -34,67 +33,83 @@ class Turns:
         Raises:
             BaseException: what an actor raised first.
         """
-        self._running = set(range(len(actors)))
-        threads = [
-            threading.Thread(target=self._act, args=(number, actor), daemon=True)
-            for number, actor in enumerate(actors)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
+        self._seats = [_Seat(self, number, actor) for number, actor in enumerate(actors)]
+        for seat in self._seats:
+            seat.start()
+        self._next().turn.release()
+        for seat in self._seats:
+            seat.join(PATIENCE)
         if self.failures:
             raise self.failures[0]
-        assert not self._running
 
-    def _act(self, number: int, actor: Actor) -> None:
-        try:
-            actor(_Seat(self, number))  # type: ignore[arg-type]
-        except BaseException as error:
-            self.failures.append(error)
-        with self._turn:
-            self._running.discard(number)
-            self._turn.notify_all()
-
-    def call(self, number: int, name: str, args: tuple[Any, ...]) -> Any:
+    def call(self, seat: _Seat, name: str, args: tuple[Any, ...]) -> Any:
         """One call by one actor, when its turn comes."""
-        with self._turn:
-            if not self._turn.wait_for(lambda: self._next() == number, PATIENCE):
-                raise TimeoutError(f"actor {number} waits in vain for its turn to {name}")
-            if self._order:
-                self._order.pop(0)
-            self.calls.append((number, name))
-            try:
-                return getattr(self._store, name)(*args)
-            finally:
-                self._turn.notify_all()
+        following = self._next()
+        if following is not seat:
+            following.turn.release()
+            seat.wait()
+        if self._order:
+            self._order.pop()
+        self.calls.append((seat.number, name))
+        return getattr(self._store, name)(*args)
 
-    def _next(self) -> int:
-        while self._order and self._order[0] not in self._running:
-            self._order.pop(0)
-        return self._order[0] if self._order else min(self._running)
+    def leave(self, seat: _Seat) -> None:
+        """An actor came to its end."""
+        seat.done = True
+        if not all(seat.done for seat in self._seats):
+            self._next().turn.release()
+
+    def _next(self) -> _Seat:
+        while self._order and self._seats[self._order[-1]].done:
+            self._order.pop()
+        if self._order:
+            return self._seats[self._order[-1]]
+        return next(seat for seat in self._seats if not seat.done)
 
 
-class _Seat:
-    """The store as one actor sees it."""
+class _Seat(threading.Thread):
+    """The thread of one actor, and the store as that actor sees it."""
 
-    def __init__(self, turns: Turns, number: int) -> None:
-        self._turns, self._number = turns, number
+    def __init__(self, turns: Turns, number: int, actor: Actor) -> None:
+        super().__init__(daemon=True)
+        self.turns, self.number, self.actor = turns, number, actor
+        self.turn, self.done = threading.Lock(), False
+        self.turn.acquire()
+
+    def run(self) -> None:
+        try:
+            self.wait()
+            self.actor(_View(self))
+        except BaseException as error:
+            self.turns.failures.append(error)
+        self.turns.leave(self)
+
+    def wait(self) -> None:
+        if not self.turn.acquire(timeout=PATIENCE):
+            raise TimeoutError(f"actor {self.number} waits in vain for its turn")
+
+
+class _View:
+    def __init__(self, seat: _Seat) -> None:
+        self._seat = seat
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args: self._turns.call(self._number, name, args)
+        return lambda *args: self._seat.turns.call(self._seat, name, args)
 
 
-def interleavings(first: int, second: int) -> Iterator[list[int]]:
-    """Orders in which each actor is interrupted at most once, at any call.
+def interleavings(first: int, second: int, *, alike: bool = False) -> Iterator[list[int]]:
+    """Orders in which each of two actors is interrupted at most once, at any of its calls.
 
     Args:
         first: calls that actor 0 makes.
         second: calls that actor 1 makes.
+        alike: whether actor 0 begins in all of them, as where both do the same.
     """
     for before in range(first + 1):
         for between in range(second + 1):
             yield [0] * before + [1] * between + [0] * first
+    if alike:
+        return
     for before in range(1, second + 1):
         for between in range(1, first + 1):
             yield [1] * before + [0] * between + [1] * second

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sparkonce.commit import CLAIM
+from sparkonce.commit import CLAIM, leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record, new_token
 from sparkonce.protocol import Advance, Record, Staged, Store, ignore
@@ -98,14 +98,15 @@ class Admin:
             RowRefused: the server refuses a row.
             StoreLostData: chunks are gone, and that is not accepted.
         """
-        if sink.ledger is None:
-            return None
-        try:
-            return self.registers.finish(sink.ledger, advance)
-        except StoreLostData:
-            if not accept_loss:
-                raise
-            return self.registers.swap(sink.ledger.finished())
+        ledger = self.registers.load(sink.name)
+        while ledger is not None and ledger.manifest is not None:
+            try:
+                ledger = self.registers.finish(ledger, advance)
+            except StoreLostData:
+                if not accept_loss:
+                    raise
+                ledger = self.registers.swap(ledger.finished())
+        return ledger
 
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
@@ -128,17 +129,26 @@ class Admin:
         Raises:
             SparkonceError: an epoch is decided and not yet applied.
         """
+        tombstone = self._bury(name)
+        for claim in self.store.names():
+            if claim.startswith(CLAIM):
+                self._free(claim, name)
+        self.store.discard(name, leftovers(self.store, tombstone))
+
+    def _bury(self, name: str) -> Ledger:
         while True:
-            ledger = self.registers.load(name) or Ledger(name, "", target="")
+            ledger = self.registers.load(name) or self._unwritten(name)
             if ledger.manifest is not None:
                 raise _unfinished(name)
             tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True)
             if self.registers.swap(tombstone).stamp == tombstone.stamp:
-                break
-        for claim in self.store.names():
-            if claim.startswith(CLAIM):
-                self._free(claim, name)
-        self.store.discard(name, [staged.attempt for staged in self.store.staged(name)])
+                return tombstone
+
+    def _unwritten(self, name: str) -> Ledger:
+        """A ledger for a sink that has none: its queries are those that have staged something."""
+        absent = Ledger(name, "", target="")
+        queries = {staged.query_id for staged in self.store.staged(name)}
+        return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
 
     def _free(self, claim: str, name: str) -> None:
         held = self.store.read(claim)

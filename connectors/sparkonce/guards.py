@@ -114,7 +114,8 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
         _allow_replacing(rival, driver, policy)
     if ledger.query_id != driver.query_id:
         _allow_replacing(ledger, driver, policy)
-        return ledger.succeeded_by(driver.query_id)
+        base = ledger.succeeded_by(driver.query_id)
+        return base if rival is None else replace(base, retired=base.retired + rival.with_retired())
     if rival is not None and ledger.epoch < 0 and rival.query_id not in ledger.retired:
         return _after(rival, ledger)
     return ledger

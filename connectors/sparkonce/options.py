@@ -195,9 +195,7 @@ def password(options: Mapping[str, Any]) -> str | None:
 
 def redact_url(url: str) -> str:
     """The URL, or several with commas between, or what was meant as one, without a password."""
-    shown = [
-        re.sub(r"(://[^:@/]*):.*@", r"\1:***@", part) for part in re.split(r",(?=\w+://)", url)
-    ]
+    shown = [re.sub(r"(//[^:@/]*):.*@", r"\1:***@", part) for part in re.split(r",(?=\w+://)", url)]
     return re.sub(
         r"(?i)((?:password|passwd|pwd|secret|token|key)=)[^&]*", r"\1***", ",".join(shown)
     )

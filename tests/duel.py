@@ -1,0 +1,74 @@
+"""Two actors at one store, call by call, in every order in which each interrupts the other once.
+
+The calls of both are counted first; then each order is tried in a world of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.chaos import Spark
+from tests.kit import World
+from tests.turns import Turns, interleavings
+
+from sparkonce.protocol import Store
+
+
+@dataclass
+class Duel:
+    """Two actors in one world, and what must be true afterwards."""
+
+    world: World
+    sparks: list[Spark] = field(default_factory=list)
+    actors: list[Callable[[Store], object]] = field(default_factory=list)
+
+    def driver(self, spark: Spark, epoch: int) -> None:
+        """An actor that commits an epoch whose tasks have staged already, or aborts it."""
+        planned = spark.plan(epoch)
+
+        def act(store: Store) -> None:
+            spark.query.through = store
+            spark.commit(planned)
+
+        self.sparks.append(spark)
+        self.actors.append(act)
+
+    def running(self, spark: Spark, last: int) -> None:
+        """An actor that stages and commits."""
+
+        def act(store: Store) -> None:
+            spark.query.through = store
+            spark.run_until_failure(last)
+
+        self.sparks.append(spark)
+        self.actors.append(act)
+
+    def fight(self, order: list[int]) -> Turns:
+        """Let them act in this order."""
+        turns = Turns(self.world.memory, order)
+        turns.run(*self.actors)
+        for spark in self.sparks:
+            spark.query.through = None
+        return turns
+
+
+def every_order(
+    prepare: Callable[[], Duel], verify: Callable[[Duel], None], *, alike: bool = False
+) -> None:
+    """Try all orders.
+
+    Raises:
+        AssertionError: one of them breaks a promise.
+    """
+    alone = [[n for n, _ in prepare().fight([first] * 999).calls] for first in (0, 1)]
+    tried = 0
+    for order in interleavings(alone[0].count(0), alone[1].count(1), alike=alike):
+        duel = prepare()
+        turns = duel.fight(order)
+        tried += 1
+        try:
+            verify(duel)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nafter {turns.calls}") from error
+    assert tried > 20

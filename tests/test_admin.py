@@ -1,0 +1,245 @@
+"""What an operator does to the ledgers of a store, beside the queries that use them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.faults import DIES_BEFORE, Crash, FaultyStore
+from tests.kit import Query, World
+
+from sparkonce.admin import Admin, ago
+from sparkonce.errors import QueryRetired, SparkonceError, StoreLostData
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def admin(world: World) -> Admin:
+    return Admin(world.memory)
+
+
+def decided_and_dead(query: Query, *rows: str) -> None:
+    """Only a store that applies chunk by chunk leaves an epoch decided and not applied."""
+    query.world.memory.whole_epochs = False
+    query.faulty().fail_next("apply", DIES_BEFORE)
+    with pytest.raises(Crash):
+        query.start().write(0, rows)
+    query.through = None
+
+
+# -- status
+
+
+def test_a_store_that_nobody_has_written_to_has_no_sinks(admin: Admin) -> None:
+    assert admin.sinks() == []
+
+
+def test_status_tells_of_every_sink_and_of_no_claim(world: World, admin: Admin) -> None:
+    Query(world, id="a", checkpoint="/a").start().write(0, ["x", "y", "z"])
+    Query(world, id="b", sink_id="orders", checkpoint="/b").start().stage(0, ["x"])
+    found = {sink.name: sink for sink in admin.sinks()}
+    assert set(found) == {Query(world, id="a").name, Query(world, sink_id="orders").name}
+    first, second = (found[name].to_json() for name in sorted(found))
+    assert (first["epoch"], first["rows"], first["state"]) == (0, 3, "finished")
+    assert (second["epoch"], second["staged_chunks"]) == (None, 1)
+    json.dumps([first, second])
+
+
+def test_status_tells_what_waits_to_be_applied(query: Query, admin: Admin) -> None:
+    decided_and_dead(query, "a", "b", "c")
+    [sink] = admin.sinks()
+    assert "2 chunks to apply" in sink.state
+
+
+# -- recover
+
+
+def test_recover_finishes_what_is_decided_and_tells_how_far_it_is(
+    query: Query, admin: Admin
+) -> None:
+    decided_and_dead(query, "a", "b", "c")
+    told: list[int] = []
+    [sink] = admin.sinks()
+    admin.recover(sink, told.append)
+    assert query.world.rows == ["a", "b", "c"]
+    assert told == [2, 1]
+    query.start().write(0, ["other"])
+    assert query.world.rows == ["a", "b", "c"]
+
+
+def test_recover_of_a_finished_sink_does_nothing(query: Query, admin: Admin) -> None:
+    query.start().write(0, ["a"])
+    before = query.ledger
+    [sink] = admin.sinks()
+    admin.recover(sink)
+    assert query.ledger == before
+
+
+def lose_a_chunk(query: Query) -> None:
+    """The store has lost the second of three chunks of a decided epoch."""
+    decided_and_dead(query, "a", "b", "c", "d", "e")
+    [attempt] = query.world.memory.log.values()
+    attempt.pop(2)
+
+
+def test_recover_without_the_chunks_fails_and_leaves_the_epoch_decided(
+    query: Query, admin: Admin
+) -> None:
+    lose_a_chunk(query)
+    [sink] = admin.sinks()
+    with pytest.raises(StoreLostData):
+        admin.recover(sink)
+    assert query.ledger.manifest is not None
+
+
+def test_a_loss_that_is_accepted_ends_the_epoch_and_the_query_goes_on(
+    query: Query, admin: Admin
+) -> None:
+    lose_a_chunk(query)
+    [sink] = admin.sinks()
+    admin.recover(sink, accept_loss=True)
+    assert query.ledger.manifest is None
+    run = query.start()
+    run.write(0, ["replayed"])
+    run.write(1, ["f"])
+    assert query.world.rows == ["a", "b", "c", "f"]
+    assert query.world.staged() == 0
+
+
+def test_a_loss_is_accepted_though_a_query_that_restarts_moves_the_ledger(query: Query) -> None:
+    lose_a_chunk(query)
+    store = FaultyStore(query.world.memory)
+    store.before("swap", lambda: query.start().abort(0, []))
+    admin = Admin(store)
+    [sink] = admin.sinks()
+    admin.recover(sink, accept_loss=True)
+    assert query.ledger.manifest is None
+
+
+# -- gc
+
+
+def test_gc_drops_what_is_older_than_its_grace(query: Query, admin: Admin) -> None:
+    query.start().stage(0, ["a", "b", "c"], ["d"])
+    [sink] = admin.sinks()
+    assert admin.gc(sink, HOUR) == 0
+    assert query.world.staged() == 3
+    assert admin.gc(sink, 0.0) == 2
+    assert query.world.staged() == 0
+
+
+def test_gc_drops_what_is_over_whatever_its_age(query: Query, admin: Admin) -> None:
+    run = query.start()
+    run.write(0, ["a"])
+    run.stage_late(0, ["zombie"])
+    run.stage(1, ["next"])
+    [sink] = admin.sinks()
+    assert admin.gc(sink, HOUR) == 1
+    [left] = query.world.memory.staged(query.name)
+    assert left.epoch == 1
+
+
+def test_gc_never_drops_what_is_decided(query: Query, admin: Admin) -> None:
+    decided_and_dead(query, "a", "b", "c")
+    [sink] = admin.sinks()
+    assert admin.gc(sink, 0.0) == 0
+    query.start().write(0)
+    assert query.world.rows == ["a", "b", "c"]
+
+
+def test_gc_never_drops_what_was_decided_since_it_looked(query: Query, admin: Admin) -> None:
+    query.world.memory.whole_epochs = False
+    run = query.start()
+    receipts = run.stage(0, ["a", "b", "c"])
+    [sink] = admin.sinks()
+    query.faulty().fail_next("apply", DIES_BEFORE)
+    with pytest.raises(Crash):
+        run.commit(0, receipts)
+    assert admin.gc(sink, 0.0) == 0
+    Query(query.world).start().write(0)
+    assert query.world.rows == ["a", "b", "c"]
+
+
+# -- forget
+
+
+@pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
+def test_a_sink_that_is_forgotten_may_be_written_by_a_new_query(
+    world: World, admin: Admin, sink_id: str | None
+) -> None:
+    old = Query(world, id="old", sink_id=sink_id)
+    old.start().write(0, ["a"])
+    old.start().stage(1, ["b"])
+    admin.forget(old.name)
+    assert admin.sinks() == []
+    assert world.staged() == 0
+    new = Query(world, id="new", sink_id=sink_id)
+    run = new.start()
+    run.write(0, ["c"])
+    run.write(1, ["d"])
+    assert world.rows == ["a", "c", "d"]
+    assert [sink.name for sink in admin.sinks()] == [new.name]
+
+
+@pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
+def test_a_query_that_still_runs_when_its_sink_is_forgotten_is_refused(
+    world: World, admin: Admin, sink_id: str | None
+) -> None:
+    query = Query(world, sink_id=sink_id, repeatable=True, on_lost_commit="continue@1")
+    run = query.start()
+    run.write(0, ["a"])
+    admin.forget(query.name)
+    for epoch in (0, 1):
+        with pytest.raises(QueryRetired):
+            run.write(epoch, ["x"])
+    assert world.rows == ["a"]
+
+
+def test_a_sink_with_an_unfinished_epoch_is_not_forgotten(query: Query, admin: Admin) -> None:
+    decided_and_dead(query, "a", "b")
+    with pytest.raises(SparkonceError, match="recover first"):
+        admin.forget(query.name)
+    query.start().write(0)
+    assert query.world.rows == ["a", "b"]
+
+
+def test_forgetting_one_sink_leaves_the_others(world: World, admin: Admin) -> None:
+    kept = Query(world, id="kept", checkpoint="/kept")
+    kept.start().write(0, ["a"])
+    receipts = kept.start().stage(1, ["b"])
+    gone = Query(world, id="gone", checkpoint="/gone")
+    gone.start().write(0, ["x"])
+    admin.forget(gone.name)
+    kept.start().commit(1, receipts)
+    assert world.rows == ["a", "x", "b"]
+
+
+def test_a_query_that_begins_while_its_predecessor_is_forgotten_loses_nothing() -> None:
+    """Its epoch is decided after the tombstone was written, and before the log is swept."""
+    world = World(whole_epochs=False)
+    Query(world, id="old", sink_id="orders").start().write(0, ["a"])
+    new = Query(world, id="new", sink_id="orders")
+
+    def begin_and_die() -> None:
+        new.faulty().fail_next("apply", DIES_BEFORE)
+        with pytest.raises(Crash):
+            new.start().write(0, ["b", "c", "d"])
+        new.through = None
+
+    store = FaultyStore(world.memory)
+    store.before("staged", begin_and_die)
+    Admin(store).forget(new.name)
+    new.start().write(0)
+    assert world.rows == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(5, "5 s ago"), (180, "3 min ago"), (7300, "2 h ago"), (180000, "2 d ago")],
+)
+def test_a_moment_is_told_in_words(
+    seconds: float, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparkonce.admin.time.time", lambda: 1_000_000.0)
+    assert ago(1_000_000.0 - seconds) == text

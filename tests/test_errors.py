@@ -1,0 +1,100 @@
+"""The tree of errors is the one that is drawn, and each error says what, why and what to do."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+
+import pytest
+
+from sparkonce import errors
+from sparkonce.errors import CommitRefused, SparkonceError, StoreError, StoreUnreachable
+
+CLASSES = {
+    name: value
+    for name, value in vars(errors).items()
+    if inspect.isclass(value) and issubclass(value, Exception)
+}
+
+
+def drawn() -> dict[str, str | None]:
+    """The parent of each class in the drawing."""
+    parents: dict[str, str | None] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        match = re.match(r"    ((?:│   |    )*(?:├── |└── )?)(\w+)", line)
+        if match:
+            depth = len(match[1]) // 4
+            path[depth:] = [match[2]]
+            parents[match[2]] = path[depth - 1] if depth else None
+    return parents
+
+
+def test_the_drawing_is_the_tree() -> None:
+    real = {
+        name: cls.__bases__[0].__name__ if cls is not SparkonceError else None
+        for name, cls in CLASSES.items()
+    }
+    assert drawn() == real
+
+
+def test_the_drawing_says_what_each_error_means() -> None:
+    lines = (errors.__doc__ or "").splitlines()
+    for name in CLASSES:
+        has_children = name in drawn().values()
+        [line] = [line for line in lines if re.search(rf"\b{name}\b", line)]
+        assert has_children or re.search(rf"{name}\s+\S", line), name
+
+
+def test_all_names_every_error_and_nothing_else() -> None:
+    assert errors.__all__ == sorted(CLASSES)
+
+
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+def test_every_error_has_a_meaning_and_the_text_of_its_kind(cls: type[SparkonceError]) -> None:
+    assert cls.__doc__
+    error = cls("The store is gone", why="rows wait", todo="start it")
+    assert str(error) == "The store is gone. Why: rows wait. What to do: start it."
+    assert (error.what, error.why, error.todo) == ("The store is gone", "rows wait", "start it")
+
+
+def test_why_and_todo_may_be_left_out() -> None:
+    assert str(StoreError("Gone")) == "Gone."
+    assert str(StoreError("Gone", todo="wait")) == "Gone. What to do: wait."
+    assert str(StoreError("Gone", why="so")) == "Gone. Why: so."
+
+
+def test_a_refusal_of_a_commit_is_no_error_of_the_store() -> None:
+    assert not issubclass(CommitRefused, StoreError)
+    assert not issubclass(StoreError, CommitRefused)
+
+
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, lambda error: pickle.loads(pickle.dumps(error))],
+    ids=["copied", "pickled"],
+)
+def test_an_error_can_be_copied_and_pickled(cls: type[SparkonceError], copied: object) -> None:
+    error = cls("Gone", why="so", todo="wait")
+    again = copied(error)  # type: ignore[operator]
+    assert type(again) is cls
+    assert str(again) == str(error)
+
+
+def test_every_error_is_raised_somewhere() -> None:
+    """Or is a kind of others: a class that nobody raises is one that nobody maintains."""
+    from pathlib import Path
+
+    root = Path(errors.__file__).parents[1]
+    sources = "".join(path.read_text() for path in root.rglob("*.py") if path.name != "errors.py")
+    kinds = set(drawn().values())
+    unused = [name for name in CLASSES if name not in kinds and f"{name}(" not in sources]
+    assert unused == []
+
+
+def test_an_unreachable_store_is_worth_another_try_and_others_are_not() -> None:
+    retried = [name for name, cls in CLASSES.items() if issubclass(cls, StoreUnreachable)]
+    assert retried == ["StoreUnreachable"]

@@ -1,0 +1,208 @@
+"""The ledger: what it says survives the store, and each step gives the one that comes next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+from sparkonce.errors import StoreError
+from sparkonce.ledger import PAST_DOOMED, PAST_RUNS, Ledger, from_record, new_token, sink_name
+from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
+
+PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
+MANIFEST = Manifest(
+    sink="orders@1",
+    generation=2,
+    query_id="a",
+    epoch=7,
+    token="token",
+    target="hash:orders",
+    detail={"mode": "upsert", "fields": ["a", "ä"], "ttl": None, "nested": {"x": [1, 2.5]}},
+    parts=PARTS,
+    notes={"fence": 12},
+)
+FULL = Ledger(
+    name="orders@1",
+    query_id="a",
+    target="hash:orders",
+    retired=("old", "older"),
+    generation=2,
+    epoch=7,
+    token="token",
+    manifest=MANIFEST,
+    run_id="run",
+    past_runs=("run-1", "run-2"),
+    doomed=("attempt-8", "attempt-9"),
+    checkpoint="/checkpoints/orders",
+    offsets="0" * 64,
+    rows=10,
+    epochs=8,
+    updated=1700000000.25,
+    revision=40,
+    stamp="stamp",
+    replaces="stamp before",
+    forgotten=True,
+)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [FULL, replace(FULL, manifest=None), Ledger("n@1", "q", "t", revision=1, stamp="s")],
+    ids=["decided", "finished", "fresh"],
+)
+def test_a_ledger_comes_back_from_its_record_as_it_was(ledger: Ledger) -> None:
+    assert from_record(ledger.to_record()) == ledger
+
+
+def test_no_field_is_left_at_its_default_in_that_test() -> None:
+    fresh = Ledger("n@1", "q", "t")
+    assert [field.name for field in fields(Ledger)] == [
+        field.name
+        for field in fields(Ledger)
+        if getattr(FULL, field.name) != getattr(fresh, field.name)
+    ]
+
+
+def test_the_record_shows_revision_stamp_and_token_to_the_store() -> None:
+    record = FULL.to_record()
+    assert (record.revision, record.stamp, record.token) == (40, "stamp", "token")
+    assert json.loads(record.body)["format"] == FORMAT
+
+
+def test_where_nothing_was_written_there_is_no_ledger() -> None:
+    assert from_record(Record()) is None
+
+
+def test_a_ledger_of_a_newer_release_is_refused() -> None:
+    body = json.dumps({**json.loads(FULL.to_record().body), "format": FORMAT + 1})
+    with pytest.raises(StoreError, match="newer release"):
+        from_record(replace(FULL.to_record(), body=body))
+
+
+def test_a_newer_format_is_refused_before_anything_else_is_read() -> None:
+    with pytest.raises(StoreError, match="newer release"):
+        from_record(Record(1, "s", "", json.dumps({"format": FORMAT + 1, "unheard": "of"})))
+
+
+# -- what comes next
+
+
+def test_each_move_is_one_revision_further_and_has_its_own_stamp() -> None:
+    moved = [FULL.moved(), FULL.moved(), FULL.finished(), FULL.decided(MANIFEST, None)]
+    assert {ledger.revision for ledger in moved} == {41}
+    assert len({FULL.stamp, *(ledger.stamp for ledger in moved)}) == 5
+    assert all(ledger.updated > FULL.updated for ledger in moved)
+    assert {ledger.replaces for ledger in moved} == {FULL.stamp}
+
+
+def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
+    before = replace(FULL, manifest=None, epoch=6)
+    decided = before.decided(MANIFEST, "digest")
+    assert (decided.epoch, decided.token, decided.offsets) == (7, "token", "digest")
+    assert (decided.rows, decided.epochs) == (10 + 8, 8 + 1)
+    assert decided.manifest == MANIFEST
+    done = decided.finished()
+    changed = {
+        field.name
+        for field in fields(Ledger)
+        if getattr(done, field.name) != getattr(decided, field.name)
+    }
+    assert changed == {"manifest", "revision", "stamp", "replaces", "updated"}
+    assert done.manifest is None
+
+
+def test_a_successor_starts_before_its_first_epoch_and_retires_the_one_before() -> None:
+    new = replace(FULL, manifest=None).succeeded_by("b")
+    assert (new.query_id, new.generation, new.epoch) == ("b", 3, -1)
+    assert (new.token, new.offsets) == ("", None)
+    assert new.retired == ("old", "older", "a")
+    assert new.revision == FULL.revision
+
+
+def test_retiring_twice_names_a_query_once() -> None:
+    once = replace(FULL, retired=FULL.with_retired())
+    assert once.with_retired() == once.retired
+
+
+def test_the_run_before_is_remembered_when_another_takes_over() -> None:
+    assert FULL.seen_by("run", "/p", "t").past_runs == FULL.past_runs
+    taken = FULL.seen_by("next", "/p", "new target")
+    assert (taken.run_id, taken.checkpoint, taken.target) == ("next", "/p", "new target")
+    assert taken.past_runs == ("run-1", "run-2", "run")
+
+
+def test_a_run_without_a_name_supersedes_nobody() -> None:
+    seen = FULL.seen_by("", "/p", "t")
+    assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+
+
+def test_what_a_decision_holds_is_never_doomed() -> None:
+    doomed = FULL.dooming({"attempt-0", "attempt-3", "attempt-x"}).doomed
+    assert set(doomed) == {"attempt-8", "attempt-9", "attempt-x"}
+
+
+def test_the_doomed_of_the_last_abort_are_all_kept_and_of_those_before_not_all() -> None:
+    many = [f"{number}" for number in range(1000)]
+    doomed = Ledger("n@1", "q", "t").dooming(many)
+    assert set(doomed.doomed) == set(many)
+    again = doomed.dooming(["new"])
+    assert "new" in again.doomed
+    assert len(again.doomed) <= PAST_DOOMED + 1
+
+
+def test_deciding_ends_all_doom() -> None:
+    assert replace(FULL, manifest=None).decided(MANIFEST, None).doomed == ()
+
+
+def test_an_attempt_is_over_once_its_epoch_is_decided_or_its_query_retired() -> None:
+    assert FULL.is_over("a", 7)
+    assert FULL.is_over("a", 0)
+    assert not FULL.is_over("a", 8)
+    assert FULL.is_over("old", 99)
+    assert not FULL.is_over("unknown", 0)
+
+
+def test_a_first_run_supersedes_nobody() -> None:
+    assert Ledger("n@1", "q", "t").seen_by("run", None, "t").past_runs == ()
+
+
+def test_the_runs_remembered_are_the_newest_and_bounded() -> None:
+    ledger = Ledger("n@1", "q", "t")
+    for number in range(100):
+        ledger = ledger.seen_by(f"run-{number}", None, "t")
+    assert len(ledger.past_runs) == PAST_RUNS
+    assert ledger.past_runs == tuple(f"run-{number}" for number in range(99 - PAST_RUNS, 99))
+    assert ledger.run_id == "run-99"
+
+
+# -- names
+
+
+def test_a_sink_is_named_by_its_id_and_its_target() -> None:
+    assert sink_name("orders", "hash:a") != sink_name("orders", "hash:b")
+    assert sink_name("orders", "hash:a") != sink_name("sales", "hash:a")
+    assert Ledger(sink_name("or.de-rs_1", "hash:a"), "q", "hash:a").sink_id == "or.de-rs_1"
+
+
+def test_names_are_the_same_in_every_process_and_for_ever() -> None:
+    assert sink_name("orders", "hash:user:{id}") == "orders@" + digest("hash:user:{id}")
+    assert digest("hash:user:{id}") == "1980b2694852018e"
+
+
+def test_tokens_differ() -> None:
+    assert len({new_token() for _ in range(1000)}) == 1000
+
+
+# -- manifests
+
+
+def test_a_manifest_names_its_chunks_in_the_order_in_which_they_are_applied() -> None:
+    assert MANIFEST.rows == 8
+    assert [(part.attempt, seq) for part, seq in MANIFEST.chunks] == [
+        ("attempt-0", 0),
+        ("attempt-0", 1),
+        ("attempt-3", 0),
+    ]
+    assert MANIFEST.attempts == {"attempt-0", "attempt-3"}

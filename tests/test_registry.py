@@ -1,0 +1,52 @@
+"""How a connector is found, and what is said where its client library is missing."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from sparkonce.errors import MissingExtra, OptionError
+from sparkonce.registry import for_url, load
+
+
+def test_a_connector_is_found_by_its_path() -> None:
+    connector = load("pyspark_redis.connector:RedisConnector")
+    assert connector.name == "redis"
+
+
+@pytest.mark.parametrize("url", ["redis://localhost:6379/0", "rediss://db", "redis://"])
+def test_a_connector_is_found_by_the_scheme_of_a_url(url: str) -> None:
+    assert for_url(url).name == "redis"
+
+
+@pytest.mark.parametrize("url", ["mongodb://db", "localhost", "", "://db"])
+def test_an_unknown_scheme_is_refused_and_the_known_ones_named(url: str) -> None:
+    with pytest.raises(OptionError, match=r"redis, rediss"):
+        for_url(url)
+
+
+def test_the_unknown_scheme_is_named() -> None:
+    with pytest.raises(OptionError, match="'mongodb'"):
+        for_url("mongodb://db")
+
+
+def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark_redis"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(MissingExtra) as missing:
+        load("pyspark_redis.connector:RedisConnector")
+    assert "'redis'" in str(missing.value)
+    assert "pip install 'sparkonce[redis]'" in str(missing.value)
+
+
+def test_the_core_and_the_entry_module_import_no_client_library() -> None:
+    """Spark imports every pyspark_* module, with no except: a missing driver would end them all."""
+    import subprocess
+
+    code = (
+        "import sys; sys.modules['redis'] = None; import pyspark_redis, sparkonce.datasource,"
+        " sparkonce.options, sparkonce.memory, sparkonce.commit"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,173 @@
+"""What is decided is finished: by whoever comes next, from the manifest alone."""
+
+from __future__ import annotations
+
+import pytest
+from tests.faults import DIES_BEFORE, Crash, FaultyStore
+from tests.kit import Query, World
+
+from sparkonce.errors import (
+    CheckpointBehindSink,
+    CheckpointReplaced,
+    RowRefused,
+    SparkonceError,
+)
+from sparkonce.protocol import Manifest
+
+
+def decided_and_dead(query: Query, epoch: int, *partitions: list[str]) -> None:
+    """A driver decides an epoch and dies before it has applied anything."""
+    query.faulty().fail_next("apply", DIES_BEFORE)
+    with pytest.raises(Crash):
+        query.start().write(epoch, *partitions)
+    query.through = None
+    assert query.ledger.epoch == epoch
+    assert query.ledger.manifest is not None
+
+
+class Watched(FaultyStore):
+    """Remembers the manifests that were applied."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.memory)
+        self.applied: list[Manifest] = []
+
+    def apply(self, manifest: Manifest, *rest: object) -> None:
+        self.applied.append(manifest)
+        self._store.apply(manifest, *rest)  # type: ignore[arg-type]
+
+
+def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
+    query = Query(World(whole_epochs=False))
+    decided_and_dead(query, 0, ["a", "b", "c"], ["d"])
+    assert query.world.rows == []
+    query.start().write(0, ["other"])
+    assert query.world.rows == ["a", "b", "c", "d"]
+    assert query.ledger.manifest is None
+
+
+def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> None:
+    world = World(whole_epochs=False)
+    decided_and_dead(Query(world, detail={"mode": "increment"}), 0, ["a"])
+    today = Query(world, detail={"mode": "upsert"}, repeatable=True)
+    store = Watched(world)
+    today.through = store
+    run = today.start()
+    run.write(0, ["other"])
+    run.write(1, ["b"])
+    assert [dict(manifest.detail) for manifest in store.applied] == [
+        {"mode": "increment"},
+        {"mode": "upsert"},
+    ]
+    assert world.rows == ["a", "b"]
+
+
+def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> None:
+    query = Query(World(whole_epochs=False))
+    run = query.start()
+    receipts = run.stage(0, ["a", "b", "c"])
+    query.faulty().before("apply", lambda: Query(query.world).start().abort(0, []))
+    assert run.commit(0, receipts).manifest is None
+    assert query.ledger.manifest is None
+    assert query.world.rows == ["a", "b", "c"]
+
+
+def test_roll_forward_goes_on_at_the_chunk_that_was_reached() -> None:
+    query = Query(World(whole_epochs=False))
+    decided_and_dead(query, 0, ["a", "b", "c", "d", "e"])
+    payloads: list[bytes] = []
+
+    def apply_until_death(payload: bytes) -> None:
+        payloads.append(payload)
+        if len(payloads) == 2:
+            raise Crash
+        query.world._apply(payload)
+
+    query.world.memory.apply_chunk = apply_until_death
+    with pytest.raises(Crash):
+        query.start().write(0)
+    assert query.world.rows == ["a", "b"]
+    query.world.memory.apply_chunk = query.world._apply
+    query.start().write(0)
+    assert query.world.rows == ["a", "b", "c", "d", "e"]
+
+
+def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on(query: Query) -> None:
+    world, refused = query.world, [True]
+
+    def refuse_once(payload: bytes) -> None:
+        if b"bad" in payload and refused:
+            raise RowRefused("a row of the wrong type")
+        world._apply(payload)
+
+    world.memory.apply_chunk = refuse_once
+    run = query.start()
+    receipts = run.stage(0, ["a", "b"], ["bad"], ["c"])
+    with pytest.raises(RowRefused):
+        run.commit(0, receipts)
+    run.abort(0, receipts)
+    assert query.ledger.epoch == 0
+    with pytest.raises(RowRefused):
+        query.start().write(0, ["other"])
+    refused.clear()
+    query.start().write(0, ["other"])
+    assert world.rows == ["a", "b", "bad", "c"]
+    assert world.staged() == 0
+
+
+def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> None:
+    query = Query(World(whole_epochs=False))
+    query.start().write(0, ["a"])
+    decided_and_dead(query, 1, ["b"])
+    with pytest.raises(CheckpointBehindSink):
+        query.start().write(0, ["other"])
+    assert query.world.rows == ["a", "b"]
+    assert query.ledger.manifest is None
+
+
+@pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default sink id", "sinkId"])
+def test_a_new_query_finishes_what_the_old_one_decided(sink_id: str | None) -> None:
+    world = World(whole_epochs=False)
+    old = Query(world, id="old", sink_id=sink_id)
+    decided_and_dead(old, 0, ["a", "b", "c"])
+    Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old").start().write(
+        0, ["d"]
+    )
+    assert world.rows == ["a", "b", "c", "d"]
+    assert old.ledger.manifest is None
+
+
+def test_a_refused_query_finishes_nothing() -> None:
+    world = World(whole_epochs=False)
+    old = Query(world, id="old", sink_id="orders")
+    decided_and_dead(old, 0, ["a"])
+    with pytest.raises(CheckpointReplaced):
+        Query(world, id="new", sink_id="orders").start().write(0, ["b"])
+    assert world.rows == []
+    assert old.ledger.manifest is not None
+
+
+@pytest.mark.parametrize("step", ["apply", "swap"])
+def test_a_decision_that_the_store_loses_before_it_is_finished_is_not_acknowledged(
+    step: str,
+) -> None:
+    query = Query(World(whole_epochs=False))
+    run = query.start()
+    run.write(0, ["a"])
+    before = query.world.snapshot()
+    receipts = run.stage(1, ["b"])
+    trial = query.faulty()
+    world = query.world
+
+    def lose_then(call: object) -> object:
+        def lost(*args: object) -> object:
+            if query.ledger.epoch == 1:
+                world.restore(before)
+            return call(*args)  # type: ignore[operator]
+
+        return lost
+
+    setattr(trial, step, lose_then(getattr(world.memory, step)))
+    with pytest.raises(SparkonceError):
+        run.commit(1, receipts)
+    assert world.rows == ["a"]

@@ -1,0 +1,116 @@
+"""No password is ever shown: not in the text of options, not in a URL, not in an error."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+
+from sparkonce.errors import OptionError
+from sparkonce.ledger import Ledger
+from sparkonce.options import COMMON, Option, parse, password, pattern, redact_url
+from sparkonce.registry import for_url
+
+SECRET = "hunter2"
+TABLE = (
+    Option("url", "Where the store is."),
+    Option("apiKey", "Key.", pattern(r"[A-Z]+", "capitals"), secret=True),
+    *COMMON,
+)
+
+
+@pytest.mark.parametrize("form", ["{}", "{!r}", "{!s}"])
+def test_the_text_of_options_hides_every_secret(form: str) -> None:
+    options = parse(
+        TABLE,
+        {"url": f"redis://app:{SECRET}@db:6379/0", "password": SECRET, "apiKey": "HUNTER"},
+    )
+    shown = form.format(options)
+    assert SECRET not in shown
+    assert "HUNTER" not in shown
+    assert "redis://app:***@db:6379/0" in shown
+    assert options["password"] == SECRET
+
+
+def test_a_secret_that_cannot_be_read_is_not_shown() -> None:
+    with pytest.raises(OptionError) as refused:
+        parse(TABLE, {"apiKey": SECRET})
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "apiKey" in shown
+    assert SECRET not in shown
+
+
+def test_a_secret_under_a_misspelt_name_is_not_shown() -> None:
+    with pytest.raises(OptionError) as refused:
+        parse(TABLE, {"pasword": SECRET})
+    assert SECRET not in str(refused.value)
+
+
+def test_a_contradiction_of_passwords_shows_none() -> None:
+    with pytest.raises(OptionError) as refused:
+        parse(TABLE, {"password": SECRET, "passwordFile": "/run/secret"})
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("redis://app@db", "redis://app@db"),
+        ("redis://app:hunter2@db", "redis://app:***@db"),
+        ("redis://:hunter2@db:6379", "redis://:***@db:6379"),
+        ("rediss://app:hunter2@[::1]:6379/0?x=1", "rediss://app:***@[::1]:6379/0?x=1"),
+        ("mysql://app:hun@ter2@db/shop", "mysql://app:***@db/shop"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert redact_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://app:hunter2@one:9200,http://app:hunter2@two:9200",
+        "http://one:9200,http://app:hunter2@two:9200",
+        "jdbc:mysql://app:hunter2@db/shop",
+        "jdbc:mysql://db/shop?user=app&password=hunter2",
+        "redis://db/0?password=hunter2",
+        "redis://app:hunter2/x@db",
+        "redis://app:x#hunter2@db",
+        "redis://app:x?hunter2@db",
+    ],
+)
+def test_a_url_of_another_form_is_shown_without_its_password(url: str) -> None:
+    assert "hunter2" not in redact_url(url)
+
+
+def test_a_url_that_is_none_can_be_shown_all_the_same() -> None:
+    assert SECRET not in repr(parse(TABLE, {"url": f"redis://app:{SECRET}@[::1"}))
+
+
+def test_a_url_that_cannot_be_read_is_not_shown_with_its_password() -> None:
+    table = [Option("url", "Where the store is.", pattern(r"redis://.*", "a redis:// URL"))]
+    with pytest.raises(OptionError) as refused:
+        parse(table, {"url": f"rediss//app:{SECRET}@db"})
+    assert SECRET not in str(refused.value)
+
+
+def test_an_unknown_scheme_is_shown_without_the_rest_of_the_url() -> None:
+    with pytest.raises(OptionError) as refused:
+        for_url(f"app:{SECRET}@db:6379")
+    assert SECRET not in str(refused.value)
+
+
+def test_a_password_file_that_is_no_text_is_an_option_error(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(b"hunter2\xff\xfe")
+    with pytest.raises(OptionError) as refused:
+        password({"passwordFile": str(file)})
+    assert SECRET not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_ledger_has_no_place_for_a_secret() -> None:
+    body = Ledger("orders@1", "a", "hash:orders").to_record().body
+    assert "password" not in body
+    assert "url" not in body
