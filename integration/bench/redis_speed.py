@@ -141,8 +141,8 @@ def show(fast: dict[str, float], small: dict[str, float], rows: int, server: str
     by_hand = fast["foreachBatch + redis-py"]
     counting = small["counting Arrow writer"]
     table = Table(title=f"{rows:,} rows of 4 columns an epoch, {server}")
-    for column in ("writer", "rows/s", "x by hand", "1-row epoch, ms", "ms over counting"):
-        table.add_column(column, justify="left" if column == "writer" else "right")
+    for column in ("writer", "rows/s", "x by hand", "1-row ms", "extra ms"):
+        table.add_column(column, justify="left" if column == "writer" else "right", no_wrap=True)
     for name, rate in fast.items():
         extra = small[name] - counting
         table.add_row(
