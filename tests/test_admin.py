@@ -143,6 +143,7 @@ def test_gc_drops_what_is_over_whatever_its_age(query: Query, admin: Admin) -> N
 def test_gc_never_drops_what_is_decided(query: Query, admin: Admin) -> None:
     decided_and_dead(query, "a", "b", "c")
     [sink] = admin.sinks()
+    assert sink.leftovers(0.0) == []
     assert admin.gc(sink, 0.0) == 0
     query.start().write(0)
     assert query.world.rows == ["a", "b", "c"]

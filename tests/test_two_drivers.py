@@ -64,6 +64,28 @@ def test_a_run_that_stages_and_goes_on_while_another_commits() -> None:
     every_order(prepare, verify, alike=True)
 
 
+@WHOLE
+def test_two_drivers_of_one_checkpoint_with_other_sink_ids_commit_each_epoch_once(
+    whole_epochs: bool,
+) -> None:
+    def prepare() -> Duel:
+        duel = Duel(World(whole_epochs=whole_epochs))
+        checkpoint = Checkpoint()
+        for sink_id in (None, "orders"):
+            duel.driver(Spark(Query(duel.world, sink_id=sink_id), checkpoint), 0)
+        return duel
+
+    def verify(duel: Duel) -> None:
+        for spark in duel.sparks * 2:
+            spark.run_until_failure(1)
+            require_exactly_once(spark)
+        assert duel.sparks[0].checkpoint.committed == 1, "neither goes on"
+        sinks = {spark.query.name for spark in duel.sparks if spark.refusals == []}
+        assert len(sinks) <= 1, "both write"
+
+    every_order(prepare, verify, alike=True)
+
+
 # -- two queries
 
 
