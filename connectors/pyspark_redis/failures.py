@@ -48,7 +48,7 @@ REFUSALS = {
     ),
     "WRONGTYPE": Refusal(
         "the key holds another Redis type than the sink's model",
-        f"rename or delete that key, or choose another key template, {GOES_ON}",
+        f"rename or delete that key, {GOES_ON}",
     ),
     "overflow": Refusal(
         "the sum leaves the 64-bit range of Redis", f"set that field to a smaller number, {GOES_ON}"
