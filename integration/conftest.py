@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from integration.proxy import Proxy
+from integration.runs import Job
 from integration.servers import spark as local_spark
 from integration.servers.finder import NoServerError, Server, or_skip
 from integration.servers.redis import REDIS, RedisProcess, describe_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -83,3 +85,17 @@ def redis_proxy(redis_server: Server) -> Iterator[Proxy]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with local_spark.session(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture
+def counting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
+    """A job that adds 1 for each row, to a counter of the row's own."""
+    job = Job(spark, tmp_path / "job", redis_url, unique)
+    job.options["writeMode"] = "increment"
+    return job
+
+
+@pytest.fixture
+def upserting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
+    """A job that writes each row into a hash of its own."""
+    return Job(spark, tmp_path / "job", redis_url, unique)

@@ -6,23 +6,9 @@ import shutil
 import time
 from pathlib import Path
 
-import pytest
 import redis
 from integration.runs import Job, once
 from integration.servers.spark import LOG
-from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def counting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
-    job = Job(spark, tmp_path / "job", redis_url, unique)
-    job.options["writeMode"] = "increment"
-    return job
-
-
-@pytest.fixture
-def upserting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
-    return Job(spark, tmp_path / "job", redis_url, unique)
 
 
 def test_deleted_checkpoint_is_refused_where_rows_would_count_twice(counting: Job) -> None:

@@ -7,27 +7,11 @@ effect twice can't hide from.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from integration.runs import Job, once
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-
-
-@pytest.fixture
-def counting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
-    """A job that adds 1 for each row, to a counter of the row's own."""
-    job = Job(spark, tmp_path / "job", redis_url, unique)
-    job.options["writeMode"] = "increment"
-    return job
-
-
-@pytest.fixture
-def upserting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
-    return Job(spark, tmp_path / "job", redis_url, unique)
 
 
 def test_every_row_takes_effect_once_and_nothing_stays_staged(counting: Job) -> None:

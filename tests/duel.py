@@ -54,7 +54,11 @@ class Duel:
 
 
 def every_order(
-    prepare: Callable[[], Duel], verify: Callable[[Duel], None], *, alike: bool = False
+    prepare: Callable[[], Duel],
+    verify: Callable[[Duel], None],
+    *,
+    alike: bool = False,
+    step: int = 1,
 ) -> None:
     """Try all orders.
 
@@ -63,7 +67,7 @@ def every_order(
     """
     alone = [[n for n, _ in prepare().fight([first] * 999).calls] for first in (0, 1)]
     tried = 0
-    for order in interleavings(alone[0].count(0), alone[1].count(1), alike=alike):
+    for order in interleavings(alone[0].count(0), alone[1].count(1), alike=alike, step=step):
         duel = prepare()
         turns = duel.fight(order)
         tried += 1

@@ -82,10 +82,9 @@ def test_gc_beside_a_commit_that_takes_longer_than_its_grace(
     every_order(prepare, require_one_epoch_more)
 
 
-@WHOLE
-def test_recover_beside_a_commit(whole_epochs: bool) -> None:
+def test_recover_beside_a_commit() -> None:
     def prepare() -> Duel:
-        duel = lone_driver(whole_epochs, 1)
+        duel = lone_driver(False, 1)
         duel.actors.append(recover)
         return duel
 

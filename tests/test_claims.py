@@ -6,7 +6,7 @@ import contextlib
 from itertools import count
 
 import pytest
-from tests.faults import DIES_AFTER, REPLY_LOST, REQUEST_LOST, Crash, Fault
+from tests.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
 from tests.kit import Query, World
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed, SparkonceError
@@ -175,6 +175,26 @@ def test_a_query_that_may_replace_only_one_of_two_retires_none(world: World, ove
     by_id.start().write(1, ["x 1"])
     by_path.start().write(1, ["y 1"])
     assert world.rows == ["x 0", "y 0", "x 1", "y 1"]
+
+
+def test_a_query_that_replaces_one_after_the_other_retires_both(world: World) -> None:
+    """It died before its first epoch, and its checkpoint was moved to a path that was in use."""
+    first = Query(world, id="x", sink_id="orders", checkpoint=PATH, repeatable=True)
+    first.start().write(0, ["x 0"])
+    new = Query(world, id="new", sink_id="orders", checkpoint=PATH, repeatable=True)
+    new.faulty().fail_next("prepare", DIES_BEFORE)
+    with pytest.raises(Crash):
+        new.start().write(0, ["lost"])
+    new.through = None
+    second = Query(world, id="y", checkpoint=OTHER, repeatable=True)
+    second.start().write(0, ["y 0"])
+    new.checkpoint = OTHER
+    ledger = new.start().write(0, ["new 0"])
+    assert set(ledger.retired) == {"x", "y"}
+    assert ledger.generation >= 2
+    for old in (first, second):
+        with pytest.raises(QueryRetired):
+            old.start().write(0, ["x"])
 
 
 # -- one checkpoint, another sinkId

@@ -24,9 +24,9 @@ Scenario = Callable[[World], list[Spark]]
 
 
 def one_query(world: World) -> list[Spark]:
-    """Three epochs of one query, with restarts."""
+    """Two epochs of one query, with restarts."""
     spark = Spark(Query(world))
-    spark.run_to(2)
+    spark.run_to(1)
     return [spark]
 
 
@@ -48,7 +48,7 @@ def replaced(sink_id: str | None) -> Scenario:
         old = Spark(Query(world, id="old", sink_id=sink_id))
         new = Spark(Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old"))
         old.run_to(0)
-        new.run_to(1)
+        new.run_to(0)
         assert not old.run_until_failure(1), "the old query commits beside the new one"
         return [old, new]
 
@@ -84,7 +84,7 @@ def fail(scenario: Scenario, faults: dict[int, Fault], *, whole_epochs: bool) ->
 @WHOLE
 def test_one_fault_at_any_call_changes_nothing(whole_epochs: bool, fault: Fault) -> None:
     calls = calls_of(one_query, whole_epochs=whole_epochs)
-    assert len(calls) > 30
+    assert len(calls) > 20
     allowed = (ConcurrentDriver, StaleSkip) if fault in LATE else ()
     for at in range(len(calls)):
         [spark] = fail(one_query, {at: fault}, whole_epochs=whole_epochs)
@@ -106,10 +106,10 @@ def test_one_fault_at_any_call_of_a_change_of_identity_changes_nothing(
             fail(scenario, {at: fault}, whole_epochs=whole_epochs)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @WHOLE
 def test_many_faults_change_nothing(whole_epochs: bool, seed: int) -> None:
-    for number in range(50):
+    for number in range(40):
         dice = random.Random(f"{seed}/{number}")
-        faults = {dice.randrange(90): dice.choice(ALL) for _ in range(dice.randint(2, 6))}
+        faults = {dice.randrange(60): dice.choice(ALL) for _ in range(dice.randint(2, 6))}
         fail(one_query, faults, whole_epochs=whole_epochs)

@@ -178,14 +178,14 @@ def test_no_order_of_events_loses_or_doubles_a_row(
     sink_id: str | None, events: list[Event], whole_epochs: bool
 ) -> None:
     acknowledged = 0
-    for seed in range(100):
+    for seed in range(60):
         site = Site(f"{sink_id}{len(events)}{seed}", sink_id=sink_id, whole_epochs=whole_epochs)
         for _ in range(20):
             event = site.dice.choice(events)
             site.story.append(event.__name__)
             event(site)
         acknowledged += sum(1 for row in site.world.rows)
-    assert acknowledged > 300, "hardly anything was written"
+    assert acknowledged > 180, "hardly anything was written"
 
 
 def test_a_checkpoint_whose_last_epoch_is_not_that_of_the_sink_is_refused(world: World) -> None:

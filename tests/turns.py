@@ -97,15 +97,18 @@ class _View:
         return lambda *args: self._seat.turns.call(self._seat, name, args)
 
 
-def interleavings(first: int, second: int, *, alike: bool = False) -> Iterator[list[int]]:
+def interleavings(
+    first: int, second: int, *, alike: bool = False, step: int = 1
+) -> Iterator[list[int]]:
     """Orders in which each of two actors is interrupted at most once, at any of its calls.
 
     Args:
         first: calls that actor 0 makes.
         second: calls that actor 1 makes.
         alike: whether actor 0 begins in all of them, as where both do the same.
+        step: 2 to try only every second call of actor 0, and so on.
     """
-    for before in range(first + 1):
+    for before in range(0, first + 1, step):
         for between in range(second + 1):
             yield [0] * before + [1] * between + [0] * first
     if alike:

@@ -146,14 +146,8 @@ class Committer:
     def _establish(self, standing: Standing, driver: Driver) -> None:
         """Make this driver's query the owner. Each step can be repeated after a crash."""
         base, rival, claim = standing.base, standing.rival, standing.claim
-        if base.retired and standing.ledger is not base:
-            log.warning(
-                "Query %s replaces query %s as the owner of sink %s; its epochs start anew",
-                driver.query_id,
-                base.retired[-1],
-                driver.name,
-            )
         if standing.ledger is not base:
+            _announce(base)
             now = self.registers.swap(base.moved())
             if now.query_id != driver.query_id:
                 return
@@ -233,6 +227,16 @@ def leftovers(store: Store, ledger: Ledger) -> list[str]:
         for staged in store.staged(ledger.name)
         if staged.attempt not in ledger.held and ledger.is_over(staged.query_id, staged.epoch)
     ]
+
+
+def _announce(owner: Ledger) -> None:
+    if owner.retired:
+        log.warning(
+            "Query %s replaces query %s as the owner of sink %s; its epochs start anew",
+            owner.query_id,
+            owner.retired[-1],
+            owner.name,
+        )
 
 
 def _lost_decision(now: Ledger, driver: Driver) -> StoreLostData:

@@ -115,7 +115,7 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
     if ledger.query_id != driver.query_id:
         _allow_replacing(ledger, driver, policy)
         base = ledger.succeeded_by(driver.query_id)
-        return base if rival is None else replace(base, retired=base.retired + rival.with_retired())
+        return base if rival is None else _after(rival, base)
     if rival is not None and ledger.epoch < 0 and rival.query_id not in ledger.retired:
         return _after(rival, ledger)
     return ledger
@@ -188,7 +188,9 @@ def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
 
 
 def _after(rival: Ledger, own: Ledger) -> Ledger:
-    return replace(own, generation=rival.generation + 1, retired=rival.with_retired())
+    retired = dict.fromkeys((*own.retired, *rival.with_retired()))
+    generation = max(own.generation, rival.generation + 1)
+    return replace(own, generation=generation, retired=tuple(retired))
 
 
 def _allow_replacing(old: Ledger, driver: Driver, policy: Policy) -> None:
