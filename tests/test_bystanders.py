@@ -123,4 +123,4 @@ def test_forget_beside_a_commit(whole_epochs: bool, epoch: int) -> None:
         assert duel.world.rows == before
         require_exactly_once(spark)
 
-    every_order(prepare, verify)
+    every_order(prepare, verify, step=2)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkonce.checkpoint import canonical, offsets_digest, query_id
+from sparkonce.checkpoint import canonical, offsets_digest, query_id, warn_if_unreadable
 
 
 @pytest.fixture
@@ -101,3 +101,11 @@ def test_without_metadata_there_is_no_query(tmp_path: Path) -> None:
     assert query_id(str(tmp_path)) is None
     (tmp_path / "metadata").write_text("")
     assert query_id(str(tmp_path)) is None
+
+
+def test_a_checkpoint_that_cannot_be_read_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    warn_if_unreadable.cache_clear()
+    for _ in range(3):
+        warn_if_unreadable("s3://bucket/checkpoints/orders")
+    assert len(caplog.records) == 1
+    assert "s3://bucket/checkpoints/orders" in caplog.text

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+from functools import lru_cache
 from pathlib import Path
+
+log = logging.getLogger("sparkonce")
 
 
 def canonical(location: str | None) -> str | None:
@@ -26,6 +30,18 @@ def offsets_digest(location: str | None, epoch: int) -> str | None:
     """A digest of ``offsets/<epoch>``; None where it can't be read from here."""
     text = _read(location, f"offsets/{epoch}")
     return hashlib.sha256(text).hexdigest() if text is not None else None
+
+
+@lru_cache
+def warn_if_unreadable(location: str | None) -> None:
+    """Say, once, what can't be guarded where the checkpoint can't be read from here."""
+    if query_id(location) is None:
+        log.warning(
+            "The checkpoint (%s) can't be read by Python on the driver, so a copied or restored one"
+            " is noticed only by its epoch numbers. Set option checkpointLocation to a path that"
+            " can be read, and option sinkId, to have every case noticed",
+            location or "not given as an option",
+        )
 
 
 def query_id(location: str | None) -> str | None:

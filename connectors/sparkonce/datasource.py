@@ -144,6 +144,7 @@ def _current_task(sink: Sink) -> Task:
 
 def _driver(sink: Sink, receipts: Sequence[Receipt], epoch: int) -> Driver:
     query_id, run_id = _query_and_run(sink, receipts, epoch)
+    checkpoint.warn_if_unreadable(sink.checkpoint)
     return Driver(
         name=sink_name(sink.sink_id or query_id, sink.plan.target),
         target=sink.plan.target,
