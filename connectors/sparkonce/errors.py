@@ -69,8 +69,9 @@ class SparkonceError(Exception):
 
     def __str__(self) -> str:
         why = f" Why: {self.why}." if self.why else ""
-        todo = f" What to do: {self.todo}." if self.todo else ""
-        return f"{self.what}.{why}{todo}"
+        todo = f" What to do: {self.todo}" if self.todo else ""
+        end = "." if todo and not todo.endswith("?") else ""
+        return f"{self.what}.{why}{todo}{end}"
 
 
 class OptionError(SparkonceError):

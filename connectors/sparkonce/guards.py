@@ -200,9 +200,10 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy) -> None:
         return
     if policy.repeatable and policy.on_new_checkpoint is None:
         return
+    reached = f"up to epoch {old.epoch}" if old.epoch >= 0 else "or by those before it"
     raise CheckpointReplaced(
         f"Query {driver.query_id} has a new checkpoint, but sink {old.name!r} was written by"
-        f" query {old.query_id} up to epoch {old.epoch}",
+        f" query {old.query_id} {reached}",
         why="the checkpoint was deleted or swapped, and rows that are read again would be"
         " applied again",
         todo="bring the old checkpoint back; or, if no row will be read again, set option"
