@@ -22,7 +22,7 @@ def require_fit(info: Mapping[str, Any]) -> None:
         raise StoreRefused(
             f"Redis {version} is too old",
             why="its scripts lack what an atomic commit needs",
-            todo="use Redis 6.2 or newer, or Valkey",
+            todo="use Redis 6.2 or newer",
         )
     if info.get("cluster_enabled"):
         raise StoreRefused(
