@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 
 from sparkonce.errors import StoreLostData, StoreUnreachable
 from sparkonce.ledger import Ledger, from_record
@@ -86,8 +87,7 @@ class Registers:
         """
         token = ledger.token
         while ledger.manifest is not None and ledger.token == token:
-            manifest = ledger.manifest
-            self.patience.run(lambda manifest=manifest: self.store.apply(manifest, advance))  # type: ignore[misc]
+            self.patience.run(partial(self.store.apply, ledger.manifest, advance))
             ledger = self.swap(ledger.finished())
         return ledger
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import BadRow
@@ -46,8 +47,7 @@ def stage(
         return Receipt(task, skipped=ledger.token)
     rows, sizes = [], []
     for seq, (count, payload) in enumerate(_chunks(batches, encode, size)):
-        chunk = Chunk(task, seq, count, payload)
-        patience.run(lambda chunk=chunk: store.stage(chunk))  # type: ignore[misc]
+        patience.run(partial(store.stage, Chunk(task, seq, count, payload)))
         rows.append(count)
         sizes.append(len(payload))
     return Receipt(task, tuple(rows), tuple(sizes))
