@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
-from tests.kit import Query, World
+from tests.kit import World
+
+from sparkonce.tck.actors import Query
 
 
 @pytest.fixture

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.faults import DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
-from tests.kit import Query, Run, World
+from tests.kit import World
 
 from sparkonce.errors import SparkonceError, StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.ledger import PAST_DOOMED
+from sparkonce.tck.actors import Query, Run
+from sparkonce.tck.faults import DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
 
 
 def test_abort_drops_what_its_tasks_staged_and_nothing_else(query: Query) -> None:

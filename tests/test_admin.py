@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.faults import DIES_BEFORE, Crash, FaultyStore
-from tests.kit import Query, World
+from tests.kit import World
 
 from sparkonce.admin import Admin, ago
 from sparkonce.errors import QueryRetired, SparkonceError, StoreLostData
+from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
 
 HOUR = 3600.0
 

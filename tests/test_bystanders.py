@@ -1,4 +1,4 @@
-"""A driver that commits, and someone else at the same ledger: an abort, or an operator.
+"""A driver that commits, and an operator at the same ledger.
 
 Each test tries every order in which one interrupts the other.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.chaos import Spark, require_clean, require_exactly_once
-from tests.duel import Duel, every_order
-from tests.kit import Query, World
+from tests.kit import World
 
 from sparkonce.admin import Admin
 from sparkonce.errors import QueryRetired, SparkonceError
 from sparkonce.protocol import Store
+from sparkonce.tck.actors import Query
+from sparkonce.tck.duel import Duel, every_order
+from sparkonce.tck.oracles import require_clean, require_exactly_once
+from sparkonce.tck.restarts import Spark
 
 pytestmark = pytest.mark.usefixtures("quiet")
 WHOLE = pytest.mark.parametrize(
@@ -37,31 +39,6 @@ def require_one_epoch_more(duel: Duel) -> None:
     spark.run_to(spark.checkpoint.committed + 2)
     require_exactly_once(spark)
     require_clean(duel.world, spark.query)
-
-
-@WHOLE
-@pytest.mark.parametrize("epoch", [0, 1])
-def test_an_abort_beside_a_commit_that_still_lives(whole_epochs: bool, epoch: int) -> None:
-    def prepare() -> Duel:
-        duel = lone_driver(whole_epochs, epoch)
-        spark = duel.sparks[0]
-        planned = spark.plan(epoch)
-        elsewhere = Query(duel.world)
-
-        def commit(store: Store) -> None:
-            spark.query.through = store
-            spark.commit(planned)
-
-        def abort(store: Store) -> None:
-            elsewhere.through = store
-            run = elsewhere.start()
-            run.run_id = planned.run.run_id
-            run.abort(epoch, planned.receipts)
-
-        duel.actors = [commit, abort]
-        return duel
-
-    every_order(prepare, require_one_epoch_more)
 
 
 @WHOLE

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from itertools import count
 
 import pytest
-from tests.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
-from tests.kit import Query, World
+from tests.kit import PLAN, World
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed, SparkonceError
+from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
 
 PATH, OTHER = "/checkpoints/orders", "/checkpoints/moved"
 
@@ -24,9 +26,10 @@ def test_two_queries_with_paths_of_their_own_share_a_target(world: World) -> Non
 
 def test_a_path_may_write_to_two_targets(world: World) -> None:
     """After a change of the target, with a new checkpoint at the old path."""
-    Query(world, id="one", target="memory:one").start().write(0, ["a"])
-    Query(world, id="two", target="memory:two").start().write(0, ["b"])
-    Query(world, id="one", target="memory:one").start().write(1, ["c"])
+    one, two = (replace(PLAN, target=f"memory:{name}") for name in ("one", "two"))
+    Query(world, id="one", plan=one).start().write(0, ["a"])
+    Query(world, id="two", plan=two).start().write(0, ["b"])
+    Query(world, id="one", plan=one).start().write(1, ["c"])
     assert world.rows == ["a", "b", "c"]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults import REQUEST_LOST
-from tests.kit import Query, World
+from tests.kit import World
 
 from sparkonce.errors import StoreError
+from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import REQUEST_LOST
 
 
 @pytest.mark.parametrize("step", ["staged", "discard"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults import REPLY_LOST, REQUEST_LOST, SENT_TWICE, Fault, FaultyStore
-from tests.kit import QUICK, Query, Run, World
+from tests.kit import World
 
 from sparkonce.commit import LOST_RACES
 from sparkonce.errors import ConcurrentDriver, StagedDataMissing, StoreUnreachable
+from sparkonce.tck.actors import QUICK, Query, Run
+from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, SENT_TWICE, Fault, FaultyStore
 
 LATE = Fault("arrives late", late=99)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.faults import REQUEST_LOST
-from tests.kit import Query
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -16,6 +14,8 @@ from sparkonce.errors import (
     StaleSkip,
     StoreLostData,
 )
+from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import REQUEST_LOST
 
 
 def written(query: Query, epochs: int) -> Query:

@@ -7,10 +7,11 @@ where only the path of the checkpoint tells that a new query replaces an old one
 from __future__ import annotations
 
 import pytest
-from tests.faults import DIES_BEFORE, Crash, Fault
-from tests.kit import Query, World
+from tests.kit import World
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkBehindCheckpoint
+from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import DIES_BEFORE, Crash, Fault
 
 SINK_IDS = pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
 

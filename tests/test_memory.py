@@ -29,7 +29,7 @@ def record(revision: int, token: str = "", *, after: int | None = None) -> Recor
     return Record(revision, f"stamp-{revision}", token, "{}", replaces)
 
 
-ONE = Part(0, "a", (2, 1), (1, 1))
+ONE = Part(0, "a", (2, 1), (10, 5))
 
 
 @pytest.fixture

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from tests.faults import ALL, Crash, Fault, FaultyStore
-from tests.kit import Query, Run, World
+from tests.kit import World
 
 from sparkonce.errors import SparkonceError, StoreError, StoreLostData
 from sparkonce.protocol import Receipt
+from sparkonce.tck.actors import Query, Run
+from sparkonce.tck.faults import ALL, Crash, Fault, FaultyStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

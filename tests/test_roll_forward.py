@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
-from tests.faults import DIES_BEFORE, Crash, FaultyStore
-from tests.kit import Query, World
+from tests.kit import PLAN, World
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -13,6 +15,8 @@ from sparkonce.errors import (
     SparkonceError,
 )
 from sparkonce.protocol import Manifest
+from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
 
 
 def decided_and_dead(query: Query, epoch: int, *partitions: list[str]) -> None:
@@ -48,8 +52,8 @@ def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
 
 def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> None:
     world = World(whole_epochs=False)
-    decided_and_dead(Query(world, detail={"mode": "increment"}), 0, ["a"])
-    today = Query(world, detail={"mode": "upsert"}, repeatable=True)
+    decided_and_dead(Query(world, plan=replace(PLAN, detail={"mode": "increment"})), 0, ["a"])
+    today = Query(world, plan=replace(PLAN, detail={"mode": "upsert"}), repeatable=True)
     store = Watched(world)
     today.through = store
     run = today.start()
@@ -75,32 +79,39 @@ def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> N
 def test_roll_forward_goes_on_at_the_chunk_that_was_reached() -> None:
     query = Query(World(whole_epochs=False))
     decided_and_dead(query, 0, ["a", "b", "c", "d", "e"])
-    payloads: list[bytes] = []
+    take = query.world.memory.take
 
-    def apply_until_death(payload: bytes) -> None:
-        payloads.append(payload)
-        if len(payloads) == 2:
+    def take_until_death(row: str) -> None:
+        if row == "c":
             raise Crash
-        query.world._apply(payload)
+        take(row)
 
-    query.world.memory.apply_chunk = apply_until_death
+    query.world.memory.take = take_until_death
     with pytest.raises(Crash):
         query.start().write(0)
     assert query.world.rows == ["a", "b"]
-    query.world.memory.apply_chunk = query.world._apply
+    query.world.memory.take = take
     query.start().write(0)
     assert query.world.rows == ["a", "b", "c", "d", "e"]
 
 
-def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on(query: Query) -> None:
-    world, refused = query.world, [True]
+def refuse(world: World, bad: str) -> Callable[[], None]:
+    """Let the store refuse a row, until the function that is returned is called."""
+    take = world.memory.take
 
-    def refuse_once(payload: bytes) -> None:
-        if b"bad" in payload and refused:
+    def strict(row: str) -> None:
+        if row == bad:
             raise RowRefused("a row of the wrong type")
-        world._apply(payload)
+        take(row)
 
-    world.memory.apply_chunk = refuse_once
+    world.memory.take = strict
+    return lambda: setattr(world.memory, "take", take)
+
+
+def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
+    world = World(whole_epochs=False)
+    query = Query(world)
+    accept = refuse(world, "bad")
     run = query.start()
     receipts = run.stage(0, ["a", "b"], ["bad"], ["c"])
     with pytest.raises(RowRefused):
@@ -109,9 +120,25 @@ def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on(query: Que
     assert query.ledger.epoch == 0
     with pytest.raises(RowRefused):
         query.start().write(0, ["other"])
-    refused.clear()
+    accept()
     query.start().write(0, ["other"])
     assert world.rows == ["a", "b", "bad", "c"]
+    assert world.staged() == 0
+
+
+def test_a_row_refused_in_a_transaction_leaves_nothing_of_its_epoch() -> None:
+    world = World(whole_epochs=True)
+    query = Query(world)
+    accept = refuse(world, "bad")
+    run = query.start()
+    receipts = run.stage(0, ["a", "b"], ["bad"], ["c"])
+    with pytest.raises(RowRefused):
+        run.commit(0, receipts)
+    run.abort(0, receipts)
+    assert (world.rows, query.ledger.epoch) == ([], -1)
+    accept()
+    query.start().write(0, ["other"])
+    assert world.rows == ["other"]
     assert world.staged() == 0
 
 

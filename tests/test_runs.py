@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.kit import Query, World
+from tests.kit import World
 
 from sparkonce.errors import ConcurrentDriver
+from sparkonce.tck.actors import Query
 
 
 def test_a_run_that_another_one_has_followed_is_refused(query: Query) -> None:

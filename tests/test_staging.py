@@ -8,12 +8,13 @@ from typing import cast
 
 import pyarrow as pa
 import pytest
-from tests.faults import REPLY_LOST, REQUEST_LOST, Fault
-from tests.kit import QUICK, Query, World, batch, encode
+from tests.kit import World, batch, encode
 
 from sparkonce.errors import BadRow, StoreUnreachable
 from sparkonce.protocol import Chunk, Receipt, Store
 from sparkonce.staging import ChunkSize, stage
+from sparkonce.tck.actors import QUICK, Query
+from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, Fault
 
 ROOMY = 1 << 20
 

@@ -89,7 +89,7 @@ class Committer:
             require_not_doomed(base, receipts)
             done = self._take(base, driver, receipts, verdict)
             if done is not None:
-                self._clean(done)
+                self._clean(done, receipts)
                 return done
             self._pause(lost)
         raise ConcurrentDriver(
@@ -174,7 +174,7 @@ class Committer:
             now = self.registers.swap(replayed)
             return now if now.stamp == replayed.stamp else None
         manifest = self.patience.run(
-            lambda: self.store.prepare(self._manifest(mine, driver, receipts))
+            lambda: self.store.prepare(self.manifest(mine, driver, receipts))
         )
         decided = mine.decided(manifest, driver.offsets)
         now = self._decide(decided, manifest)
@@ -195,7 +195,8 @@ class Committer:
             ),
         )
 
-    def _manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
+    def manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
+        """What is decided if the ledger takes it: all receipts, in the order of partitions."""
         parts = tuple(
             Part(receipt.task.partition, receipt.task.attempt, receipt.rows, receipt.sizes)
             for receipt in sorted(receipts, key=lambda receipt: receipt.task.partition)
@@ -212,10 +213,15 @@ class Committer:
             parts=parts,
         )
 
-    def _clean(self, ledger: Ledger) -> None:
-        """Drop what no decision can hold any more. The next commit does what fails here."""
+    def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
+        """Drop what no decision can hold any more. The next commit does what fails here.
+
+        Receipts of the commit that is done are dropped by name: a store may list them late.
+        """
+        done = {receipt.task.attempt for receipt in receipts if receipt.rows} - ledger.held
         try:
-            self.store.discard(ledger.name, leftovers(self.store, ledger))
+            over = done.union(leftovers(self.store, ledger))
+            self.store.discard(ledger.name, sorted(over))
         except StoreError as error:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
 

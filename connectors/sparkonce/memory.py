@@ -1,111 +1,211 @@
 """The reference store: the whole protocol in one Python object, with nothing to install.
 
 It is for tests and for authors of connectors: each method is the shortest correct form of one
-step. Rows are applied by a function that the caller gives.
+step. A chunk is a JSON list of row ids; a row takes effect by being appended to `rows`.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreLostData
 from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
-Apply = Callable[[bytes], None]
+T = TypeVar("T")
+
+
+class Link(Protocol):
+    """Carries one request to the server and its answer back; the request is atomic there."""
+
+    def __call__(self, name: str, request: Callable[[], T], /) -> T:
+        """Carry it; `name` says what it asks for."""
+        ...
 
 
 class MemoryStore:
     """A store in memory.
 
     Args:
-        apply_chunk: makes the rows of one chunk take effect.
         whole_epochs: whether an epoch is published in one atomic step, as a database with
             transactions does, or chunk by chunk.
+
+    Attributes:
+        rows: every row that took effect, in order, duplicates and all.
+        records: the ledgers and claims.
+        log: staged chunks by (sink, attempt) and seq, with the time of staging.
+        applied: how many chunks of each decision took effect.
+        take: makes one row take effect; a test may put a stricter one there.
+        link: how requests reach the server; a test may put one there that fails.
     """
 
-    def __init__(self, apply_chunk: Apply, *, whole_epochs: bool = True) -> None:
-        self.apply_chunk, self.whole_epochs = apply_chunk, whole_epochs
+    state: ClassVar[tuple[str, ...]] = ("rows", "records", "log", "applied")
+
+    def __init__(self, *, whole_epochs: bool = True) -> None:
+        self.whole_epochs = whole_epochs
+        self.rows: list[str] = []
         self.records: dict[str, Record] = {}
         self.log: dict[tuple[str, str], dict[int, tuple[Chunk, float]]] = {}
         self.applied: dict[str, int] = {}
-        self.lock = threading.RLock()
+        self.take: Callable[[str], None] = self.rows.append
+        self.link: Link = _Lock().carry
+
+    # -- seen by tests
+
+    def through(self, link: Link) -> MemoryStore:
+        """The same store as another client sees it, over a link of its own."""
+        client = copy.copy(self)
+        client.link = link
+        return client
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole state, for `restore`."""
+        return {name: _copied(getattr(self, name)) for name in self.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a snapshot, or to the parts of one, as a store does that loses writes."""
+        for name, value in state.items():
+            place = getattr(self, name)
+            place.clear()
+            (place.extend if isinstance(place, list) else place.update)(_copied(value))
+
+    # -- the protocol
 
     def check(self) -> None:
         """Memory is always fit."""
+        self.link("check", lambda: None)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
-        return self.records.get(name, Record())
+        return self.link("read", lambda: self._read(name))
 
     def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`."""
-        with self.lock:
-            if self.read(name).stamp == new.replaces:
-                self.records[name] = new
-            return self.read(name)
+        return self.link("swap", lambda: self._swap(name, new))
 
     def names(self) -> list[str]:
         """See `Store.names`."""
-        return sorted({*self.records, *(sink for sink, _ in self.log)})
+        return self.link("names", lambda: sorted({*self.records, *(sink for sink, _ in self.log)}))
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
-        with self.lock:
-            attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
-            attempt[chunk.seq] = (chunk, time.time())
+        self.link("stage", lambda: self._stage(chunk))
 
     def staged(self, sink: str) -> list[Staged]:
         """See `Store.staged`."""
-        with self.lock:
-            attempts = [list(c.values()) for (name, _), c in self.log.items() if name == sink]
-            return [_describe(chunks) for chunks in attempts]
+        return self.link("staged", lambda: self._staged(sink))
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`."""
-        with self.lock:
-            for part, seq in manifest.chunks:
-                found = self.log.get((manifest.sink, part.attempt), {}).get(seq)
-                if found is None or found[0].rows != part.rows[seq]:
-                    raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is gone")
-        return manifest
+        return self.link("prepare", lambda: self._prepare(manifest))
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
         """See `Store.publish`."""
         if not self.whole_epochs:
             return None
-        with self.lock:
-            if self.read(manifest.sink).stamp == decided.replaces:
-                self.prepare(manifest)
-                self.records[manifest.sink] = decided
-                self.apply(manifest)
-                self.records[manifest.sink] = finished
-            return self.read(manifest.sink)
+        return self.link("publish", lambda: self._publish(decided, finished, manifest))
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
-            with self.lock:
-                if self.read(manifest.sink).token != manifest.token:
-                    return
-                if self.applied.get(manifest.token, 0) > ordinal:
-                    continue
-                chunks = self.log.get((manifest.sink, part.attempt), {})
-                if seq not in chunks:
-                    raise StoreLostData(f"Chunk {seq} of attempt {part.attempt} is gone")
-                self.apply_chunk(chunks[seq][0].payload)
-                self.applied[manifest.token] = ordinal + 1
-                advance(part.rows[seq])
-                del chunks[seq]
-                if not chunks:
-                    del self.log[(manifest.sink, part.attempt)]
+            request = partial(self._apply, manifest, ordinal, part.attempt, seq)
+            if not self.link("apply", request):
+                return
+            advance(part.rows[seq])
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:
         """See `Store.discard`."""
-        with self.lock:
-            for attempt in attempts:
-                self.log.pop((sink, attempt), None)
+        self.link("discard", lambda: self._discard(sink, attempts))
+
+    # -- what the server does with a request
+
+    def _read(self, name: str) -> Record:
+        return self.records.get(name, Record())
+
+    def _swap(self, name: str, new: Record) -> Record:
+        if self._read(name).stamp == new.replaces:
+            self.records[name] = new
+        return self._read(name)
+
+    def _stage(self, chunk: Chunk) -> None:
+        attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
+        attempt[chunk.seq] = (chunk, time.time())
+
+    def _staged(self, sink: str) -> list[Staged]:
+        attempts = [list(chunks.values()) for (name, _), chunks in self.log.items() if name == sink]
+        return [_describe(chunks) for chunks in attempts]
+
+    def _prepare(self, manifest: Manifest) -> Manifest:
+        for part, seq in manifest.chunks:
+            found = self.log.get((manifest.sink, part.attempt), {}).get(seq)
+            if found is None or len(found[0].payload) != part.sizes[seq]:
+                raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is not whole")
+        return manifest
+
+    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
+        if self._read(manifest.sink).stamp != decided.replaces:
+            return self._read(manifest.sink)
+        self._prepare(manifest)
+        chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
+        self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
+        self._discard(manifest.sink, sorted(manifest.attempts))
+        self.records[manifest.sink] = finished
+        return finished
+
+    def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
+        """Apply one chunk, once; False if the decision is no longer the ledger's."""
+        if self._read(manifest.sink).token != manifest.token:
+            return False
+        if self.applied.get(manifest.token, 0) > ordinal:
+            return True
+        chunks = self.log.get((manifest.sink, attempt), {})
+        if seq not in chunks:
+            raise StoreLostData(f"Chunk {seq} of attempt {attempt} is gone")
+        self._take(json.loads(chunks[seq][0].payload))
+        self.applied[manifest.token] = ordinal + 1
+        del chunks[seq]
+        if not chunks:
+            del self.log[(manifest.sink, attempt)]
+        return True
+
+    def _take(self, rows: list[str]) -> None:
+        """Make rows take effect, all or none."""
+        reached = len(self.rows)
+        try:
+            for row in rows:
+                self.take(row)
+        except BaseException:
+            del self.rows[reached:]
+            raise
+
+    def _discard(self, sink: str, attempts: Sequence[str]) -> None:
+        for attempt in attempts:
+            self.log.pop((sink, attempt), None)
+
+
+Place = TypeVar("Place", list[Any], dict[Any, Any])
+
+
+def _copied(place: Place) -> Place:
+    if isinstance(place, list):
+        return list(place)
+    return {key: dict(value) if isinstance(value, dict) else value for key, value in place.items()}
+
+
+class _Lock:
+    """The link without faults: one request after the other."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def carry(self, _name: str, request: Callable[[], T], /) -> T:
+        with self._lock:
+            return request()
 
 
 def _describe(chunks: list[tuple[Chunk, float]]) -> Staged:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
 from sparkonce.protocol import Store
 
+T = TypeVar("T")
 READS = frozenset({"check", "read", "names", "staged", "prepare"})
 
 
@@ -90,6 +91,7 @@ class FaultyStore:
         self._late: list[tuple[int, Callable[[], object]]] = []
         self._next: dict[str, Fault] = {}
         self._before: dict[str, Callable[[], object]] = {}
+        self._look: Callable[[], object] = lambda: None
         self.calls: list[str] = []
 
     def fail_next(self, name: str, fault: Fault) -> None:
@@ -104,6 +106,12 @@ class FaultyStore:
         """Run this before the next call of this name."""
         self._before[name] = hook
 
+    def watch(self, look: Callable[[], T]) -> list[T]:
+        """Look before every call, from now on; what was seen, in order."""
+        seen: list[T] = []
+        self._look = lambda: seen.append(look())
+        return seen
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         step = getattr(self._store, name)
         return lambda *args: self._call(name, lambda: step(*args))
@@ -112,6 +120,7 @@ class FaultyStore:
         at = len(self.calls)
         self.calls.append(name)
         self._deliver(at)
+        self._look()
         for hook in (self._hooks.pop(at, None), self._before.pop(name, None)):
             if hook is not None:
                 hook()

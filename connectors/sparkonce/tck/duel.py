@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.chaos import Spark
-from tests.kit import World
-from tests.turns import Turns, interleavings
-
 from sparkonce.protocol import Store
+from sparkonce.tck.oracles import require
+from sparkonce.tck.restarts import Spark
+from sparkonce.tck.subject import Subject
+from sparkonce.tck.turns import Turns, interleavings
 
 
 @dataclass
 class Duel:
     """Two actors in one world, and what must be true afterwards."""
 
-    world: World
+    world: Subject
     sparks: list[Spark] = field(default_factory=list)
     actors: list[Callable[[Store], object]] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Duel:
 
     def fight(self, order: list[int]) -> Turns:
         """Let them act in this order."""
-        turns = Turns(self.world.memory, order)
+        turns = Turns(self.world.connect(), order)
         turns.run(*self.actors)
         for spark in self.sparks:
             spark.query.through = None
@@ -75,4 +75,4 @@ def every_order(
             verify(duel)
         except AssertionError as error:
             raise AssertionError(f"{error}\nafter {turns.calls}") from error
-    assert tried > 20
+    require(tried > 20, f"only {tried} orders were tried")

@@ -11,11 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.faults import Crash
-from tests.kit import Query, Run, World
-
 from sparkonce.errors import CommitRefused, StoreError, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Receipt
+from sparkonce.tck.actors import Query, Run
+from sparkonce.tck.faults import Crash
+from sparkonce.tck.oracles import with_witness
 
 TASK_TRIES = 2
 RESTARTS = 12
@@ -124,7 +124,7 @@ class Spark:
             number = 5 if partition == 0 else partition - 1
             rows = [f"{self.query.id}/{task.epoch}#{task.attempt}.{n}" for n in range(number)]
             try:
-                return planned.run.stage_task(task, rows), rows
+                return planned.run.stage_task(task, with_witness(rows)), rows
             except StoreUnreachable:
                 if tried == TASK_TRIES - 1:
                     raise
@@ -135,44 +135,3 @@ class Spark:
             # Spark logs an abort that fails, and goes down all the same.
             with contextlib.suppress(StoreUnreachable):
                 planned.run.abort(planned.epoch, planned.receipts)
-
-
-def require_exactly_once(spark: Spark) -> None:
-    """Each committed epoch took effect once: all rows of one commit, and no others.
-
-    Raises:
-        AssertionError: it did not, or an epoch that is not committed took effect in part.
-    """
-    for epoch, handed in spark.checkpoint.handed.items():
-        prefix = f"{spark.query.id}/{epoch}#"
-        found = Counter(row for row in spark.query.world.rows if row.startswith(prefix))
-        lost = epoch <= spark.checkpoint.committed and not found
-        assert not lost, f"epoch {epoch} was lost"
-        assert not found or found in handed, f"epoch {epoch} took effect as {found}"
-
-
-def require_in_order(world: World) -> None:
-    """Epochs of a query took effect one after the other.
-
-    Raises:
-        AssertionError: they did not.
-    """
-    last: dict[str, int] = {}
-    for row in world.rows:
-        query, _, epoch = row.partition("#")[0].partition("/")
-        assert int(epoch) >= last.get(query, 0), f"{row} came after a later epoch"
-        last[query] = int(epoch)
-
-
-def require_clean(world: World, *queries: Query) -> None:
-    """Nothing is left staged for the last query, each row counts once, and the totals agree.
-
-    Raises:
-        AssertionError: they do not.
-    """
-    assert not world.memory.staged(queries[-1].name), "left staged"
-    assert max(world.took_effect().values()) == 1, "a row took effect twice"
-    assert world.hits == len(world.rows), "the counter disagrees"
-    ledgers = {query.name: query.ledger for query in queries}.values()
-    assert sum(ledger.rows for ledger in ledgers) == world.hits, "the totals disagree"
-    assert all(ledger.manifest is None for ledger in ledgers), "decided and not finished"

@@ -1,0 +1,81 @@
+"""Rules I01 and I02: whose sink it is comes before which epoch it is."""
+
+from __future__ import annotations
+
+from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed
+from sparkonce.tck.actors import Query
+from sparkonce.tck.commits import rows, unchanged
+from sparkonce.tck.contract import Contract
+from sparkonce.tck.oracles import require, require_clean
+from sparkonce.tck.steps import raises
+from sparkonce.tck.subject import NewSubject, Subject
+
+
+def old(world: Subject, sink_id: str | None) -> Query:
+    """A query that has committed two epochs."""
+    query = Query(world, id="old", sink_id=sink_id)
+    run = query.start()
+    for epoch in range(2):
+        run.write(epoch, rows(epoch, "x", query="old"))
+    return query
+
+
+class IdentityRules(Contract):
+    """Checks with more than one query."""
+
+    def test_i01_a_replaced_checkpoint_is_refused(self, new_subject: NewSubject) -> None:
+        """Whatever its epoch: before, at and after that of the ledger."""
+        for sink_id in (None, "orders"):
+            world = new_subject()
+            old(world, sink_id)
+            before = world.contents()
+            new = Query(world, id="new", sink_id=sink_id)
+            for epoch in (0, 1, 2):
+                raises(CheckpointReplaced, new.start().write, epoch, rows(epoch, "x", query="new"))
+                unchanged(world, before, "a refused query")
+
+    def test_i01_where_repeating_is_harmless_a_new_generation_starts(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Nothing of it is skipped in silence: not the epochs that the old query had, too."""
+        for sink_id in (None, "orders"):
+            world = new_subject()
+            first = old(world, sink_id)
+            new = Query(world, id="new", sink_id=sink_id, repeatable=True)
+            run = new.start()
+            for epoch in range(3):
+                run.write(epoch, rows(epoch, "x", query="new"))
+            held = [row for row in world.took_effect() if row.startswith("new/")]
+            require(len(held) == 9, f"of 9 rows of the new query {len(held)} took effect")
+            require(new.ledger.generation == 2, f"generation {new.ledger.generation}")
+            require_clean(world, *([new] if sink_id else [first, new]))
+
+    def test_i01_another_sink_id_on_one_checkpoint_is_refused(
+        self, new_subject: NewSubject
+    ) -> None:
+        """The new name would know nothing of what the checkpoint has committed."""
+        world = new_subject()
+        query = old(world, None)
+        before = world.contents()
+        query.sink_id = "orders"
+        for epoch in (0, 1, 2):
+            raises(SinkRenamed, query.start().write, epoch, rows(epoch, "x", query="old"))
+            unchanged(world, before, "a refused query")
+
+    def test_i02_a_query_that_was_replaced_never_commits_again(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Neither its next epoch nor a replay; its staged rows are nobody's."""
+        for sink_id in (None, "orders"):
+            world = new_subject()
+            first = old(world, sink_id)
+            late = first.start().stage(2, rows(2, "late", query="old"))
+            new = Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old")
+            new.start().write(0, rows(0, "x", query="new"))
+            before = world.contents()
+            raises(QueryRetired, first.start().commit, 2, late)
+            for epoch in (0, 1, 2):
+                raises(QueryRetired, first.start().write, epoch, rows(epoch, "y", query="old"))
+            unchanged(world, before, "a retired query")
+            new.start().write(1, rows(1, "x", query="new"))
+            require_clean(world, *([new] if sink_id else [first, new]))

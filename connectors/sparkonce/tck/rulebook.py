@@ -1,0 +1,345 @@
+"""The rules, and the oracles that judge them. Numbers are for ever: add, don't renumber."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkonce.tck.rules import MAY, MUST, Rule
+
+RULES: Sequence[Rule] = (
+    Rule(
+        "S01",
+        MUST,
+        "`read` gives a record as it was last written by any client, and `Record()` if none was.",
+        "A stale ledger makes a task skip rows that are not decided, or a driver decide twice.",
+        "Store.read: a replica, a cache, a search index, a snapshot isolation that is too old",
+    ),
+    Rule(
+        "S02",
+        MUST,
+        "`swap` writes if and only if what the record replaces is there, in one atomic step, and"
+        " returns what is there then.",
+        "Two drivers that both believe they decided an epoch both apply it.",
+        "Store.swap: compare and set must be one step of the server",
+    ),
+    Rule(
+        "S03",
+        MUST,
+        "A `swap` that arrives again, at once or late, writes nothing more.",
+        "Clients and networks send requests twice; a late one must not bring an old ledger back.",
+        "Store.swap: it must compare stamps, not revisions, epochs or tokens",
+    ),
+    Rule(
+        "S04",
+        MUST,
+        "`stage` of the same chunk again changes nothing; chunks are named by attempt and seq,"
+        " never by partition or attempt number.",
+        "Attempt numbers come back after a stage retry; a speculative twin would mix its rows in.",
+        "Store.stage: the key of a chunk",
+    ),
+    Rule(
+        "S05",
+        MUST,
+        "`staged` and `names` list every attempt in the log, with query, epoch and chunks.",
+        "What is not listed is never cleaned, and the log grows for ever.",
+        "Store.staged, Store.names: an attempt is listed in the step that stages it",
+    ),
+    Rule(
+        "S06",
+        MUST,
+        "`prepare` refuses a manifest of which a chunk is gone or not whole, with"
+        " `StagedDataMissing`, and nothing takes effect.",
+        "Deciding what is no longer there loses rows for good: Spark will not replay them.",
+        "Store.prepare: count every chunk of the manifest, and compare its size",
+    ),
+    Rule(
+        "S07",
+        MUST,
+        "`publish` decides, applies and finishes in one atomic step, or does nothing and returns"
+        " None; it does nothing if what the decision replaces is not there.",
+        "A half-published epoch is found as undecided, and applied again.",
+        "Store.publish: ledger and rows belong in one transaction or script",
+    ),
+    Rule(
+        "S08",
+        MUST,
+        "`apply` makes each decided chunk take effect once, however often and by whomever it is"
+        " called, and in the order of the manifest.",
+        "Roll-forward calls it again after a crash in its middle.",
+        "Store.apply: the mark that a chunk is applied belongs in the step that applies it",
+    ),
+    Rule(
+        "S09",
+        MUST,
+        "`apply` of a manifest that is not, or no longer, the ledger's decision does nothing.",
+        "A driver that slept for an hour would write old values over new ones.",
+        "Store.apply: compare the token (or a fence) in the step that applies",
+    ),
+    Rule(
+        "S10",
+        MUST,
+        "`apply` raises `StoreLostData` for a chunk that is gone and was not applied.",
+        "Going on in silence loses its rows.",
+        "Store.apply: tell a chunk that was applied from one that is missing",
+    ),
+    Rule(
+        "S11",
+        MUST,
+        "`discard` drops the attempts that it names, of that sink, and nothing else; again, it"
+        " changes nothing.",
+        "Dropping another task's chunks fails its commit, or loses what is decided.",
+        "Store.discard: the key of an attempt names the sink too",
+    ),
+    Rule(
+        "S12",
+        MUST,
+        "Sinks of one store and one target do not disturb each other.",
+        "Two queries that feed one table would fence each other out.",
+        "the names of records, chunks and marks; a fence that two sinks share",
+    ),
+    Rule(
+        "S13",
+        MUST,
+        "A request that the store can't have seen, or whose answer is lost, raises"
+        " `StoreUnreachable` and nothing else.",
+        "The core finds out what became of it; any other error is taken for a refusal.",
+        "the mapping of the client's errors",
+    ),
+    Rule(
+        "S14",
+        MUST,
+        "Chunks and records come back byte for byte, whatever they hold and up to 1 MB at least.",
+        "A column type that cuts or re-encodes bytes corrupts rows in silence.",
+        "the types of the log's and the ledger's columns",
+    ),
+    Rule(
+        "C01",
+        MUST,
+        "A process that dies before or after any call to the store loses and doubles nothing.",
+        "Drivers are killed by night, by the kernel and by their operators.",
+        "the step named in the history; what it leaves half done must be told from the ledger",
+    ),
+    Rule(
+        "C02",
+        MUST,
+        "A call whose request or whose answer is lost is resolved by writing the ledger, never"
+        " taken for failed or for done.",
+        "The decide that was taken for failed is still on its way.",
+        "registers.learn; the client's own retries",
+    ),
+    Rule(
+        "C03",
+        MUST,
+        "A request that arrives late, or twice, even after its sender died, changes nothing.",
+        "A zombie's requests wait in buffers of the network and of the server.",
+        "the guard inside the step that arrives: stamp, token, fence, version",
+    ),
+    Rule(
+        "C04",
+        MUST,
+        "Of two drivers of one checkpoint, interleaved at any call, one commits each epoch.",
+        "A driver that was stopped wakes up when its successor has taken over.",
+        "Store.swap, Store.publish; the order of reading, preparing and deciding",
+    ),
+    Rule(
+        "C05",
+        MUST,
+        "A replayed epoch changes nothing, whatever rows and partitions it computes; nothing but"
+        " the ledger's history differs then.",
+        "Random ids and other partitionings make a replay look like new rows.",
+        "commit: an epoch that the ledger holds is dropped, not applied",
+    ),
+    Rule(
+        "C06",
+        MUST,
+        "A decided epoch is finished by whoever comes next, from its manifest alone, before"
+        " anything else.",
+        "Today's options must not change what was decided yesterday.",
+        "registers.finish; chunks may be deleted only once the epoch is finished",
+    ),
+    Rule(
+        "C07",
+        MUST,
+        "Epochs take effect in their order; the ledger's epoch never goes back.",
+        "An old value would overwrite a new one.",
+        "guards.judge",
+    ),
+    Rule(
+        "C08",
+        MUST,
+        "Once a later commit has succeeded nothing of an earlier epoch is left staged, whoever"
+        " left it; a clean-up that fails never fails a commit.",
+        "The log of a query that runs for years must not grow.",
+        "commit: cleaning after the decision; Store.staged",
+    ),
+    Rule(
+        "C09",
+        MUST,
+        "Only the attempts whose receipts Spark hands to commit take effect: not a failed attempt,"
+        " not a speculative twin.",
+        "A loser has staged the same rows as the winner.",
+        "the manifest names attempts; Store.prepare and Store.apply follow it alone",
+    ),
+    Rule(
+        "C10",
+        MUST,
+        "A receipt that says 'skipped' is good for a replay of the decision it names, and else"
+        " fails the batch.",
+        "The rows of the task that skipped are nowhere.",
+        "guards.require_skips_of",
+    ),
+    Rule(
+        "C11",
+        MUST,
+        "A message that is None fails the commit, and is passed over by an abort.",
+        "A task without a message has rows that nobody knows of.",
+        "guards.require_messages; datasource.StreamWriter",
+    ),
+    Rule(
+        "C12",
+        MUST,
+        "A task that stages after the commit or the abort of its epoch never takes effect, and is"
+        " cleaned by a later commit.",
+        "Spark does not wait for tasks that it has given up.",
+        "the manifest names attempts; commit.leftovers",
+    ),
+    Rule(
+        "C13",
+        MAY,
+        "A reader sees whole epochs, in order.",
+        "Sums that are read in the middle of an epoch are wrong.",
+        "Store.publish: one transaction",
+    ),
+    Rule(
+        "C14",
+        MUST,
+        "A store that lost acknowledged commits is found out before anything more is written.",
+        "A gap in the middle of a table is never noticed by itself.",
+        "guards.judge: SinkBehindCheckpoint",
+    ),
+    Rule(
+        "C15",
+        MUST,
+        "A checkpoint that was restored to an earlier state, or copied, is refused.",
+        "Its epochs carry old numbers and other rows: skipped in silence, they are lost.",
+        "guards.judge: CheckpointBehindSink, CheckpointDiverged",
+    ),
+    Rule(
+        "C16",
+        MUST,
+        "The ledger counts what took effect: rows and epochs agree with the target.",
+        "It is what an operator looks at when numbers don't add up.",
+        "Ledger.decided",
+    ),
+    Rule(
+        "A01",
+        MUST,
+        "Abort drops what its own tasks staged, unless it is decided; nothing decided is undone.",
+        "Spark calls abort after a commit that raised, also if its decide had arrived.",
+        "commit.abort: attempts are doomed before they are dropped",
+    ),
+    Rule(
+        "A02",
+        MUST,
+        "Abort and commit of one epoch, delayed and interleaved at any call, lose and double"
+        " nothing.",
+        "After the loss of a commit worker Spark calls abort while a decide is on its way.",
+        "commit.abort: doomed in the ledger first; guards.require_not_doomed",
+    ),
+    Rule(
+        "I01",
+        MUST,
+        "A checkpoint that was deleted or swapped is found by its identity, before any comparison"
+        " of epochs: refused where rows would be added again, else a new generation.",
+        "Epoch 0 of a new query is not epoch 0 of the old one; skipping it loses its rows.",
+        "guards.identify",
+    ),
+    Rule(
+        "I02",
+        MUST,
+        "A query that was replaced can never commit again; the one that replaced it goes on.",
+        "Two queries would each apply the same rows.",
+        "guards.identify: QueryRetired",
+    ),
+    Rule(
+        "I03",
+        MUST,
+        "A query that replaces another loses and doubles nothing, wherever either is interrupted.",
+        "The old one may be in the middle of a commit.",
+        "commit: ledger, rival and claim are written before the first decision",
+    ),
+    Rule(
+        "Q01",
+        MUST,
+        "Every row of a query takes effect once.",
+        "This is what a sink is for.",
+        "the writer; the function that reads the target back",
+    ),
+    Rule(
+        "Q02",
+        MUST,
+        "An epoch that Spark replays, since it did not note its commit, is not applied again.",
+        "Each crash between the sink's commit and Spark's note of it replays an epoch.",
+        "what the sink remembers of epochs, and where: it must lie in the target's atomic step",
+    ),
+    Rule(
+        "Q03",
+        MUST,
+        "A task that fails after it has sent its rows leaves no trace.",
+        "Its retry sends them again.",
+        "write() must stage, and commit decide",
+    ),
+    Rule(
+        "Q04",
+        MUST,
+        "A driver that is killed at any moment, and restarted, loses and doubles nothing.",
+        "Machines go away.",
+        "the atomic step that decides an epoch",
+    ),
+    Rule(
+        "Q05",
+        MUST,
+        "An executor that is lost in the middle of a batch changes nothing.",
+        "Its tasks run again elsewhere, while it may still be writing.",
+        "attempts named by random tokens, not by attempt numbers",
+    ),
+    Rule(
+        "Q06",
+        MUST,
+        "Speculative twins of a slow task change nothing.",
+        "Both send their rows; Spark kills the loser after it has.",
+        "write() must stage, and commit decide",
+    ),
+    Rule(
+        "Q07",
+        MUST,
+        "A restart with another parallelism changes nothing.",
+        "Names made from partition numbers don't match those of the first try.",
+        "ids or markers by partition",
+    ),
+    Rule(
+        "Q08",
+        MUST,
+        "A replay that computes other rows changes nothing: one version of each row takes effect.",
+        "now(), rand(), uuid() and lookups give other values in a replay; upserts then leave both.",
+        "idempotent writes alone; a replay must be skipped by epoch, not repeated",
+    ),
+    Rule(
+        "Q09",
+        MUST,
+        "A query that is stopped in the middle of a batch, and restarted, loses and doubles"
+        " nothing.",
+        "Spark interrupts the batch without an abort, and replays it.",
+        "what a half-done batch leaves behind",
+    ),
+)
+
+ORACLES = {
+    "O1": "Rows are compared as a multiset of unique row ids, never as a set.",
+    "O2": "A witness, a counter to which each row adds 1, agrees with a recount of the rows.",
+    "O3": "A concurrent reader sees whole epochs, in order, where the store promises it.",
+    "O4": "Ledger and data agree; the ledger's epoch never goes back.",
+    "O5": "Nothing is left staged.",
+    "O6": "A replay changes no byte but those of the ledger's history.",
+    "O7": "All of it holds again after every zombie has come home.",
+}

@@ -1,0 +1,40 @@
+"""docs/spec.md, made from the rules."""
+
+from __future__ import annotations
+
+from sparkonce.tck.rulebook import ORACLES, RULES
+from sparkonce.tck.rules import Rule
+
+_HEAD = """\
+# The rules of an exactly-once sink
+
+Made from `sparkonce/tck/rulebook.py` by `make docs`. Each rule has a number; the names of the tests
+that check it carry the number. A rule that a sink MAY leave out is declared with a reason, and its
+tests are then skipped with that reason.
+"""
+
+_CHAPTERS = {
+    "S": "Steps of a store",
+    "C": "Commit",
+    "A": "Abort",
+    "I": "Identity",
+    "Q": "A streaming query, seen from outside",
+}
+
+
+def as_markdown() -> str:
+    """The rules and the oracles as a page of the docs."""
+    parts = [_HEAD]
+    for letter, title in _CHAPTERS.items():
+        parts.append(f"## {title}\n")
+        parts += [_paragraph(rule) for rule in RULES if rule.number.startswith(letter)]
+    parts.append("## Oracles\n")
+    parts += [f"- **{name}**: {text}" for name, text in ORACLES.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _paragraph(rule: Rule) -> str:
+    return (
+        f"**{rule.number}** ({rule.level}) {rule.text}\n\n"
+        f"- Intent: {rule.intent}\n- Look at: {rule.look_at}.\n"
+    )

@@ -1,0 +1,19 @@
+"""The suite for connectors on this core. A third party inherits `StoreContract`::
+
+    class TestMyStore(StoreContract):
+        pass
+
+and gives, in its conftest.py, the fixture ``new_subject``: a function that makes a `Subject`.
+"""
+
+from __future__ import annotations
+
+from sparkonce.tck.commits import CommitRules
+from sparkonce.tck.crashes import CrashRules
+from sparkonce.tck.drivers import DriverRules
+from sparkonce.tck.identities import IdentityRules
+from sparkonce.tck.steps import StepRules
+
+
+class StoreContract(StepRules, CrashRules, CommitRules, DriverRules, IdentityRules):
+    """Every rule of `sparkonce.tck.rulebook` that binds a store, its commits and its queries."""

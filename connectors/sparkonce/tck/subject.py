@@ -1,0 +1,111 @@
+"""What a suite needs of the store under test: a `Subject`, which a connector's author gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+from unittest import SkipTest
+
+import pyarrow as pa
+
+from sparkonce.ledger import Ledger, from_record
+from sparkonce.protocol import Plan, Store
+
+SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
+"""The rows of every check: a row id, and how much it adds (always 1)."""
+
+
+def batch(rows: Sequence[str]) -> pa.RecordBatch:
+    """Rows as Spark hands them to a task."""
+    return pa.record_batch([pa.array(rows, pa.string()), [1] * len(rows)], schema=SCHEMA)
+
+
+class Subject(ABC):
+    """One store with an empty target of its own, made anew for each check.
+
+    A row of `SCHEMA` takes effect in a way that shows how often it did: it adds `n` to a counter
+    named by its id, or it is appended. An upsert would hide a row that took effect twice.
+
+    Attributes:
+        limits: what this store can't do, with the reason: ``snapshot``, ``whole epochs``,
+            ``apply`` (apart from publish), ``unreachable``. Checks that need one are skipped.
+        pace: try every so many-th crash point and interleaving only; for slow stores.
+        store: how queries reach the store; a check may put another one around it.
+    """
+
+    limits: Mapping[str, str] = {}
+    pace: int = 1
+
+    @property
+    @abstractmethod
+    def plan(self) -> Plan:
+        """What is done with rows; not repeatable."""
+
+    @abstractmethod
+    def connect(self) -> Store:
+        """A client of its own, as another process would have."""
+
+    @abstractmethod
+    def encode(self, rows: pa.RecordBatch) -> bytes:
+        """Rows as a chunk."""
+
+    @abstractmethod
+    def took_effect(self) -> Counter[str]:
+        """How often each row id took effect, read from the target: a multiset."""
+
+    def need(self, ability: str) -> None:
+        """Skip a check that needs what this store can't do.
+
+        Raises:
+            unittest.SkipTest: with the reason.
+        """
+        if ability in self.limits:
+            raise SkipTest(f"{ability}: {self.limits[ability]}")
+
+    def unreachable(self) -> Store:
+        """A store at an address where nobody answers."""
+        raise NotImplementedError
+
+    def snapshot(self) -> Any:
+        """The whole state of the server, target included, for `restore`."""
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Go back to a snapshot, as a store does that loses its last writes."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Let what is listed late be listed now, as a search index does when it is refreshed."""
+        return
+
+    def contents(self) -> Any:
+        """Everything that a reader of the target could see, to compare."""
+        return self.took_effect()
+
+    def in_order(self) -> list[str] | None:
+        """The rows in the order in which they took effect, where the target keeps it."""
+        return None
+
+    @cached_property
+    def store(self) -> Store:
+        """The client that queries use unless a check gives them another."""
+        return self.connect()
+
+    @cached_property
+    def observer(self) -> Store:
+        """A client without faults, for the check itself."""
+        return self.connect()
+
+    def ledger(self, name: str) -> Ledger:
+        """A ledger that must be there."""
+        found = from_record(self.observer.read(name))
+        if found is None:
+            raise AssertionError(f"no ledger {name!r} in {self.observer.names()}")
+        return found
+
+
+NewSubject = Callable[[], Subject]
+"""Makes a subject with an empty target; the fixture `new_subject` gives one to each check."""

@@ -1,0 +1,39 @@
+"""Spark's writer over a subject: the adapter that Spark calls, without Spark and options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sparkonce.datasource import Message, StreamWriter
+from sparkonce.guards import Policy
+from sparkonce.sink import Sink
+from sparkonce.tck.actors import QUICK, SMALL
+
+if TYPE_CHECKING:
+    from sparkonce.protocol import Receipt
+    from sparkonce.tck.actors import Query
+
+
+class Writer(StreamWriter):
+    """The stream writer of a query of the kit."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+
+    def messages(self, receipts: Iterable[Receipt]) -> list[Message]:
+        """Receipts as they travel from tasks to the driver."""
+        return [Message(receipt) for receipt in receipts]
+
+    def _sink(self) -> Sink:
+        query, world = self.query, self.query.world
+        return Sink(
+            store=query.store,
+            plan=world.plan,
+            encode=world.encode,
+            policy=Policy(query.repeatable, query.on_new_checkpoint, query.on_lost_commit),
+            patience=QUICK,
+            size=SMALL,
+            sink_id=query.sink_id,
+            checkpoint=query.checkpoint,
+        )
