@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test unit lint types check bench docs
+.PHONY: test unit lint types check bench docs explore conformance
 check: lint types test
 
 test: $(DEV)
@@ -61,5 +61,16 @@ types: $(DEV)
 bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.redis_speed
 
+# Seeded schedules of drivers, tasks, operators and faults against the store in memory.
+SEEDS ?= 100000
+explore: $(DEV)
+	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
+
+# The kit at every crash point and interleaving; `make test` tries every third.
+conformance: $(DEV)
+	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/test_redis_contract.py \
+		tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
+
 docs: $(DEV)
 	@$(BIN)/sparkonce options redis > docs/options-redis.md
+	@$(BIN)/python -m sparkonce.tck.spec > docs/spec.md

@@ -7,7 +7,13 @@ import contextlib
 import pytest
 from tests.kit import World
 
-from sparkonce.errors import SparkonceError, StagedDataMissing, StoreLostData, StoreUnreachable
+from sparkonce.errors import (
+    ConcurrentDriver,
+    SparkonceError,
+    StagedDataMissing,
+    StoreLostData,
+    StoreUnreachable,
+)
 from sparkonce.ledger import PAST_DOOMED
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.faults import DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
@@ -34,6 +40,18 @@ def test_abort_moves_the_revision_first(query: Query) -> None:
     assert query.ledger.revision > before.revision
     assert query.ledger.epoch == before.epoch
     assert query.world.staged() == 1
+
+
+def test_a_ledger_that_can_never_be_written_is_an_error_and_no_endless_loop(query: Query) -> None:
+    run = query.start()
+    run.write(0, ["a"])
+    receipts = run.stage(1, ["b"])
+    memory = query.world.memory
+    memory._swap = lambda name, _: memory._read(name)
+    for work in (lambda: run.abort(1, receipts), lambda: query.start().commit(1, receipts)):
+        with pytest.raises(ConcurrentDriver, match="races"):
+            work()
+    assert query.world.rows == ["a"]
 
 
 def test_a_decide_that_arrives_after_the_abort_is_void(query: Query) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_redis.connector import RedisConnector
 from sparkonce import __version__, errors, guards, options
+from sparkonce.tck import spec
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,6 +17,10 @@ ROOT = Path(__file__).parents[1]
 def test_page_of_options_is_made_from_the_table() -> None:
     page = (ROOT / "docs" / "options-redis.md").read_text()
     assert page == options.render("redis", RedisConnector.options), "run `make docs`"
+
+
+def test_page_of_rules_is_made_from_the_rulebook() -> None:
+    assert (ROOT / "docs" / "spec.md").read_text() == spec.as_markdown(), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)

@@ -20,12 +20,7 @@ from pyspark_redis.failures import refusal, translated
 from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
-SMALL_COST = 48_000
 SMALL_BYTES = 2 * 1024 * 1024
-"""An epoch up to this size is published by one script, which then blocks the server < 20 ms.
-
-A row costs one for each field, and two more for its key and call: 8,000 rows of four fields.
-"""
 
 
 class RedisStore:
@@ -34,7 +29,14 @@ class RedisStore:
     Args:
         client: sends each request once; its retries must be off.
         prefix: the hash tag of the connector's own keys.
+
+    Attributes:
+        small_cost: an epoch up to this size is published by one script, which then blocks the
+            server < 20 ms. A row costs one for each field, and two more for its key and call:
+            8,000 rows of four fields.
     """
+
+    small_cost = 48_000
 
     def __init__(self, client: redis.Redis, prefix: str) -> None:
         self.client, self.prefix = client, prefix
@@ -111,7 +113,7 @@ class RedisStore:
         """See `Store.publish`. One script, if the epoch is small."""
         size = sum(sum(part.sizes) for part in manifest.parts)
         cost = manifest.rows * (len(manifest.detail["fields"]) + 2)
-        if cost > SMALL_COST or size > SMALL_BYTES:
+        if cost > self.small_cost or size > SMALL_BYTES:
             return None
         logs = [self._log(manifest.sink, part.attempt) for part in manifest.parts]
         chunks = [

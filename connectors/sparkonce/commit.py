@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import ConcurrentDriver, StoreError, StoreLostData
+from sparkonce.errors import StoreError, StoreLostData
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -21,12 +21,11 @@ from sparkonce.guards import (
 )
 from sparkonce.ledger import Ledger, new_token
 from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store, digest
-from sparkonce.registers import Registers
+from sparkonce.registers import LOST_RACES, Registers, contended
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
 
-LOST_RACES = 20
 CLAIM = "checkpoint/"
 
 
@@ -92,11 +91,7 @@ class Committer:
                 self._clean(done, receipts)
                 return done
             self._pause(lost)
-        raise ConcurrentDriver(
-            f"Epoch {driver.epoch} lost {LOST_RACES} races for the ledger of {driver.name!r}",
-            why="something else writes it all the time",
-            todo="stop the other driver or tool, and restart the query",
-        )
+        raise contended(driver.name)
 
     def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
         """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
@@ -121,7 +116,7 @@ class Committer:
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
-        while True:
+        for _ in range(LOST_RACES):
             ledger = self.registers.load(driver.name)
             claim, rival = self._rival(ledger, driver)
             base = identify(ledger, rival, driver, self.policy)
@@ -131,6 +126,7 @@ class Committer:
                 return standing
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
             self.registers.finish(unfinished)
+        raise contended(driver.name)
 
     def _rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
         """The claim on this checkpoint path where it is not ours yet, and who holds it."""

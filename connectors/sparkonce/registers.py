@@ -10,10 +10,12 @@ import logging
 from collections.abc import Callable, Collection
 from functools import partial
 
-from sparkonce.errors import StoreLostData, StoreUnreachable
+from sparkonce.errors import ConcurrentDriver, StoreLostData, StoreUnreachable
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Record, Store, ignore
 from sparkonce.retry import Patience
+
+LOST_RACES = 20
 
 log = logging.getLogger("sparkonce")
 
@@ -69,12 +71,16 @@ class Registers:
             name: of the ledger.
             absent: written if there is none.
             attempts: to be dropped.
+
+        Raises:
+            ConcurrentDriver: something else writes the ledger all the time.
         """
-        while True:
+        for _ in range(LOST_RACES):
             doomed = (self.load(name) or absent).dooming(attempts)
             now = self.swap(doomed)
             if now.stamp == doomed.stamp:
                 return sorted(set(attempts) & set(now.doomed))
+        raise contended(name)
 
     def finish(self, ledger: Ledger, advance: Advance = ignore) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
@@ -84,12 +90,15 @@ class Registers:
         Raises:
             RowRefused: the server refused a row; a later call goes on from it.
             StoreLostData: a chunk is gone that was not applied.
+            ConcurrentDriver: something else writes the ledger all the time.
         """
         token = ledger.token
-        while ledger.manifest is not None and ledger.token == token:
+        for _ in range(LOST_RACES):
+            if ledger.manifest is None or ledger.token != token:
+                return ledger
             self.patience.run(partial(self.store.apply, ledger.manifest, advance))
             ledger = self.swap(ledger.finished())
-        return ledger
+        raise contended(ledger.name)
 
     def _fence(self, new: Ledger) -> Ledger:
         """See that `new` is written or never can be, by having what it replaces replaced."""
@@ -98,6 +107,15 @@ class Registers:
             return _known(new.name, now)
         ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
         return _known(new.name, self.store.swap(new.name, ledger.moved().to_record()))
+
+
+def contended(name: str) -> ConcurrentDriver:
+    """The error for a ledger that can't be written, since others always come first."""
+    return ConcurrentDriver(
+        f"{LOST_RACES} races for the ledger of {name!r} were lost",
+        why="something else writes it all the time",
+        todo="stop the other driver or tool, and restart the query",
+    )
 
 
 def _known(name: str, record: Record) -> Ledger:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import SkipTest
 
+from sparkonce.tck.faults import Crash
 from sparkonce.tck.rulebook import RULES
 from sparkonce.tck.rules import Rule, RuleBroken
 
@@ -52,7 +53,7 @@ def _reporting(rule: Rule, check: Check) -> Check:
             return check(*args, **kwargs)
         except (RuleBroken, SkipTest):
             raise
-        except Exception as error:
+        except (Exception, Crash) as error:
             seen = str(error) or type(error).__name__
             if not isinstance(error, AssertionError):
                 seen = f"{type(error).__name__}: {seen}"

@@ -8,18 +8,33 @@ effect once, as one whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 from sparkonce.errors import CommitRefused, ConcurrentDriver, StaleSkip
 from sparkonce.tck.actors import Query
 from sparkonce.tck.contract import Contract
-from sparkonce.tck.faults import CRASHES, LATE, LOSSES, REPEATS, Fault, FaultyStore
+from sparkonce.tck.faults import (
+    CRASHES,
+    LATE,
+    LOSSES,
+    REPEATS,
+    REPLY_LOST,
+    REQUEST_LOST,
+    Fault,
+    FaultyStore,
+)
 from sparkonce.tck.oracles import (
+    after,
     require,
+    require_agreement,
     require_clean,
     require_exactly_once,
     require_no_leftovers,
+    require_rows,
     require_whole,
+    with_witness,
 )
+from sparkonce.tck.race import reading
 from sparkonce.tck.restarts import Spark
 from sparkonce.tck.subject import NewSubject, Subject
 
@@ -54,7 +69,9 @@ def replaced_query(sink_id: str | None) -> Scenario:
         new = Spark(Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old"))
         old.run_to(0)
         new.run_to(0)
-        require(not old.run_until_failure(1), "the old query commits beside the new one")
+        went_on = old.run_until_failure(1)
+        seen = f"query 'old' was replaced by 'new', and commits epoch {old.checkpoint.committed}"
+        require(not went_on, seen)
         return [old, new]
 
     return run
@@ -78,6 +95,7 @@ def fail(world: Subject, scenario: Scenario, faults: dict[int, Fault]) -> list[S
     store = FaultyStore(world.connect(), faults)
     world.store = store
     sparks = scenario(world)
+    require_exactly_once(*sparks)
     store.deliver_all()
     world.store = world.observer
     world.settle()
@@ -107,20 +125,44 @@ def fail_everywhere(
     """
     calls = calls_of(new_subject, scenario)
     require(len(calls) > 20, f"the scenario makes {len(calls)} calls only")
-    for fault, at in _points(faults, len(calls), new_subject().pace):
+    for fault, at in _points(faults, calls, new_subject().step):
         try:
             last = fail(new_subject(), scenario, {at: fault})[-1]
         except Exception as error:
-            where = f"'{fault}' at call {at} of {len(calls)}, {calls[at]}"
-            raise AssertionError(f"{error}\n  after fault {where}") from error
+            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            where = f"fault '{fault}' at call {at} of {len(calls)} ({calls[at]})"
+            raise AssertionError(f"{kind}{error}\n  after: {where}") from error
         strange = [error for error in last.refusals if not isinstance(error, allowed)]
-        require(not strange, f"after '{fault}' at call {at} ({calls[at]}): {strange}")
+        said = "; ".join(f"{type(error).__name__} ({error})" for error in strange)
+        where = f"fault '{fault}' at call {at} of {len(calls)} ({calls[at]})"
+        require(not strange, f"a commit was refused: {said}\n  after: {where}")
 
 
-def _points(faults: Sequence[Fault], calls: int, pace: int) -> Iterator[tuple[Fault, int]]:
+def _points(
+    faults: Sequence[Fault], calls: Sequence[str], pace: int
+) -> Iterator[tuple[Fault, int]]:
     for number, fault in enumerate(faults):
-        for at in range(number % pace, calls, pace):
+        points = [at for at, call in enumerate(calls) if call == "apply" or not fault.within]
+        for at in points[number % pace :: 1 if fault.within else pace]:
             yield fault, at
+
+
+def _fail_in_one_commit(new_subject: NewSubject, fault: Fault) -> None:
+    """Try a fault at each call of a single commit, which must succeed all the same."""
+    for at in count():
+        world = new_subject()
+        query = Query(world)
+        run = query.start()
+        receipts = run.stage(0, with_witness(["a/0#x", "a/0#y"]))
+        store = query.faulty()
+        store.fail_at(at, fault)
+        with after(f"fault '{fault}' at call {at} of a commit, and at no other"):
+            run.commit(0, receipts)
+            store.deliver_all()
+            require_rows(world, {"a/0#x", "a/0#y"})
+            require_agreement(world, query)
+        if at >= len(store.calls):
+            return
 
 
 class CrashRules(Contract):
@@ -139,6 +181,20 @@ class CrashRules(Contract):
     ) -> None:
         """For one call, or for as long as a server takes to come back."""
         fail_everywhere(new_subject, one_query, LOSSES)
+
+    def test_c02_a_request_that_is_on_its_way_is_not_taken_for_lost(
+        self, new_subject: NewSubject
+    ) -> None:
+        """It arrives while the commit that sent it asks what became of it: nobody is refused."""
+        for fault in LATE[:3]:
+            _fail_in_one_commit(new_subject, fault)
+
+    def test_c02_one_lost_request_or_reply_does_not_fail_a_commit(
+        self, new_subject: NewSubject
+    ) -> None:
+        """The commit finds out by itself, and goes on: no restart is needed."""
+        for fault in (REQUEST_LOST, REPLY_LOST):
+            _fail_in_one_commit(new_subject, fault)
 
     def test_c03_a_request_that_arrives_again_changes_nothing(
         self, new_subject: NewSubject
@@ -165,7 +221,7 @@ class CrashRules(Contract):
     def test_c13_readers_see_whole_epochs(self, new_subject: NewSubject) -> None:
         """Read before every call, with a crash at each."""
         new_subject().need("whole epochs")
-        for at in range(0, len(calls_of(new_subject, one_query)), new_subject().pace):
+        for at in range(0, len(calls_of(new_subject, one_query)), new_subject().step):
             world = new_subject()
             world.store = FaultyStore(world.connect(), {at: CRASHES[1]})
             spark = Spark(Query(world))
@@ -173,6 +229,16 @@ class CrashRules(Contract):
             spark.run_to(2)
             require(len(seen) > 20, f"read {len(seen)} times only")
             require_whole(seen, spark)
+
+    def test_c13_a_reader_beside_commits_sees_whole_epochs(self, new_subject: NewSubject) -> None:
+        """It reads all the time, in a thread of its own."""
+        world = new_subject()
+        world.need("whole epochs")
+        spark = Spark(Query(world))
+        with reading(world.took_effect) as seen:
+            spark.run_to(12)
+        require(len(seen) > 5, f"read {len(seen)} times only")
+        require_whole(seen, spark)
 
     def test_i03_a_fault_in_a_take_over_changes_nothing(self, new_subject: NewSubject) -> None:
         """A new query takes the sink of an old one, with a fault at any call of either."""

@@ -56,7 +56,7 @@ class DriverRules(Contract):
                     duel.driver(Spark(Query(duel.world), checkpoint), epoch)
                 return duel
 
-            every_order(prepare, _one_was_refused, alike=True, step=new_subject().pace)
+            every_order(prepare, _only_rivals_are_refused, alike=True, step=new_subject().step)
 
     def test_c04_one_stages_and_goes_on_while_another_commits(
         self, new_subject: NewSubject
@@ -69,7 +69,7 @@ class DriverRules(Contract):
             duel.driver(Spark(Query(duel.world), checkpoint), 0)
             return duel
 
-        every_order(prepare, successor_goes_on, alike=True, step=4 * new_subject().pace)
+        every_order(prepare, successor_goes_on, alike=True, step=max(4, new_subject().step))
 
     def test_c04_two_drivers_with_other_sink_ids(self, new_subject: NewSubject) -> None:
         """One checkpoint, whose option sinkId differs."""
@@ -88,7 +88,7 @@ class DriverRules(Contract):
             unrefused = {spark.query.name for spark in duel.sparks if not spark.refusals}
             require(len(unrefused) <= 1, "both write")
 
-        every_order(prepare, verify, alike=True, step=new_subject().pace)
+        every_order(prepare, verify, alike=True, step=new_subject().step)
 
     def test_a02_commit_and_abort_of_one_epoch(self, new_subject: NewSubject) -> None:
         """Spark aborts in another worker while a commit still lives."""
@@ -102,7 +102,7 @@ class DriverRules(Contract):
                 duel.actors = commits_and_aborts(duel, spark, spark.plan(epoch))
                 return duel
 
-            every_order(prepare, successor_goes_on, step=new_subject().pace)
+            every_order(prepare, successor_goes_on, step=new_subject().step)
 
     def test_i03_of_two_new_queries_one_gets_the_sink(self, new_subject: NewSubject) -> None:
         """Both find the checkpoint path, or the sink id, free."""
@@ -114,7 +114,7 @@ class DriverRules(Contract):
                     duel.driver(Spark(Query(duel.world, id=name, sink_id=sink_id)), 0)
                 return duel
 
-            every_order(prepare, _one_query_wrote, alike=True, step=new_subject().pace)
+            every_order(prepare, _one_query_wrote, alike=True, step=new_subject().step)
 
     def test_i03_a_query_that_is_replaced_while_it_commits(self, new_subject: NewSubject) -> None:
         """By one that names it, or by one for which repeating is harmless."""
@@ -133,10 +133,10 @@ class DriverRules(Contract):
                 duel.driver(sparks[1], 0)
                 return duel
 
-            every_order(prepare, _old_is_retired, step=new_subject().pace)
+            every_order(prepare, _old_is_retired, step=new_subject().step)
 
 
-def _one_was_refused(duel: Duel) -> None:
+def _only_rivals_are_refused(duel: Duel) -> None:
     refusals = [error for spark in duel.sparks for error in spark.refusals]
     strange = [error for error in refusals if not isinstance(error, ConcurrentDriver)]
     require(not strange, f"refused with {strange}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from sparkonce.protocol import Store
 from sparkonce.tck.oracles import require
@@ -22,6 +23,7 @@ class Duel:
     world: Subject
     sparks: list[Spark] = field(default_factory=list)
     actors: list[Callable[[Store], object]] = field(default_factory=list)
+    turns: Turns | None = None
 
     def driver(self, spark: Spark, epoch: int) -> None:
         """An actor that commits an epoch whose tasks have staged already, or aborts it."""
@@ -46,11 +48,18 @@ class Duel:
 
     def fight(self, order: list[int]) -> Turns:
         """Let them act in this order."""
-        turns = Turns(self.world.connect(), order)
-        turns.run(*self.actors)
+        self.turns = Turns(self.world.connect(), order)
+        self.turns.run(*self.actors)
         for spark in self.sparks:
             spark.query.through = None
-        return turns
+        return self.turns
+
+    @property
+    def history(self) -> str:
+        """Who called what, in order."""
+        calls = self.turns.calls if self.turns else []
+        turns = groupby(calls, key=lambda call: call[0])
+        return "; ".join(f"actor {n}: {', '.join(call for _, call in run)}" for n, run in turns)
 
 
 def every_order(
@@ -69,10 +78,11 @@ def every_order(
     tried = 0
     for order in interleavings(alone[0].count(0), alone[1].count(1), alike=alike, step=step):
         duel = prepare()
-        turns = duel.fight(order)
         tried += 1
         try:
+            duel.fight(order)
             verify(duel)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\nafter {turns.calls}") from error
-    require(tried > 20, f"only {tried} orders were tried")
+        except Exception as error:
+            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            raise AssertionError(f"{kind}{error}\n  after: {duel.history}") from error
+    require(tried * step > 20, f"only {tried} orders were tried")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
-from sparkonce.protocol import Store
+from sparkonce.protocol import Advance, Manifest, Store, ignore
 
 T = TypeVar("T")
 READS = frozenset({"check", "read", "names", "staged", "prepare"})
@@ -28,6 +28,7 @@ class Fault:
         crash: whether the caller dies; else it gets no answer.
         answer: whether the answer arrives all the same.
         span: how many calls in a row are hit.
+        within: the caller dies in the middle of the call: of an apply, after its first chunk.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Fault:
     crash: bool = False
     answer: bool = False
     span: int = 1
+    within: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -43,10 +45,11 @@ class Fault:
 
 DIES_BEFORE = Fault("dies before", crash=True)
 DIES_AFTER = Fault("dies after", effect=True, crash=True)
+DIES_WITHIN = Fault("dies after the first chunk", crash=True, within=True)
 REQUEST_LOST = Fault("request lost")
 REPLY_LOST = Fault("reply lost", effect=True)
 SENT_TWICE = Fault("sent twice", effect=True, late=0, answer=True)
-CRASHES = [DIES_BEFORE, DIES_AFTER]
+CRASHES = [DIES_BEFORE, DIES_AFTER, DIES_WITHIN]
 LOSSES = [
     REQUEST_LOST,
     REPLY_LOST,
@@ -75,6 +78,10 @@ class FaultyStore:
         store: does the work.
         faults: what happens at which call.
         hooks: run before a call, with the faults switched off.
+
+    Attributes:
+        calls: their names.
+        applied: the manifests that were to be applied.
     """
 
     def __init__(
@@ -92,7 +99,9 @@ class FaultyStore:
         self._next: dict[str, Fault] = {}
         self._before: dict[str, Callable[[], object]] = {}
         self._look: Callable[[], object] = lambda: None
+        self._dying: Crash | None = None
         self.calls: list[str] = []
+        self.applied: list[Manifest] = []
 
     def fail_next(self, name: str, fault: Fault) -> None:
         """Let the next call of this name fail."""
@@ -107,14 +116,25 @@ class FaultyStore:
         self._before[name] = hook
 
     def watch(self, look: Callable[[], T]) -> list[T]:
-        """Look before every call, from now on; what was seen, in order."""
+        """Look before every call and after every chunk, from now on; what was seen, in order."""
         seen: list[T] = []
         self._look = lambda: seen.append(look())
         return seen
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        step = getattr(self._store, name)
+        step = self._apply if name == "apply" else getattr(self._store, name)
         return lambda *args: self._call(name, lambda: step(*args))
+
+    def _apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+        self.applied.append(manifest)
+
+        def advanced(rows: int) -> None:
+            advance(rows)
+            self._look()
+            if self._dying is not None:
+                raise self._dying
+
+        self._store.apply(manifest, advanced)
 
     def _call(self, name: str, step: Callable[[], Any]) -> Any:
         at = len(self.calls)
@@ -128,7 +148,12 @@ class FaultyStore:
         return step() if fault is None else self._fail(at, name, fault, step)
 
     def _fail(self, at: int, name: str, fault: Fault, step: Callable[[], Any]) -> Any:
-        answer = step() if fault.effect else None
+        if fault.within and name == "apply":
+            self._dying = Crash(f"{fault} of call {at} ({name})")
+        try:
+            answer = step() if fault.effect or self._dying else None
+        finally:
+            self._dying = None
         if fault.late is not None and name not in READS:
             if fault.late == 0:
                 answer = step()

@@ -6,8 +6,8 @@ from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed
 from sparkonce.tck.actors import Query
 from sparkonce.tck.commits import rows, unchanged
 from sparkonce.tck.contract import Contract
-from sparkonce.tck.oracles import require, require_clean
-from sparkonce.tck.steps import raises
+from sparkonce.tck.decisions import raises
+from sparkonce.tck.oracles import after, require, require_clean
 from sparkonce.tck.subject import NewSubject, Subject
 
 
@@ -46,9 +46,10 @@ class IdentityRules(Contract):
             for epoch in range(3):
                 run.write(epoch, rows(epoch, "x", query="new"))
             held = [row for row in world.took_effect() if row.startswith("new/")]
-            require(len(held) == 9, f"of 9 rows of the new query {len(held)} took effect")
-            require(new.ledger.generation == 2, f"generation {new.ledger.generation}")
-            require_clean(world, *([new] if sink_id else [first, new]))
+            with after(f"query 'new' took over from 'old' (sinkId={sink_id}), with epochs 0 to 2"):
+                require(len(held) == 9, f"of 9 rows of the new query {len(held)} took effect")
+                require(new.ledger.generation == 2, f"generation {new.ledger.generation}")
+                require_clean(world, *([new] if sink_id else [first, new]))
 
     def test_i01_another_sink_id_on_one_checkpoint_is_refused(
         self, new_subject: NewSubject

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from sparkonce.errors import StoreUnreachable
+from sparkonce.errors import RowRefused, StoreUnreachable
 from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Plan
 from sparkonce.tck.converging import ConvergingStore
@@ -56,7 +56,7 @@ class MemorySubject(Subject):
 
     def took_effect(self) -> Counter[str]:
         """See `Subject.took_effect`."""
-        return Counter(self.rows)
+        return self.memory.link("count", lambda: Counter(self.rows))
 
     def in_order(self) -> list[str]:
         """See `Subject.in_order`."""
@@ -65,6 +65,18 @@ class MemorySubject(Subject):
     def contents(self) -> list[str]:
         """See `Subject.contents`."""
         return list(self.rows)
+
+    def refuse(self, row: str) -> Callable[[], None]:
+        """See `Subject.refuse`."""
+        take = self.memory.take
+
+        def strict(each: str) -> None:
+            if each == row:
+                raise RowRefused(f"{row} is refused")
+            take(each)
+
+        self.memory.take = strict
+        return lambda: setattr(self.memory, "take", take)
 
     def snapshot(self) -> Any:
         """See `Subject.snapshot`."""

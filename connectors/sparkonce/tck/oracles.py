@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sparkonce.commit import leftovers
+from sparkonce.errors import SparkonceError
 
 if TYPE_CHECKING:
     from sparkonce.tck.actors import Query
@@ -25,6 +27,30 @@ def require(holds: object, seen: str) -> None:
     """
     if not holds:
         raise AssertionError(seen)
+
+
+@contextlib.contextmanager
+def after(happened: str) -> Iterator[None]:
+    """Let what an oracle finds here tell what had happened before.
+
+    Raises:
+        AssertionError: it found something.
+    """
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n  after: {happened}") from error
+    except SparkonceError as error:
+        text = f"{type(error).__name__}: {error}\n  after: {happened}"
+        raise AssertionError(text) from error
+
+
+def difference(before: object, now: object) -> str:
+    """What came and what went, where both are rows; else both."""
+    if isinstance(before, Counter | list) and isinstance(now, Counter | list):
+        old, new = Counter(before), Counter(now)
+        return f"added {dict(new - old)}, gone {dict(old - new)}"
+    return f"it was {before}, and is {now}"
 
 
 def with_witness(rows: Iterable[str]) -> list[str]:
@@ -47,6 +73,14 @@ def by_epoch(rows: Mapping[str, int]) -> dict[tuple[str, int], Counter[str]]:
     return found
 
 
+def by_attempt(rows: Mapping[str, int]) -> str:
+    """Rows of one epoch, counted by the attempt that their ids name."""
+    counts: Counter[str] = Counter()
+    for row, times in rows.items():
+        counts[row.partition("#")[2][:6]] += times
+    return " + ".join(f"{times} rows of {attempt}" for attempt, times in counts.items()) or "none"
+
+
 def require_exactly_once(*sparks: Spark) -> None:
     """O1: each committed epoch took effect once: all rows of one attempt, and no others.
 
@@ -60,7 +94,8 @@ def require_exactly_once(*sparks: Spark) -> None:
             lost = epoch <= spark.checkpoint.committed and not rows
             require(not lost, f"O1: epoch {epoch} of {spark.query.id} was lost")
             whole = not rows or rows in handed
-            require(whole, f"O1: epoch {epoch} of {spark.query.id} took effect as {dict(rows)}")
+            seen = f"{by_attempt(rows)}; what runs handed over: {[*map(by_attempt, handed)]}"
+            require(whole, f"O1: of epoch {epoch} of {spark.query.id} took effect {seen}")
 
 
 def require_whole(seen: Sequence[Mapping[str, int]], spark: Spark) -> None:
@@ -73,8 +108,10 @@ def require_whole(seen: Sequence[Mapping[str, int]], spark: Spark) -> None:
     for rows in seen:
         epochs = by_epoch(rows)
         for (_, epoch), found in epochs.items():
+            handed = [*map(by_attempt, spark.checkpoint.handed[epoch])]
             whole = found in spark.checkpoint.handed[epoch]
-            require(whole, f"O3: a reader saw {sum(found.values())} rows of epoch {epoch} only")
+            saw = f"{by_attempt(found)}; what runs handed over: {handed}"
+            require(whole, f"O3: of epoch {epoch} a reader saw {saw}")
         reached = sorted(epoch for _, epoch in epochs)
         require(reached == list(range(len(reached))), f"O3: a reader saw epochs {reached}")
         require(len(reached) >= before, "O3: an epoch was seen, and then not")
@@ -93,6 +130,19 @@ def require_witness(world: Subject) -> None:
     require(counted == total, f"O2: the witness counted {counted} rows, the target holds {total}")
     doubled = {row: times for row, times in rows.items() if times != 1}
     require(not doubled, f"O2: rows took effect more than once: {doubled}")
+
+
+def require_rows(world: Subject, wanted: set[str]) -> None:
+    """See that these rows, and no others, took effect once each, and the witness with them.
+
+    Raises:
+        AssertionError: others did.
+    """
+    found = world.took_effect()
+    lost, alien = wanted - set(found), set(found) - wanted - {WITNESS}
+    require(not lost, f"O1: rows did not take effect: {sorted(lost)}")
+    require(not alien, f"O1: rows took effect that should not: {sorted(alien)}")
+    require_witness(world)
 
 
 def require_in_order(rows: Sequence[str]) -> None:

@@ -1,10 +1,11 @@
-"""Calls that start at the same moment, each in a thread of its own."""
+"""Calls that start at the same moment, and a reader beside a writer: in threads of their own."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -24,3 +25,26 @@ def race(calls: Sequence[Callable[[], T]]) -> list[T]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return [each.result() for each in [pool.submit(run, call) for call in calls]]
+
+
+@contextmanager
+def reading(look: Callable[[], T]) -> Iterator[list[T]]:
+    """Look again and again while the block runs; gives what was seen, in order.
+
+    Raises:
+        Exception: what a look raised.
+    """
+    seen: list[T] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(look())
+
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        try:
+            yield seen
+        finally:
+            done.set()
+        reader.result()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from sparkonce.tck.rulebook import ORACLES, RULES
 from sparkonce.tck.rules import Rule
 
@@ -38,3 +40,7 @@ def _paragraph(rule: Rule) -> str:
         f"**{rule.number}** ({rule.level}) {rule.text}\n\n"
         f"- Intent: {rule.intent}\n- Look at: {rule.look_at}.\n"
     )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown())

@@ -12,8 +12,9 @@ from sparkonce.tck.commits import CommitRules
 from sparkonce.tck.crashes import CrashRules
 from sparkonce.tck.drivers import DriverRules
 from sparkonce.tck.identities import IdentityRules
+from sparkonce.tck.refusals import RefusalRules
 from sparkonce.tck.steps import StepRules
 
 
-class StoreContract(StepRules, CrashRules, CommitRules, DriverRules, IdentityRules):
+class StoreContract(StepRules, CrashRules, CommitRules, RefusalRules, DriverRules, IdentityRules):
     """Every rule of `sparkonce.tck.rulebook` that binds a store, its commits and its queries."""

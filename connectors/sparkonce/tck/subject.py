@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +32,10 @@ class Subject(ABC):
 
     Attributes:
         limits: what this store can't do, with the reason: ``snapshot``, ``whole epochs``,
-            ``apply`` (apart from publish), ``unreachable``. Checks that need one are skipped.
-        pace: try every so many-th crash point and interleaving only; for slow stores.
+            ``apply`` (apart from publish), ``unreachable``, ``refusal``. Checks that need one are
+            skipped.
+        pace: try every so many-th crash point and interleaving only, for slow stores; the
+            environment variable SPARKONCE_TCK_PACE sets another.
         store: how queries reach the store; a check may put another one around it.
     """
 
@@ -54,7 +57,10 @@ class Subject(ABC):
 
     @abstractmethod
     def took_effect(self) -> Counter[str]:
-        """How often each row id took effect, read from the target: a multiset."""
+        """How often each row id took effect, read from the target in one step: a multiset.
+
+        It is also called in a thread of its own, beside commits.
+        """
 
     def need(self, ability: str) -> None:
         """Skip a check that needs what this store can't do.
@@ -67,6 +73,10 @@ class Subject(ABC):
 
     def unreachable(self) -> Store:
         """A store at an address where nobody answers."""
+        raise NotImplementedError
+
+    def refuse(self, row: str) -> Callable[[], None]:
+        """Let the server refuse a row of this id, until what is returned is called."""
         raise NotImplementedError
 
     def snapshot(self) -> Any:
@@ -88,6 +98,11 @@ class Subject(ABC):
     def in_order(self) -> list[str] | None:
         """The rows in the order in which they took effect, where the target keeps it."""
         return None
+
+    @property
+    def step(self) -> int:
+        """The pace that is in force."""
+        return int(os.environ.get("SPARKONCE_TCK_PACE", self.pace))
 
     @cached_property
     def store(self) -> Store:

@@ -1,0 +1,54 @@
+"""A subject made of a connector and its options, as a query would give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import pyarrow as pa
+
+from sparkonce import options
+from sparkonce.protocol import Connector, Encoder, Plan, Store
+from sparkonce.tck.subject import SCHEMA, Subject
+
+
+class ConnectorSubject(Subject):
+    """A connector under test. What is left to say is `took_effect`, and what it can't do.
+
+    Args:
+        connector: under test.
+        raw: options as a user gives them, for rows of `sparkonce.tck.subject.SCHEMA`.
+        nowhere: options that lead to an address where nobody answers, for `unreachable`.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        raw: Mapping[str, str],
+        nowhere: Mapping[str, str] | None = None,
+    ) -> None:
+        self.connector, self.raw, self.nowhere = connector, dict(raw), nowhere
+        if nowhere is None:
+            self.limits = {**self.limits, "unreachable": "no address is given for it"}
+
+    @cached_property
+    def plan(self) -> Plan:
+        """See `Subject.plan`."""
+        return self.connector.plan(options.parse(self.connector.options, self.raw), SCHEMA)
+
+    def connect(self) -> Store:
+        """See `Subject.connect`."""
+        return self.connector.connect(options.parse(self.connector.options, self.raw))
+
+    def unreachable(self) -> Store:
+        """See `Subject.unreachable`."""
+        raw = {**self.raw, **(self.nowhere or {})}
+        return self.connector.connect(options.parse(self.connector.options, raw))
+
+    def encode(self, rows: pa.RecordBatch) -> bytes:
+        """See `Subject.encode`."""
+        return self._encoder(rows)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return self.connector.encoder(self.plan)

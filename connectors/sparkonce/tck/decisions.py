@@ -1,0 +1,100 @@
+"""What steps of a store are called with: staged and decided epochs, records, expected errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from sparkonce.ledger import Ledger, new_token
+from sparkonce.protocol import Manifest, Receipt, Record
+from sparkonce.tck.actors import Run
+
+SHORT = 60
+"""Characters of an argument that a message shows."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An epoch that is staged, and the records that would decide and finish it."""
+
+    manifest: Manifest
+    decided: Record
+    finished: Record
+
+    def decided_over(self, stamp: str) -> Record:
+        """The record that would decide it over another one."""
+        return replace(self.decided, replaces=stamp)
+
+
+def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Decision:
+    """What a commit of these receipts would write."""
+    query, store = run.query, run.query.world.store
+    base = query.world.ledger(query.name) if store.read(query.name).revision else None
+    base = base or Ledger(query.name, query.id, query.target)
+    manifest = run.committer().manifest(base, run.driver(epoch), receipts)
+    decided = base.decided(store.prepare(manifest), None)
+    assert decided.manifest is not None  # noqa: S101 (for mypy)
+    return Decision(decided.manifest, decided.to_record(), decided.finished().to_record())
+
+
+def decided(run: Run, epoch: int, *partitions: list[str]) -> Decision:
+    """An epoch that is decided and not applied."""
+    decision = staged(run, epoch, run.stage(epoch, *partitions))
+    run.query.world.store.swap(run.query.name, decision.decided)
+    return decision
+
+
+def record(text: str, *, after: Record | None = None, revision: int | None = None) -> Record:
+    """A record to write."""
+    before = after or Record()
+    number = before.revision + 1 if revision is None else revision
+    return Record(number, new_token(), f"token {text}", text, before.stamp)
+
+
+def brief(one: Record) -> str:
+    """A record without its body."""
+    if one == Record():
+        return "no record"
+    return f"revision {one.revision} (stamp {one.stamp[:8]}, token {one.token[:14]!r})"
+
+
+def raises(
+    expected: type[BaseException] | tuple[type[BaseException], ...],
+    call: Callable[..., Any],
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """See that a call raises what it should.
+
+    Raises:
+        AssertionError: it raises something else, or nothing.
+    """
+    kinds = expected if isinstance(expected, tuple) else (expected,)
+    wanted = " or ".join(kind.__name__ for kind in kinds)
+    try:
+        answer = call(*args, **kwargs)
+    except kinds:
+        return
+    except Exception as error:
+        seen = f"{_said(call, args)} raised {type(error).__name__} ({error}), not {wanted}"
+        raise AssertionError(seen) from error
+    raise AssertionError(
+        f"{_said(call, args)} returned {_short(answer)}, and should raise {wanted}"
+    )
+
+
+def _said(call: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """A call as one reads it in a program; bound and partial arguments included."""
+    if isinstance(call, partial):
+        return _said(call.func, (*call.args, *args))
+    owner = getattr(call, "__self__", None)
+    name = getattr(call, "__name__", repr(call))
+    prefix = f"{type(owner).__name__}." if owner is not None else ""
+    return f"{prefix}{name}({', '.join(_short(arg) for arg in args)})"
+
+
+def _short(arg: object) -> str:
+    text = repr(arg)
+    return text if len(text) <= SHORT else f"{text[:SHORT]}..."

@@ -1,0 +1,110 @@
+"""What a check of a streaming sink found, and the oracle that judges the target."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sparkonce.tck.rules import Rule, RuleBroken
+
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
+HELD, BROKEN, LEFT_OUT, NOT_REACHED = "held", "broken", "left out", "not reached"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        rule: what was checked.
+        outcome: `HELD`, `BROKEN`, `LEFT_OUT` (the sink's author says that it can't), or
+            `NOT_REACHED` (the fault did not come about, so nothing is known).
+        sent: rows that should have taken effect.
+        lost: those of them that did not.
+        doubled: how often a row took effect once more than it should.
+        alien: rows that took effect and were never sent.
+        seen: what happened, in words.
+        seconds: what it took.
+    """
+
+    rule: Rule
+    outcome: str
+    sent: int = 0
+    lost: int = 0
+    doubled: int = 0
+    alien: int = 0
+    seen: str = ""
+    seconds: float = 0.0
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the rule holds; None where that is not known."""
+        return {HELD: True, BROKEN: False}.get(self.outcome)
+
+    @property
+    def said(self) -> str:
+        """All of it in one line."""
+        counts = f"{self.sent} sent, {self.lost} lost, {self.doubled} doubled"
+        counts += f", {self.alien} never sent" if self.alien else ""
+        return f"{counts}; {self.seen}" if self.seen else counts
+
+    def insist(self) -> None:
+        """Let a test fail where the rule does not hold, or was not checked.
+
+        Raises:
+            RuleBroken: it does not, or was not.
+        """
+        if self.outcome == NOT_REACHED:
+            raise RuleBroken(self.rule, f"nothing: the check did not reach its fault. {self.seen}")
+        if self.outcome == BROKEN:
+            raise RuleBroken(self.rule, self.said)
+
+    def as_json(self) -> dict[str, Any]:
+        """For reports that programs read."""
+        return {
+            "rule": self.rule.number,
+            "level": self.rule.level,
+            "text": self.rule.text,
+            "outcome": self.outcome,
+            "held": self.held,
+            "sent": self.sent,
+            "lost": self.lost,
+            "doubled": self.doubled,
+            "alien": self.alien,
+            "seen": self.seen,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def judge(rule: Rule, sent: Iterable[str], found: Counter[str]) -> Finding:
+    """Compare what was sent, each id once, with how often each took effect."""
+    wanted = set(sent)
+    lost = sum(found[one] < 1 for one in wanted)
+    doubled = sum(found[one] - 1 for one in wanted if found[one] > 1)
+    alien = sum(times for one, times in found.items() if one not in wanted)
+    outcome = BROKEN if lost or doubled or alien else HELD
+    return Finding(rule, outcome, len(wanted), lost, doubled, alien)
+
+
+def stems(found: Counter[str]) -> Counter[str]:
+    """The ids without the ``.a`` or ``.b`` that a query chose for them by chance."""
+    counts: Counter[str] = Counter()
+    for one, times in found.items():
+        counts[one[:-2] if one.endswith((".a", ".b")) else one] += times
+    return counts
+
+
+def with_error(finding: Finding, error: str) -> Finding:
+    """The finding of a check whose query failed for good: whatever took effect, that is broken."""
+    return replace(finding, outcome=BROKEN, seen=f"the query failed: {_cause(error)}")
+
+
+def _cause(error: str) -> str:
+    """The line that counts: of a Python traceback the last, of anything else the first."""
+    lines = error.strip().splitlines() or ["no message"]
+    after = lines[lines.index(_TRACEBACK) + 1 :] if _TRACEBACK in lines else []
+    return next((line for line in after if _RAISED.match(line)), lines[0])

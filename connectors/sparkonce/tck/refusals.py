@@ -1,0 +1,39 @@
+"""Rule C17: a row that the server refuses."""
+
+from __future__ import annotations
+
+from sparkonce.errors import RowRefused, StoreRefused
+from sparkonce.tck.actors import Query
+from sparkonce.tck.commits import rows
+from sparkonce.tck.contract import Contract
+from sparkonce.tck.decisions import raises
+from sparkonce.tck.oracles import WITNESS, require_clean, require_rows
+from sparkonce.tck.subject import NewSubject
+
+REFUSED = (RowRefused, StoreRefused)
+
+
+class RefusalRules(Contract):
+    """Checks with a row that only the server can refuse."""
+
+    def test_c17_a_refused_row_costs_and_doubles_nothing(self, new_subject: NewSubject) -> None:
+        """It is met by the commit, by a restart, and is then accepted."""
+        world = new_subject()
+        world.need("refusal")
+        query = Query(world)
+        run = query.start()
+        run.write(0, rows(0, "x"))
+        first, second = rows(1, "first"), rows(1, "second")
+        accept = world.refuse("a/1#first.1")
+        receipts = run.stage(1, rows(1, "before"), first, rows(1, "after"))
+        raises(REFUSED, run.commit, 1, receipts)
+        run.abort(1, receipts)
+        decided = query.ledger.epoch == 1
+        if decided:
+            raises(REFUSED, query.start().write, 1, second)
+        accept()
+        for epoch in (1, 2):
+            query.start().write(epoch, rows(epoch, "second"))
+        version = [*rows(1, "before"), *first, *rows(1, "after")] if decided else second
+        require_rows(world, {*rows(0, "x"), *version, *rows(2, "second")} - {WITNESS})
+        require_clean(world, query)

@@ -1,0 +1,11 @@
+"""Broken sinks, each with one fault. `tests/test_mutants.py` sees that the kit finds them."""
+
+from tests.mutants.commit_mutants import COMMIT_MUTANTS
+from tests.mutants.core_mutants import CORE_MUTANTS
+from tests.mutants.effect_mutants import EFFECT_MUTANTS
+from tests.mutants.mutant import Mutant
+from tests.mutants.store_mutants import STORE_MUTANTS
+
+MUTANTS = [*STORE_MUTANTS, *EFFECT_MUTANTS, *COMMIT_MUTANTS, *CORE_MUTANTS]
+
+__all__ = ["MUTANTS", "Mutant"]

@@ -1,0 +1,273 @@
+"""A core whose commit or abort has a fault: what it does with the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
+
+from sparkonce.commit import Committer, Standing, leftovers
+from sparkonce.datasource import StreamWriter
+from sparkonce.errors import StoreUnreachable
+from sparkonce.guards import Driver
+from sparkonce.ledger import Ledger, from_record
+from sparkonce.protocol import Advance, Manifest, Receipt, Record, Store, Task, ignore
+from sparkonce.registers import Registers
+from sparkonce.staging import stage
+
+COMMITTER, REGISTERS = "sparkonce.commit.Committer", "sparkonce.registers.Registers"
+DECIDE, ABORT, STAND = Committer._decide, Committer.abort, Committer._stand
+WRITER_ABORT = StreamWriter.abort
+Step = Callable[[], Record]
+
+
+def _attempts(receipts: Sequence[Receipt]) -> list[str]:
+    return sorted(receipt.task.attempt for receipt in receipts if receipt.rows)
+
+
+def _only_reads(self: Registers, new: Ledger) -> Ledger:
+    return from_record(self.store.read(new.name)) or Ledger(new.name, new.query_id, new.target)
+
+
+def _gives_up(_: Registers, _new: Ledger, step: Step) -> Ledger:
+    ledger = from_record(step())
+    assert ledger is not None
+    return ledger
+
+
+def _starts_over(self: Registers, new: Ledger, step: Step) -> Ledger:
+    try:
+        return _gives_up(self, new, step)
+    except StoreUnreachable as error:
+        self.unanswered = error
+        return replace(new, token="", stamp="")
+
+
+def _believes(self: Registers, new: Ledger, step: Step) -> Ledger:
+    try:
+        return _gives_up(self, new, step)
+    except StoreUnreachable:
+        return new
+
+
+def _writes_over(self: Committer, decided: Ledger, manifest: Manifest) -> Ledger:
+    newest = self.store.read(decided.name).stamp
+    return DECIDE(self, replace(decided, replaces=newest), manifest)
+
+
+def _finishes_first(self: Registers, ledger: Ledger, advance: Advance = ignore) -> Ledger:
+    if ledger.manifest is None:
+        return ledger
+    done = self.swap(ledger.finished())
+    self.patience.run(lambda: self.store.apply(ledger.manifest, advance))
+    return done
+
+
+def _goes_by_its_own_plan(self: Registers, ledger: Ledger, _: Advance = ignore) -> Ledger:
+    """The decided chunks are dropped, as if the epoch that is replayed would bring them again."""
+    if ledger.manifest is None:
+        return ledger
+    self.store.discard(ledger.name, sorted(ledger.held))
+    return self.swap(replace(ledger, epoch=ledger.epoch - 1).moved(manifest=None, token=""))
+
+
+def _rolls_by_todays_plan(self: Committer, driver: Driver) -> Standing:
+    finish = self.registers.finish
+
+    def by_plan(ledger: Ledger) -> Ledger:
+        manifest = replace(ledger.manifest, detail=self.plan.detail)
+        return finish(replace(ledger, manifest=manifest))
+
+    with mock.patch.object(self.registers, "finish", by_plan):
+        return STAND(self, driver)
+
+
+def _cleans_or_dies(self: Committer, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
+    over = {*_attempts(receipts), *leftovers(self.store, ledger)} - ledger.held
+    self.store.discard(ledger.name, sorted(over))
+
+
+def _forgets_leftovers(_: Store, _ledger: Ledger) -> list[str]:
+    return []
+
+
+def _this_epoch_only(store: Store, ledger: Ledger) -> list[str]:
+    over = leftovers(store, ledger)
+    now = {one.attempt for one in store.staged(ledger.name) if one.epoch == ledger.epoch}
+    return [attempt for attempt in over if attempt in now]
+
+
+def _undoes(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
+    ABORT(self, driver, receipts)
+    ledger = self.registers.load(driver.name)
+    if ledger is not None and ledger.epoch == driver.epoch:
+        self.registers.swap(ledger.moved(epoch=driver.epoch - 1, token="", manifest=None))
+
+
+def _drops_all(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
+    self.store.discard(driver.name, _attempts(receipts))
+
+
+def _dooms_nothing(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
+    ledger = self.registers.load(driver.name)
+    held = ledger.held if ledger is not None else set()
+    self.store.discard(driver.name, sorted({*_attempts(receipts)} - held))
+
+
+def _dooms_what_is_held(self: Ledger, attempts: Iterable[str]) -> Ledger:
+    return self.moved(doomed=(*self.doomed, *attempts))
+
+
+def _nothing(*_: Any) -> None:
+    """Refuses nothing."""
+
+
+def _stages_by_epoch(store: Store, task: Task, batches: Iterable[Any], *how: Any) -> Receipt:
+    ledger = from_record(store.read(task.sink))
+    if ledger is not None and ledger.epoch >= task.epoch:
+        return Receipt(task, skipped=ledger.token)
+    return stage(store, task, batches, *how)
+
+
+def _gives_up_on_none(self: StreamWriter, messages: Sequence[Any], epoch: int) -> None:
+    if None not in messages:
+        WRITER_ABORT(self, messages, epoch)
+
+
+def _passes_over_none(receipts: Any) -> list[Receipt]:
+    return [receipt for receipt in receipts if receipt is not None]
+
+
+COMMIT_MUTANTS = [
+    Mutant(
+        "outcome resolved by reading only",
+        "a write without an answer is looked for, and taken for lost if it is not there yet",
+        "C02",
+        patches={f"{REGISTERS}._fence": _only_reads},
+    ),
+    Mutant(
+        "unknown outcome fails the batch",
+        "a write without an answer fails the commit",
+        "C02",
+        patches={f"{REGISTERS}.learn": _gives_up},
+    ),
+    Mutant(
+        "unknown outcome taken as failure",
+        "a write without an answer is begun anew",
+        "C02",
+        patches={f"{REGISTERS}.learn": _starts_over},
+    ),
+    Mutant(
+        "unknown outcome taken as success",
+        "a write without an answer is taken for done",
+        "C02",
+        patches={f"{REGISTERS}.learn": _believes},
+    ),
+    Mutant(
+        "finished before applied",
+        "an epoch is marked as done, and then applied",
+        "C01",
+        (CHUNKS, ROWS),
+        patches={f"{REGISTERS}.finish": _finishes_first},
+    ),
+    Mutant(
+        "decided epoch given up",
+        "an epoch that is decided and not applied is dropped, for Spark to replay it",
+        "C06",
+        (CHUNKS, ROWS),
+        patches={f"{REGISTERS}.finish": _goes_by_its_own_plan},
+    ),
+    Mutant(
+        "roll-forward by today's options",
+        "an epoch that was decided yesterday is applied as today's plan has it",
+        "C06",
+        (CHUNKS, ROWS),
+        patches={f"{COMMITTER}._stand": _rolls_by_todays_plan},
+    ),
+    Mutant(
+        "decision over whatever is there",
+        "the ledger is read again before the decision, and not judged again",
+        "C04",
+        patches={f"{COMMITTER}._decide": _writes_over},
+    ),
+    Mutant(
+        "leftovers never cleaned",
+        "a commit drops what its own receipts name, and nothing else",
+        "C08",
+        patches={"sparkonce.commit.leftovers": _forgets_leftovers},
+    ),
+    Mutant(
+        "clean-up fails the commit",
+        "an epoch that took effect is reported as failed, since its log could not be cleaned",
+        "C08",
+        patches={f"{COMMITTER}._clean": _cleans_or_dies},
+    ),
+    Mutant(
+        "zombies of older epochs never cleaned",
+        "a commit cleans its own epoch only",
+        "C12",
+        patches={"sparkonce.commit.leftovers": _this_epoch_only},
+    ),
+    Mutant(
+        "None message ignored",
+        "an epoch is committed without the rows of a task that gave no message",
+        "C11",
+        patches={"sparkonce.datasource.require_messages": _passes_over_none},
+    ),
+    Mutant(
+        "messages with None mishandled in abort",
+        "an abort with a None among its messages drops nothing",
+        "C11",
+        patches={"sparkonce.datasource.StreamWriter.abort": _gives_up_on_none},
+    ),
+    Mutant(
+        "abort that undoes a published epoch",
+        "an abort puts the ledger back to the epoch before, though its rows took effect",
+        "A01",
+        (WHOLE,),
+        patches={f"{COMMITTER}.abort": _undoes},
+    ),
+    Mutant(
+        "abort that drops nothing",
+        "what the tasks of an aborted epoch staged stays",
+        "A01",
+        patches={f"{COMMITTER}.abort": _nothing},
+    ),
+    Mutant(
+        "abort that drops a decided epoch",
+        "an abort drops chunks that a decision holds",
+        "A01",
+        (CHUNKS, ROWS),
+        patches={f"{COMMITTER}.abort": _drops_all},
+    ),
+    Mutant(
+        "abort without doom",
+        "an abort looks whether its chunks are decided, and drops them while they are",
+        "A02",
+        (CHUNKS, ROWS),
+        patches={f"{COMMITTER}.abort": _dooms_nothing},
+    ),
+    Mutant(
+        "doom of what is decided",
+        "an abort dooms, and drops, attempts that a decision holds",
+        "A01",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.ledger.Ledger.dooming": _dooms_what_is_held},
+    ),
+    Mutant(
+        "doom ignored",
+        "a commit that is tried again decides what an abort is about to drop",
+        "A02",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.commit.require_not_doomed": _nothing},
+    ),
+    Mutant(
+        "skip without asking whose epoch",
+        "a task skips its rows where the ledger has its epoch, though of another query",
+        "I01",
+        patches={"sparkonce.tck.actors.stage": _stages_by_epoch},
+    ),
+]

@@ -1,0 +1,194 @@
+"""A core whose guards have a fault: what it refuses, and what it remembers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.mutants.mutant import Mutant
+
+from sparkonce.commit import Committer, Standing
+from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
+from sparkonce.guards import Driver, Policy, Verdict, identify, judge
+from sparkonce.ledger import Ledger
+from sparkonce.protocol import Manifest
+
+JUDGE, IDENTIFY = "sparkonce.commit.judge", "sparkonce.commit.identify"
+LEDGER = "sparkonce.ledger.Ledger"
+DECIDED, SEEN_BY, ESTABLISH = Ledger.decided, Ledger.seen_by, Committer._establish
+TAKE = Committer._take
+
+
+def _nothing(*_: Any) -> None:
+    """Refuses nothing."""
+
+
+def _applies_replays(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    judge(ledger, driver, policy)
+    return Verdict.NEXT
+
+
+def _jumps(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    try:
+        return judge(ledger, driver, policy)
+    except SinkBehindCheckpoint:
+        return Verdict.NEXT
+
+
+def _takes_empty_for_new(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    return Verdict.NEXT if ledger.epoch < 0 else judge(ledger, driver, policy)
+
+
+def _goes_back(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    try:
+        return judge(ledger, driver, policy)
+    except CheckpointBehindSink:
+        return Verdict.NEXT
+
+
+def _skips_the_past(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    try:
+        return judge(ledger, driver, policy)
+    except CheckpointBehindSink:
+        return Verdict.REPLAY
+
+
+def _epochs_first(
+    ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy
+) -> Ledger:
+    if ledger is not None and driver.epoch <= ledger.epoch:
+        return ledger
+    return identify(ledger, rival, driver, policy)
+
+
+def _adopts(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
+    if ledger is not None and ledger.query_id != driver.query_id:
+        return replace(ledger, query_id=driver.query_id)
+    return identify(ledger, rival, driver, policy)
+
+
+def _forgives(
+    ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy
+) -> Ledger:
+    known = replace(ledger, retired=()) if ledger is not None else None
+    base = identify(
+        known, replace(rival, retired=()) if rival is not None else None, driver, policy
+    )
+    return ledger if ledger is not None and base is known else base
+
+
+def _leaves_the_rival(self: Committer, standing: Standing, driver: Driver) -> None:
+    ESTABLISH(self, replace(standing, rival=None), driver)
+
+
+def _claims_nothing(_: Committer, _ledger: Ledger | None, _driver: Driver) -> tuple[None, None]:
+    return None, None
+
+
+def _forgets_runs(self: Ledger, *seen: Any) -> Ledger:
+    return replace(SEEN_BY(self, *seen), past_runs=())
+
+
+def _counts_chunks(self: Ledger, manifest: Manifest, offsets: str | None) -> Ledger:
+    return replace(DECIDED(self, manifest, offsets), rows=self.rows + len(manifest.chunks))
+
+
+def _counts_replays(
+    self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict
+) -> Ledger | None:
+    again = int(verdict is Verdict.REPLAY)
+    return TAKE(self, replace(base, epochs=base.epochs + again), driver, receipts, verdict)
+
+
+CORE_MUTANTS = [
+    Mutant(
+        "skipped receipt committed",
+        "a task that skipped its rows for another decision is taken for one without rows",
+        "C10",
+        patches={"sparkonce.commit.require_skips_of": _nothing},
+    ),
+    Mutant(
+        "replay committed again",
+        "an epoch that the ledger holds is decided once more",
+        "C05",
+        patches={JUDGE: _applies_replays},
+    ),
+    Mutant(
+        "epochs out of order",
+        "an epoch is committed though those before it are missing",
+        "C07",
+        patches={JUDGE: _jumps},
+    ),
+    Mutant(
+        "emptied store taken for a new one",
+        "a sink without a ledger begins at whatever epoch comes",
+        "C14",
+        patches={JUDGE: _takes_empty_for_new},
+    ),
+    Mutant(
+        "epochs go back",
+        "an epoch of a restored checkpoint is committed under its old number",
+        "C15",
+        patches={JUDGE: _goes_back},
+    ),
+    Mutant(
+        "restored checkpoint skipped in silence",
+        "an epoch of a restored checkpoint is taken for a replay, and its rows are lost",
+        "C15",
+        patches={JUDGE: _skips_the_past},
+    ),
+    Mutant(
+        "offsets not compared",
+        "a copied checkpoint that has read other rows is not told from a replay",
+        "C15",
+        patches={"sparkonce.guards._require_same": _nothing},
+    ),
+    Mutant(
+        "runs forgotten",
+        "a driver that a later run has superseded goes on",
+        "C15",
+        patches={f"{LEDGER}.seen_by": _forgets_runs},
+    ),
+    Mutant(
+        "ledger counts chunks",
+        "the ledger's rows are not those that took effect",
+        "C16",
+        patches={f"{LEDGER}.decided": _counts_chunks},
+    ),
+    Mutant(
+        "replays counted",
+        "an epoch that is replayed counts as one more",
+        "C16",
+        patches={"sparkonce.commit.Committer._take": _counts_replays},
+    ),
+    Mutant(
+        "epochs compared before identity",
+        "a new query's epoch is compared with that of the old one, before anyone asks whose it is",
+        "I01",
+        patches={IDENTIFY: _epochs_first},
+    ),
+    Mutant(
+        "silent skip after a replaced checkpoint",
+        "a new query goes on under the old one's epochs, and those it has already are skipped",
+        "I01",
+        patches={IDENTIFY: _adopts, JUDGE: _skips_the_past},
+    ),
+    Mutant(
+        "checkpoint path not claimed",
+        "nothing tells a new query that another one wrote from the same checkpoint path",
+        "I01",
+        patches={"sparkonce.commit.Committer._rival": _claims_nothing},
+    ),
+    Mutant(
+        "retired query goes on",
+        "a query that was replaced is not refused while its own ledger is there",
+        "I02",
+        patches={IDENTIFY: _forgives},
+    ),
+    Mutant(
+        "rival not retired before the first decision",
+        "a new query decides while the ledger of the one it replaces still stands",
+        "I03",
+        patches={"sparkonce.commit.Committer._establish": _leaves_the_rival},
+    ),
+]

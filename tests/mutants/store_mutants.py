@@ -1,0 +1,216 @@
+"""Stores whose records and log have a fault."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
+
+from sparkonce.errors import StagedDataMissing
+from sparkonce.memory import MemoryStore
+from sparkonce.protocol import Chunk, Manifest, Record
+
+PAUSE = 0.005
+"""Seconds between two requests that should be one: what a network takes."""
+
+
+class ReadsAReplica(MemoryStore):
+    def read(self, name: str) -> Record:
+        seen: dict[str, Record] = self.__dict__.setdefault("replica", {})
+        late, seen[name] = seen.get(name, Record()), super().read(name)
+        return late
+
+
+class ChecksThenActs(MemoryStore):
+    def swap(self, name: str, new: Record) -> Record:
+        found = self.link("read", lambda: self._read(name))
+        time.sleep(PAUSE)
+        if found.stamp == new.replaces:
+            self.link("write", lambda: self.records.update({name: new}))
+        return self.link("read", lambda: self._read(name))
+
+
+class Overwrites(MemoryStore):
+    def _swap(self, name: str, new: Record) -> Record:
+        self.records[name] = new
+        return new
+
+
+class ComparesRevisions(MemoryStore):
+    def _swap(self, name: str, new: Record) -> Record:
+        if new.revision > self._read(name).revision:
+            self.records[name] = new
+        return self._read(name)
+
+
+class ComparesTokens(MemoryStore):
+    """A ledger may be written over another one that holds the same decision."""
+
+    def _swap(self, name: str, new: Record) -> Record:
+        now = self._read(name)
+        if new.replaces and now.token == new.token:
+            new = replace(new, replaces=now.stamp)
+        return super()._swap(name, new)
+
+
+class StagesByPartition(MemoryStore):
+    def _stage(self, chunk: Chunk) -> None:
+        task = chunk.task
+        for (sink, _), chunks in list(self.log.items()):
+            other = next(iter(chunks.values()))[0].task
+            if (sink, other.epoch, other.partition) == (task.sink, task.epoch, task.partition):
+                self.log[task.sink, task.attempt] = chunks
+        super()._stage(chunk)
+
+
+class ListsOwnersOnly(MemoryStore):
+    def names(self) -> list[str]:
+        return self.link("names", lambda: sorted(self.records))
+
+
+class TrustsManifests(MemoryStore):
+    def _prepare(self, manifest: Manifest) -> Manifest:
+        return manifest
+
+
+class CountsChunksOnly(MemoryStore):
+    def _prepare(self, manifest: Manifest) -> Manifest:
+        for part in manifest.parts:
+            if len(self.log.get((manifest.sink, part.attempt), {})) != len(part.rows):
+                raise StagedDataMissing(f"Chunks of attempt {part.attempt} are gone")
+        return manifest
+
+
+class DropsOfAnySink(MemoryStore):
+    def _discard(self, _sink: str, attempts: Sequence[str]) -> None:
+        for key in [key for key in self.log if key[1] in attempts]:
+            del self.log[key]
+
+
+class WritesLatin1(MemoryStore):
+    def _swap(self, name: str, new: Record) -> Record:
+        body = new.body.encode("latin-1", "replace").decode("latin-1")
+        return super()._swap(name, replace(new, body=body))
+
+
+class FoldsNames(MemoryStore):
+    def _read(self, name: str) -> Record:
+        return super()._read(name.lower())
+
+    def _swap(self, name: str, new: Record) -> Record:
+        return super()._swap(name.lower(), new)
+
+
+class PublishesLosers(MemoryStore):
+    """It goes by the epoch of a chunk, not by the attempts of the manifest."""
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        manifest = super().prepare(manifest)
+        parts = {part.attempt: part for part in manifest.parts}
+        for (sink, attempt), chunks in self.log.items():
+            found = [chunk for chunk, _ in chunks.values()]
+            if sink == manifest.sink and found[0].task.epoch == manifest.epoch:
+                one = next(iter(parts.values()))
+                rows = tuple(chunk.rows for chunk in found)
+                sizes = tuple(len(chunk.payload) for chunk in found)
+                parts.setdefault(attempt, replace(one, attempt=attempt, rows=rows, sizes=sizes))
+        return replace(manifest, parts=tuple(parts.values()))
+
+
+class ClaimsWholeEpochs(MemoryStore):
+    def publish(self, *_: Any) -> None:
+        """It says that it publishes whole epochs, and leaves each to `apply`."""
+
+
+def _refuses(name: str, _: object, /) -> NoReturn:
+    raise ConnectionRefusedError(f"[Errno 111] Connection refused ({name})")
+
+
+STORE_MUTANTS = [
+    Mutant(
+        "stale read",
+        "the ledger is read from a replica that lags one write behind",
+        "S01",
+        (ROWS,),
+        ReadsAReplica,
+    ),
+    Mutant(
+        "check then act in two steps",
+        "swap compares in one request and writes in the next one",
+        "S02",
+        store=ChecksThenActs,
+    ),
+    Mutant("last write wins", "swap writes without comparing", "S02", store=Overwrites),
+    Mutant(
+        "late duplicate after a match, by revision",
+        "swap takes the higher revision, as external versions of a search engine do",
+        "S03",
+        store=ComparesRevisions,
+    ),
+    Mutant(
+        "late duplicate after a match, by token",
+        "swap takes a record of the decision that is there, whatever it replaces",
+        "S03",
+        store=ComparesTokens,
+    ),
+    Mutant(
+        "partition as the staging key",
+        "chunks are kept by partition and seq, so that attempts overwrite each other",
+        "S04",
+        store=StagesByPartition,
+    ),
+    Mutant(
+        "attempts unlisted until a ledger is there",
+        "names lists records only, so what a first epoch left is never found",
+        "S05",
+        (WHOLE, CHUNKS),
+        ListsOwnersOnly,
+    ),
+    Mutant("manifest not checked", "prepare looks at no chunk", "S06", store=TrustsManifests),
+    Mutant(
+        "sizes not checked",
+        "prepare counts the chunks of an attempt, and takes one that was cut for whole",
+        "S06",
+        store=CountsChunksOnly,
+    ),
+    Mutant(
+        "discard in every sink",
+        "discard drops attempts of that name, whatever sink staged them",
+        "S11",
+        store=DropsOfAnySink,
+    ),
+    Mutant(
+        "names without case",
+        "two sinks whose names differ in case alone share one ledger, as a collation may have it",
+        "S12",
+        store=FoldsNames,
+    ),
+    Mutant(
+        "a client's own error",
+        "a refused connection comes out as the operating system's error",
+        "S13",
+        patches={"sparkonce.tck.memory_subject._dead": _refuses},
+    ),
+    Mutant(
+        "records in Latin-1",
+        "what the column can't hold becomes a question mark, without an error",
+        "S14",
+        store=WritesLatin1,
+    ),
+    Mutant(
+        "losers published with winners",
+        "all that was staged for an epoch is applied, not the manifest's attempts alone",
+        "C09",
+        store=PublishesLosers,
+    ),
+    Mutant(
+        "an epoch published in pieces",
+        "a store that claims whole epochs shows readers one chunk after the other",
+        "C13",
+        (WHOLE,),
+        ClaimsWholeEpochs,
+    ),
+]
