@@ -24,7 +24,7 @@ class RefusalRules(Contract):
         run = query.start()
         run.write(0, rows(0, "x"))
         first, second = rows(1, "first"), rows(1, "second")
-        accept = world.refuse("a/1#first.1")
+        accept = world.refuse("a/1#first.2")
         receipts = run.stage(1, rows(1, "before"), first, rows(1, "after"))
         raises(REFUSED, run.commit, 1, receipts)
         run.abort(1, receipts)
