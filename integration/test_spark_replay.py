@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pytest
 from integration.runs import Job, once
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 
@@ -66,6 +68,15 @@ def fail_first_attempt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         raise RuntimeError("this attempt fails after it has sent its rows")
 
 
+@pytest.fixture
+def small_batches(spark: SparkSession) -> Iterator[None]:
+    """Batches of 20 rows: those before a failure reach the sink, and it stages them."""
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "20")
+    yield
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+@pytest.mark.usefixtures("small_batches")
 def test_failed_attempt_leaves_no_trace(counting: Job) -> None:
     counting.options["chunkRows"] = "10"
     counting.transform = lambda rows: rows.repartition(2).mapInArrow(

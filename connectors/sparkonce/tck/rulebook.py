@@ -337,7 +337,7 @@ RULES: Sequence[Rule] = (
         MUST,
         "A query that is stopped in the middle of a batch, and restarted, loses and doubles"
         " nothing.",
-        "Spark interrupts the batch without an abort, and replays it.",
+        "Spark interrupts the batch wherever it is, with an abort or without, and replays it.",
         "what a half-done batch leaves behind",
     ),
 )

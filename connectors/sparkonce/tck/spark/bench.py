@@ -1,0 +1,132 @@
+"""The Sparks of a suite: one driver at a time is kept, and given to check after check."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from sparkonce.tck.spark.cluster import Cluster
+from sparkonce.tck.spark.faults import SIDE, Board
+from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.sink import StreamingSink
+
+SEED = "SPARKONCE_TCK_SEED"
+# Most of a check is Spark's start, for which Java's second compiler does more harm than good.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LOCAL = {"spark.master": "local[2,4]"}
+SPECULATIVE = {
+    "spark.cores.max": "2",
+    "spark.executor.memory": "1g",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    # Long enough for an executor to be killed before a twin of its task is started.
+    "spark.speculation.minTaskRuntime": "4s",
+}
+
+
+class Bench:
+    """Starts drivers where they are needed, and ends what it started. A context manager."""
+
+    def __init__(self, home: Path, seed: int | None = None) -> None:
+        self.home = home
+        self.seed = int(os.environ.get(SEED, "1")) if seed is None else seed
+        self._side = home / "side"
+        self._side.mkdir(parents=True, exist_ok=True)
+        self.board = Board(self._side)
+        self._scratch = home / "scratch"
+        self._scratch.mkdir(exist_ok=True)
+        self._cluster: Cluster | None = None
+        self._driver: Driver | None = None
+        self._kept: object = None
+        self._started = 0
+
+    def local(self, sink: StreamingSink) -> Driver:
+        """The driver whose tasks run in its own JVM."""
+        return self._keep(("local", sink.settings, sink.env), lambda: self.victim(sink))
+
+    def clustered(self, sink: StreamingSink) -> Driver:
+        """The driver with two executors, and speculation."""
+        return self._keep(("cluster", sink.settings, sink.env), lambda: self._on_cluster(sink))
+
+    def victim(self, sink: StreamingSink) -> Driver:
+        """A driver for the caller to kill."""
+        return self._launch(sink, LOCAL)
+
+    def new_home(self, name: str) -> Path:
+        """A directory that nobody else uses."""
+        self._started += 1
+        return self.home / f"{self._started:02d}-{name}"
+
+    def reset(self) -> None:
+        """End all Sparks; the next check starts its own."""
+        if self._driver is not None:
+            self._driver.close()
+        if self._cluster is not None:
+            self._cluster.close()
+        self._driver = self._cluster = self._kept = None
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.reset()
+
+    def _keep(self, wanted: object, start: Callable[[], Driver]) -> Driver:
+        if self._driver is None or self._kept != wanted or not self._driver.session.alive:
+            self.reset()
+            self._driver, self._kept = start(), wanted
+        return self._driver
+
+    def _on_cluster(self, sink: StreamingSink) -> Driver:
+        self._cluster = Cluster(self.new_home("cluster"), self._environment(sink))
+        return self._launch(sink, {**SPECULATIVE, "spark.master": self._cluster.url})
+
+    def _launch(self, sink: StreamingSink, settings: Mapping[str, str]) -> Driver:
+        home, env = self.new_home("driver"), self._environment(sink)
+        return Driver(home, {**self._settings(home), **settings, **sink.settings}, env)
+
+    def _environment(self, sink: StreamingSink) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_JAVA_OPTS": self._java,
+            # What is killed can't tidy up.
+            "SPARK_LOCAL_DIRS": str(self._scratch),
+            "TMPDIR": str(self._scratch),
+            "SPARK_DAEMON_MEMORY": "256m",
+            SIDE: str(self._side),
+            **sink.env,
+        }
+
+    @property
+    def _java(self) -> str:
+        return f'{JAVA} "-Djava.io.tmpdir={self._scratch}"'
+
+    def _settings(self, home: Path) -> dict[str, str]:
+        return {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": self._java,
+            "spark.executor.extraJavaOptions": self._java,
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(home / "warehouse"),
+            "spark.python.daemon.module": "sparkonce.tck.spark.daemon",
+            # Rows reach the sink as they come, and a sink that writes in chunks writes several.
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
+            "spark.buffer.size": "512",
+        }

@@ -1,0 +1,288 @@
+"""The checks of rules Q01 to Q09. Each brings its fault about, or raises `NotReached`.
+
+A check says what happened; whether the rule holds is read from the target afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from random import Random
+
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.faults import (
+    AFTER_ROWS,
+    AFTER_WRITE,
+    FAIL,
+    HOLD,
+    RELEASED,
+    Note,
+    Plan,
+)
+from sparkonce.tck.spark.query import Shape
+from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.trial import NotReached, Trial, until
+
+Check = Callable[[Bench, Trial], str]
+WATCHED = Shape(watched=True, pause=0.01)
+STOPS = 2
+# What must be seen before a driver is killed, and the longest time from then.
+KILLS = ((AFTER_WRITE, 0.1), (AFTER_ROWS, 1.0), (AFTER_WRITE, 0.1))
+NO_PYTHON = "not again at its very end, as the sink runs no Python in tasks"
+
+
+def plain(bench: Bench, trial: Trial) -> str:
+    """Q01: files of several sizes."""
+    for rows in (100, 1, 1000):
+        trial.put(rows=rows)
+    trial.run(bench.local(trial.sink))
+    return f"{trial.noted('commits')} epochs"
+
+
+def replay(bench: Bench, trial: Trial) -> str:
+    """Q02: the last epoch again, first with more to come, then alone."""
+    driver = bench.local(trial.sink)
+    trial.put(2)
+    trial.run(driver)
+    trial.put()
+    trial.replay(driver, 1)
+    trial.replay(driver, 2)
+    return "2 epochs replayed"
+
+
+def failing_task(bench: Bench, trial: Trial) -> str:
+    """Q03: a first attempt that fails when its rows are sent, and one whose write has ended."""
+    driver = bench.local(trial.sink)
+    failed = 0
+    for point in (AFTER_ROWS, AFTER_WRITE):
+        epoch = _epoch_to_hit(bench, trial, point, FAIL, rows=600)
+        trial.run(driver, WATCHED)
+        failed += len(_attempts(bench, point, epoch)) > 1
+    return _often(failed, "a task failed after its rows, and ran again")
+
+
+def killed_driver(bench: Bench, trial: Trial) -> str:
+    """Q04: SIGKILL at random moments: of the next second, and of the time around the commit."""
+    random, kills, halfway = _random(bench, "Q04"), 0, 0
+    trial.put(3)
+    while kills < len(KILLS) or (not halfway and kills < 2 * len(KILLS)):
+        trial.put(3)
+        point, span = KILLS[kills % len(KILLS)]
+        halfway += _kill_once(bench, trial, point, random.uniform(0.0, span))
+        kills += 1
+    if not halfway:
+        raise NotReached(f"none of {kills} drivers was killed after it had sent rows")
+    trial.run(bench.local(trial.sink), WATCHED)
+    done = f"{kills} drivers killed, {halfway} between sent rows and Spark's note"
+    return f"{done}, seed {bench.seed}"
+
+
+def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
+    """Kill a new driver; whether a task of its last epoch had sent its rows."""
+    bench.board.announce(Plan())
+    driver, before = bench.victim(trial.sink), trial.noted("commits")
+
+    def near() -> bool:
+        # A sink that runs no Python in tasks gets to no other point than this.
+        begun = trial.noted("commits")
+        return bool(bench.board.notes(point) or (begun > before and _rows_sent(bench, begun)))
+
+    try:
+        driver.start(trial.query(WATCHED))
+        until(near, "rows on their way", driver)
+        time.sleep(delay)
+    finally:
+        driver.kill()
+    if not trial.in_mid_epoch and trial.noted("commits") == trial.files:
+        raise NotReached("the query was done before its driver could be killed")
+    return trial.in_mid_epoch and _rows_sent(bench, trial.noted("commits"))
+
+
+def _rows_sent(bench: Bench, epoch: int) -> bool:
+    return bool(bench.board.notes(AFTER_ROWS, epoch))
+
+
+def lost_executor(bench: Bench, trial: Trial) -> str:
+    """Q05: SIGKILL for the JVM of a task whose rows are sent, and of one whose write has ended."""
+    driver = bench.clustered(trial.sink)
+    lost = 0
+    for point in (AFTER_ROWS, AFTER_WRITE):
+        # On a slow machine a twin may be quicker than the task that is to be held.
+        lost += _lose(bench, trial, driver, point) or _lose(bench, trial, driver, point)
+    return _often(lost, "an executor was killed in the middle of a task")
+
+
+def _lose(bench: Bench, trial: Trial, driver: Driver, point: str) -> bool:
+    """Whether an executor was killed, and its task ran again elsewhere."""
+    epoch = _epoch_to_hit(bench, trial, point, HOLD)
+    driver.start(trial.query(WATCHED))
+    victim = _await_hit(bench, trial, driver, point, epoch)
+    if victim is not None:
+        os.kill(victim.executor, signal.SIGKILL)
+    bench.board.release()
+    trial.finish(driver)
+    # By its process, not its attempt number: that comes back where the whole stage is retried.
+    return victim is not None and _executors(bench, point, epoch) > {victim.executor}
+
+
+def twins(bench: Bench, trial: Trial) -> str:
+    """Q06: a slow first attempt beside a quick twin; then two that end together."""
+    driver = bench.clustered(trial.sink)
+    launched = 0
+    for held in ((AFTER_ROWS, 1), (AFTER_WRITE, 2)):
+        launched += _twin(bench, trial, driver, *held) or _twin(bench, trial, driver, *held)
+    return _often(launched, "a twin sent the rows of a slow task, too")
+
+
+def _twin(bench: Bench, trial: Trial, driver: Driver, point: str, attempts: int) -> bool:
+    """Whether the rows of a task were sent by a twin as well."""
+    epoch = _epoch_to_hit(bench, trial, point, HOLD, attempts=attempts)
+    driver.start(trial.query(WATCHED))
+    slow = _await_hit(bench, trial, driver, point, epoch)
+    if slow is not None:
+        _await_twin(bench, driver, point, epoch)
+    bench.board.release()
+    trial.finish(driver)
+    return slow is not None
+
+
+def _await_twin(bench: Bench, driver: Driver, point: str, epoch: int) -> None:
+    def twin_came() -> bool:
+        return len(_attempts(bench, point, epoch)) > 1
+
+    until(twin_came, "Spark launches a twin of the slow task", driver, 90.0)
+
+
+def other_parallelism(bench: Bench, trial: Trial) -> str:
+    """Q07: a replay in fewer tasks, and one in more."""
+    driver, tasks = bench.local(trial.sink), (3, 1, 5)
+    trial.put(2)
+    trial.run(driver, Shape(partitions=tasks[0]))
+    for epoch, partitions in enumerate(tasks[1:], start=1):
+        trial.put()
+        trial.replay(driver, epoch, Shape(partitions=partitions))
+    return f"epochs of {tasks[0]} tasks replayed in {tasks[1]}, of {tasks[1]} in {tasks[2]}"
+
+
+def other_rows(bench: Bench, trial: Trial) -> str:
+    """Q08: replays of a query that chooses ids and tasks by chance."""
+    driver = bench.local(trial.sink)
+    shape = Shape(partitions=3, random=True, choose=True, watched=True)
+    trial.put(2)
+    bench.board.announce(Plan())
+    trial.run(driver, shape)
+    first = _digest(bench, 1)
+    for _ in range(2):
+        bench.board.announce(Plan())
+        trial.replay(driver, 1, shape)
+        if _digest(bench, 1) == first:
+            raise NotReached("the replay computed the very same rows")
+    return "1 epoch replayed twice, with other ids"
+
+
+def _digest(bench: Bench, epoch: int) -> int:
+    return sum(note.digest for note in bench.board.notes(AFTER_ROWS, epoch))
+
+
+def stopped(bench: Bench, trial: Trial) -> str:
+    """Q09: stops while tasks run, then when they have ended and the commit is under way."""
+    driver, random = bench.local(trial.sink), _random(bench, "Q09")
+    for _ in range(STOPS):
+        _stop_in_task(bench, trial, driver)
+    tries = committing = 0
+    point = AFTER_WRITE
+    while committing < STOPS and tries < 6 * STOPS:
+        tries += 1
+        hit = _stop_soon(bench, trial, driver, point, random.uniform(0.0, 0.06))
+        committing += bool(hit)
+        if hit is None and not committing:
+            point = AFTER_ROWS
+    if not committing:
+        raise NotReached(f"none of {tries} stops came between the tasks and Spark's note")
+    trial.run(driver, WATCHED)
+    return f"stopped {STOPS} times in tasks, {committing} times between tasks and Spark's note"
+
+
+def _stop_in_task(bench: Bench, trial: Trial, driver: Driver) -> None:
+    epoch = _epoch_to_hit(bench, trial, AFTER_ROWS, HOLD)
+    driver.start(trial.query(WATCHED))
+    _await_hit(bench, trial, driver, AFTER_ROWS, epoch)
+    trial.ended(driver.stop())
+    bench.board.release()
+    if not trial.in_mid_epoch:
+        raise NotReached("the query was stopped while a task ran, but its epoch had ended")
+
+
+def _stop_soon(bench: Bench, trial: Trial, driver: Driver, point: str, delay: float) -> bool | None:
+    """Stop so long after a held task has gone on; whether that came before Spark's note.
+
+    None where no task came to that point: the sink runs no Python, or knew the epoch already.
+    """
+    epoch = _epoch_to_hit(bench, trial, point, HOLD)
+    driver.start(trial.query(WATCHED))
+    if _await_hit(bench, trial, driver, point, epoch) is None:
+        return None
+    bench.board.release()
+    until(lambda: bool(bench.board.notes(RELEASED)), "the held task goes on", driver)
+    time.sleep(delay)
+    trial.ended(driver.stop())
+    return trial.in_mid_epoch
+
+
+def _random(bench: Bench, number: str) -> Random:
+    return Random(f"{bench.seed} {number}")  # noqa: S311
+
+
+# -- tasks that are hit
+
+
+def _epoch_to_hit(
+    bench: Bench, trial: Trial, point: str, act: str, attempts: int = 1, rows: int = 120
+) -> int:
+    trial.put(rows=rows)
+    epoch = trial.noted("commits")
+    bench.board.announce(Plan(point, act, epoch, attempts))
+    return epoch
+
+
+def _attempts(bench: Bench, point: str, epoch: int) -> set[int]:
+    return {note.attempt for note in bench.board.notes(point, epoch) if note.partition == 0}
+
+
+def _executors(bench: Bench, point: str, epoch: int) -> set[int]:
+    return {note.executor for note in bench.board.notes(point, epoch) if note.partition == 0}
+
+
+def _await_hit(bench: Bench, trial: Trial, driver: Driver, point: str, epoch: int) -> Note | None:
+    """The task that is held; None where no first attempt of the sink comes to that point."""
+
+    def hit() -> list[Note]:
+        notes = bench.board.notes(point, epoch)
+        return [note for note in notes if (note.partition, note.attempt) == (0, 0)]
+
+    until(lambda: bool(hit()) or not driver.wait().running, f"a task held {point}", driver)
+    found = hit()
+    if not found:
+        trial.ended(driver.wait())
+    return found[0] if found else None
+
+
+def _often(hits: int, what: str) -> str:
+    if not hits:
+        raise NotReached(f"it never came to this: {what}")
+    return f"twice {what}" if hits == 2 else f"once {what}; {NO_PYTHON}"
+
+
+CHECKS: dict[str, Check] = {
+    "Q01": plain,
+    "Q02": replay,
+    "Q03": failing_task,
+    "Q07": other_parallelism,
+    "Q08": other_rows,
+    "Q09": stopped,
+    "Q04": killed_driver,
+    "Q05": lost_executor,
+    "Q06": twins,
+}

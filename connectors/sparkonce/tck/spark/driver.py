@@ -1,0 +1,116 @@
+"""The driver: a process of its own that runs streaming queries as it is told over a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
+
+from sparkonce.tck.spark.faults import SIDE, watch
+from sparkonce.tck.spark.query import Query, Shape, Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Attach = Callable[["DataStreamWriter", Mapping[str, str]], "DataStreamWriter"]
+COLUMNS = "id string, n bigint"
+
+
+class Driver:
+    """A Spark session, and the query that it runs."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.query: StreamingQuery | None = None
+
+    def start(self, query: dict[str, Any]) -> Status:
+        """Start a query."""
+        described = Query(**{**query, "shape": Shape(**query["shape"])})
+        self.query = _writer(self.spark, described).start()
+        return self.status()
+
+    def wait(self, seconds: float) -> Status:
+        """Wait for the end of the query, for so long at most."""
+        if self.query is not None:
+            _quietly(lambda query: query.awaitTermination(seconds), self.query)  # type: ignore[arg-type]
+        return self.status()
+
+    def stop(self) -> Status:
+        """Stop the query, whatever it is doing."""
+        if self.query is not None:
+            _quietly(lambda query: query.stop(), self.query)
+        return self.status()
+
+    def status(self) -> Status:
+        """How the query is doing."""
+        if self.query is None:
+            return Status(False, "")
+        failed = self.query.exception()
+        return Status(self.query.isActive, str(failed) if failed else "")
+
+
+def _quietly(act: Callable[[StreamingQuery], object], query: StreamingQuery) -> None:
+    with suppress(StreamingQueryException):  # the status tells it
+        act(query)
+
+
+def _writer(spark: SparkSession, query: Query) -> DataStreamWriter:
+    files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(query.input)
+    rows = _shaped(files, query.shape).selectExpr(*query.columns)
+    writer = rows.writeStream.option("checkpointLocation", query.checkpoint)
+    return _attach(query)(writer.trigger(availableNow=True), query.options)
+
+
+def _attach(query: Query) -> Attach:
+    if query.attach:
+        module, _, function = query.attach.partition(":")
+        attach: Attach = getattr(import_module(module), function)
+        return attach
+    return lambda writer, options: writer.format(query.format).options(**options)
+
+
+def _shaped(rows: DataFrame, shape: Shape) -> DataFrame:
+    if shape.choose:
+        rows = rows.withColumn("id", F.concat("id", F.when(F.rand() < 0.5, ".a").otherwise(".b")))
+    rows = rows.repartition(shape.partitions, F.rand() if shape.random else F.col("id"))
+    if shape.watched:
+        rows = rows.mapInArrow(watch(Path(os.environ[SIDE]), shape.pause), COLUMNS)
+    return rows
+
+
+def _session(settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("sparkonce.tck")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def main(settings: str, replies: str) -> None:
+    """Answer each line of standard input by one line."""
+    with os.fdopen(int(replies), "w") as out:
+        driver = Driver(_session(json.loads(Path(settings).read_text())))
+        print(json.dumps({"ready": True}), file=out, flush=True)
+        for line in sys.stdin:
+            call, arguments = json.loads(line)
+            try:
+                answer = asdict(getattr(driver, call)(**arguments))
+            except Exception as error:
+                answer = asdict(Status(False, f"{type(error).__name__}: {error}"))
+            print(json.dumps(answer), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,162 @@
+"""What becomes of tasks: a plan in a file says who fails or waits; notes in files tell who came by.
+
+Tasks run in processes of Spark, on this machine: files are what all of them can reach.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+SIDE, EXECUTOR = "SPARKONCE_TCK_SIDE", "SPARKONCE_TCK_EXECUTOR"
+AFTER_WRITE, AFTER_ROWS, RELEASED = "after write", "after rows", "released"
+PASS, FAIL, HOLD = "pass", "fail", "hold"
+LONGEST_HOLD, LINGER = 200.0, 0.3
+HANDFUL = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who is hit, where, and how.
+
+    Attributes:
+        point: `AFTER_WRITE`, when the sink's own Python code is through with a task's rows, or
+            `AFTER_ROWS`, when the operator before the sink has sent it the last one.
+        act: `PASS`; `FAIL`; or `HOLD`, until the plan is another.
+        epoch: of the task.
+        attempts: how many attempts of its first partition are hit.
+    """
+
+    point: str = AFTER_WRITE
+    act: str = PASS
+    epoch: int = 0
+    attempts: int = 1
+
+    def hits(self, note: Note) -> bool:
+        """Whether a task is hit where it is now."""
+        return (self.point, self.epoch, 0) == (note.point, note.epoch, note.partition) and (
+            note.attempt < self.attempts
+        )
+
+
+@dataclass(frozen=True)
+class Note:
+    """A task that came by. `executor` is the process of its JVM, `digest` tells its rows."""
+
+    point: str
+    epoch: int
+    partition: int
+    attempt: int
+    executor: int
+    digest: int = 0
+
+
+class PlannedFailure(Exception):
+    """The failure of a task that the plan hits."""
+
+
+class Board:
+    """The plan and the notes, in a directory."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def announce(self, plan: Plan) -> None:
+        """Make this the plan, and forget all notes."""
+        for path in self.home.glob("note-*"):
+            path.unlink()
+        self._write("plan", asdict(plan))
+
+    def release(self) -> None:
+        """Let the tasks that are held go on; notes stay."""
+        self._write("plan", asdict(Plan()))
+
+    def plan(self) -> Plan:
+        """The plan in force."""
+        path = self.home / "plan"
+        return Plan(**json.loads(path.read_text())) if path.exists() else Plan()
+
+    def notes(self, point: str, epoch: int | None = None) -> list[Note]:
+        """Who came by there."""
+        found = [Note(**json.loads(path.read_text())) for path in self.home.glob("note-*")]
+        return [n for n in found if n.point == point and epoch in (None, n.epoch)]
+
+    def reached(self, note: Note) -> None:
+        """Leave a note, and suffer what is planned.
+
+        Raises:
+            PlannedFailure: the plan says so.
+        """
+        self._leave(note)
+        plan = self.plan()
+        if plan.act == FAIL and plan.hits(note):
+            # What was sent must have arrived.
+            time.sleep(LINGER)
+            raise PlannedFailure(f"attempt {note.attempt} fails, {note.point}, as planned")
+        if plan.act == HOLD and plan.hits(note):
+            self._hold(note, plan)
+
+    def _hold(self, note: Note, plan: Plan) -> None:
+        deadline = time.monotonic() + LONGEST_HOLD
+        while self.plan() == plan and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._leave(replace(note, point=RELEASED))
+
+    def _leave(self, note: Note) -> None:
+        self._write(f"note-{uuid.uuid4().hex}", asdict(note))
+
+    def _write(self, name: str, content: object) -> None:
+        hidden = self.home / f".{uuid.uuid4().hex}"
+        hidden.write_text(json.dumps(content))
+        hidden.rename(self.home / name)
+
+
+def note(point: str, context: TaskContext, digest: int = 0) -> Note:
+    """The note of a task."""
+    epoch = context.getLocalProperty("streaming.sql.batchId")
+    executor = int(os.environ.get(EXECUTOR, "0"))
+    where = context.partitionId(), context.attemptNumber()
+    return Note(point, int(epoch) if epoch else -1, *where, executor, digest)
+
+
+_this_worker = {"watches": False}
+
+
+def was_watching() -> bool:
+    """Whether this worker's task was `watched`, and not the sink's own code; asked once a task."""
+    watches, _this_worker["watches"] = _this_worker["watches"], False
+    return watches
+
+
+def watched(side: str, pause: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The operator before the sink: passes rows on in handfuls; the plan hits after the last."""
+    from pyspark import TaskContext
+
+    _this_worker["watches"] = True
+    digest = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, HANDFUL):
+            some = batch.slice(start, HANDFUL)
+            digest += sum(crc32(text.encode()) for text in some.column(0).to_pylist())
+            yield some
+            time.sleep(pause)
+    context = TaskContext.get()
+    if context is not None:
+        Board(Path(side)).reached(note(AFTER_ROWS, context, digest))
+
+
+def watch(side: Path, pause: float) -> partial[Iterator[pa.RecordBatch]]:
+    """`watched` for `DataFrame.mapInArrow`."""
+    return partial(watched, str(side), pause)

@@ -1,0 +1,114 @@
+"""Processes of the suite, each the leader of a session: with it ends all that it started.
+
+Spark's daemons of Python workers leave their process group, but not their session.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+
+class Session:
+    """A process in a session of its own; it ends at last when this process does."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        env: Mapping[str, str],
+        fds: Sequence[int] = (),
+    ) -> None:
+        self.log = log
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(  # noqa: S603
+                command,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                pass_fds=fds,
+                start_new_session=True,
+            )
+        self._watcher = _watch(self.process.pid)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the leader runs."""
+        return self.process.poll() is None
+
+    def send(self, line: str) -> None:
+        """Write a line to the leader."""
+        assert self.process.stdin is not None  # noqa: S101
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def kill_group(self) -> None:
+        """SIGKILL for the leader and its JVM, as if the driver alone died."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        """End the whole session."""
+        kill_session(self.process.pid)
+        self.process.wait()
+        # Before its pipe is closed: the number of the session may soon be another's.
+        self._watcher.kill()
+        self._watcher.communicate()
+        with suppress(OSError):
+            self.process.communicate()
+
+    def last_words(self, lines: int = 15) -> str:
+        """The end of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def kill_session(leader: int, patience: float = 10.0) -> None:
+    """SIGKILL for all processes of a session, until none is left."""
+    deadline = time.monotonic() + patience
+    while (members := list(_members(leader))) and time.monotonic() < deadline:
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _members(leader: int) -> Iterator[int]:
+    for pid in _pids():
+        with suppress(OSError):
+            if os.getsid(pid) == leader and not _is_zombie(pid):
+                yield pid
+
+
+def _pids() -> list[int]:
+    if Path("/proc/self").exists():
+        return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    listed = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, check=True)  # noqa: S607
+    return [int(pid) for pid in listed.stdout.split()]
+
+
+def _is_zombie(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return False
+
+
+def _watch(leader: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", __name__, str(leader)],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,
+    )
+
+
+if __name__ == "__main__":
+    # The end of the input is the end of the process that started this one.
+    sys.stdin.read()
+    kill_session(int(sys.argv[1]))

@@ -1,0 +1,51 @@
+"""A query, as the suite describes it to a driver in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is computed between the files and the sink.
+
+    Attributes:
+        partitions: in how many tasks the rows reach the sink.
+        random: rows are spread over the tasks anew at each try, not by their ids.
+        choose: each row's id gets ``.a`` or ``.b`` at its end, by chance.
+        watched: tasks tell what passes, and are open to faults once their last row has.
+        pause: seconds between two handfuls of rows, where they are watched.
+    """
+
+    partitions: int = 2
+    random: bool = False
+    choose: bool = False
+    watched: bool = False
+    pause: float = 0.0
+
+
+@dataclass(frozen=True)
+class Query:
+    """One run of a streaming query over a directory of files: one file is one epoch."""
+
+    input: str
+    checkpoint: str
+    format: str
+    options: Mapping[str, str]
+    attach: str
+    columns: Sequence[str]
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a query is doing.
+
+    Attributes:
+        running: whether it is.
+        error: why it failed, or nothing.
+    """
+
+    running: bool
+    error: str

@@ -1,0 +1,85 @@
+"""A driver seen from the suite: a process that is told what to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sparkonce.tck.spark.processes import Session
+from sparkonce.tck.spark.query import Query, Status
+
+START, ANSWER = 300.0, 300.0
+
+
+class SparkTrouble(Exception):
+    """Spark itself, not the sink, did not do what the suite needs."""
+
+
+class Driver:
+    """A driver process, and the query that it runs."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str], env: Mapping[str, str]) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "settings.json").write_text(json.dumps(dict(settings)))
+        reading, writing = os.pipe()
+        program = [sys.executable, "-m", "sparkonce.tck.spark.driver"]
+        command = [*program, str(home / "settings.json"), str(writing)]
+        try:
+            self.session = Session(command, home / "driver.log", env, fds=(writing,))
+        finally:
+            os.close(writing)
+        self._replies = os.fdopen(reading)
+        self._ready = False
+
+    def start(self, query: Query) -> Status:
+        """Start a query."""
+        return self._ask("start", query=asdict(query))
+
+    def wait(self, seconds: float = 0.0) -> Status:
+        """How the query is doing, by its end or after so long."""
+        deadline = time.monotonic() + seconds
+        # In small steps: a driver whose suite has gone must see the end of its input.
+        while True:
+            left = max(0.05, min(0.5, deadline - time.monotonic()))
+            status = self._ask("wait", seconds=left)
+            if not status.running or time.monotonic() >= deadline:
+                return status
+
+    def stop(self) -> Status:
+        """Stop the query, whatever it is doing."""
+        return self._ask("stop")
+
+    def kill(self) -> None:
+        """SIGKILL; the Python workers are left to find out."""
+        self.session.kill_group()
+        self.close()
+
+    def close(self) -> None:
+        """End all of it."""
+        self.session.close()
+        self._replies.close()
+
+    def _ask(self, call: str, **arguments: Any) -> Status:
+        if not self._ready:
+            self._answer(START)
+            self._ready = True
+        with suppress(BrokenPipeError):  # then there will be no answer, which is told below
+            self.session.send(json.dumps([call, arguments]))
+        return Status(**self._answer(ANSWER))
+
+    def _answer(self, patience: float) -> dict[str, Any]:
+        ready, _, _ = select.select([self._replies], [], [], patience)
+        line = self._replies.readline() if ready else ""
+        if not line:
+            why = "did not answer" if self.session.alive else "ended"
+            raise SparkTrouble(f"the driver {why}; its log ends:\n{self.session.last_words()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

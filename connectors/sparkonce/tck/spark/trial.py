@@ -1,0 +1,141 @@
+"""One check under way: its files, its checkpoint, the rows it has sent, and the target."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from sparkonce.tck.spark.query import Query, Shape, Status
+from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.sink import StreamingSink
+
+PATIENCE = 300.0
+ROWS = 120
+
+
+class QueryFailed(Exception):
+    """The query failed, and a restart would too."""
+
+
+class NotReached(Exception):
+    """The fault did not come about: this check says nothing of the sink."""
+
+
+class Trial:
+    """A streaming query that is run again and again over its input and its checkpoint."""
+
+    def __init__(self, sink: StreamingSink, home: Path, tag: str) -> None:
+        self.sink, self.tag = sink, tag
+        self.input, self.checkpoint = home / "input", home / "checkpoint"
+        self.input.mkdir(parents=True)
+        self.sent: list[str] = []
+        self.files = 0
+        self._before = sink.read()
+
+    def put(self, files: int = 1, rows: int = ROWS) -> None:
+        """Add input files, so epochs, of so many new rows."""
+        for _ in range(files):
+            first = len(self.sent)
+            ids = [f"{self.tag}-{n}" for n in range(first, first + rows)]
+            self.sent += ids
+            self._write("".join(json.dumps({"id": one, "n": 1}) + "\n" for one in ids))
+
+    def _write(self, text: str) -> None:
+        hidden = self.input / f".{self.files:05d}"
+        hidden.write_text(text)
+        # Spark takes files in the order of their times.
+        os.utime(hidden, (1e9 + self.files, 1e9 + self.files))
+        hidden.rename(self.input / f"{self.files:05d}.json")
+        self.files += 1
+
+    # -- the query
+
+    def query(self, shape: Shape | None = None) -> Query:
+        """The query that carries the rows to the sink."""
+        sink = self.sink
+        return Query(
+            input=str(self.input),
+            checkpoint=str(self.checkpoint),
+            format=sink.format,
+            options=dict(sink.options),
+            attach=sink.attach,
+            columns=list(sink.columns),
+            shape=shape or Shape(),
+        )
+
+    def run(self, driver: Driver, shape: Shape | None = None) -> None:
+        """Run until the input is used up."""
+        driver.start(self.query(shape))
+        self.finish(driver)
+
+    def finish(self, driver: Driver) -> None:
+        """Wait until the input is used up.
+
+        Raises:
+            QueryFailed: the query ended before.
+        """
+        self.ended(driver.wait(PATIENCE))
+
+    def ended(self, status: Status) -> Status:
+        """A status that is that of a query which came to its end.
+
+        Raises:
+            QueryFailed: it is not.
+        """
+        if status.error:
+            raise QueryFailed(status.error)
+        if status.running:
+            raise QueryFailed(f"it had not ended after {PATIENCE:.0f} s")
+        return status
+
+    # -- the checkpoint
+
+    def uncommit(self, epoch: int) -> None:
+        """Make Spark replay an epoch, as after a crash before it noted the commit."""
+        (self.checkpoint / "commits" / str(epoch)).unlink()
+        (self.checkpoint / "commits" / f".{epoch}.crc").unlink(missing_ok=True)
+
+    def replay(self, driver: Driver, epoch: int, shape: Shape | None = None) -> None:
+        """Run again with that epoch first.
+
+        Raises:
+            NotReached: Spark did not run it again.
+        """
+        self.uncommit(epoch)
+        self.run(driver, shape)
+        if not (self.checkpoint / "commits" / str(epoch)).exists():
+            raise NotReached(f"Spark did not replay epoch {epoch}")
+
+    def noted(self, log: str) -> int:
+        """How many epochs are in a log of the checkpoint: ``offsets`` or ``commits``."""
+        return len(list((self.checkpoint / log).glob("[0-9]*")))
+
+    @property
+    def in_mid_epoch(self) -> bool:
+        """Whether an epoch has begun, and Spark has not noted its end."""
+        return self.noted("offsets") > self.noted("commits")
+
+    # -- the target
+
+    def found(self) -> Counter[str]:
+        """How often each id took effect since the trial began."""
+        return self.sink.read() - self._before
+
+
+def until(reached: Callable[[], bool], what: str, driver: Driver, patience: float = 180.0) -> None:
+    """Wait for something that the query will do.
+
+    Raises:
+        NotReached: it does not come to that.
+    """
+    deadline = time.monotonic() + patience
+    while not reached():
+        if time.monotonic() > deadline:
+            raise NotReached(f"{what}: not within {patience:.0f} s")
+        if not driver.session.alive:
+            raise NotReached(f"{what}: the driver ended. {driver.session.last_words()}")
+        time.sleep(0.01)

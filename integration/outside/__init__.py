@@ -1,0 +1,4 @@
+"""Two sinks from outside under the conformance kit: `python -m integration.outside`.
+
+docs/outside-sinks.md tells what was seen.
+"""

@@ -1,0 +1,44 @@
+"""Prints the tables of both sinks, and writes them: `python -m integration.outside [DIR]`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+from demo.java import java_home
+from integration.outside import meta_capi, redis_incr
+from integration.outside.events import EventServer
+from integration.servers.redis import REDIS
+from rich.console import Console
+
+from sparkonce.tck import report
+from sparkonce.tck.streaming import Finding, StreamingSink, run_contract
+
+PACKAGES = ("pyspark", "redis", "pyspark-data-sources")
+
+
+def main(directory: Path) -> None:
+    console = Console() if sys.stdout.isatty() else Console(width=report.WIDTH)
+    console.print("Checked:", ", ".join(f"{name} {version(name)}" for name in PACKAGES))
+    with tempfile.TemporaryDirectory() as scratch, EventServer() as server:
+        env = {"JAVA_HOME": str(java_home(Path(scratch)))}
+        check(console, directory, "redis-incr", redis_incr.sink(REDIS.find().url, "outside", env))
+        check(console, directory, "meta-capi", meta_capi.sink(server, env))
+
+
+def check(console: Console, directory: Path, name: str, sink: StreamingSink) -> None:
+    def tell(finding: Finding) -> None:
+        console.print(f"{finding.rule.number} {finding.outcome}: {finding.said}", style="dim")
+
+    findings = run_contract(sink, tell=tell)
+    console.print(report.as_table(sink.title, findings), width=report.WIDTH)
+    report.write(directory, name, sink.title, findings)
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(*sys.argv[1:] or [".build/outside"]))
+    finally:
+        REDIS.close()
