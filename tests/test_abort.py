@@ -213,4 +213,4 @@ def test_a_query_that_is_aborted_all_the_time_does_not_let_its_ledger_grow(query
         run.abort(0, run.stage(0, ["a"], ["b"], ["c"]))
     assert len(query.ledger.doomed) <= PAST_DOOMED + 3
     query.start().write(0, ["a"])
-    assert query.ledger.doomed == ()
+    assert query.ledger.doomed == {}

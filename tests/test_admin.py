@@ -245,3 +245,15 @@ def test_a_moment_is_told_in_words(
 ) -> None:
     monkeypatch.setattr("sparkonce.admin.time.time", lambda: 1_000_000.0)
     assert ago(1_000_000.0 - seconds) == text
+
+
+def test_forget_survives_a_claim_that_is_gone(world: World) -> None:
+    """The store lost it between the listing and the reading."""
+    query = Query(world)
+    query.start().write(0, ["a"])
+    names = world.memory.names()
+    [claim] = [name for name in names if name != query.name]
+    world.memory.records.pop(claim)
+    world.memory.names = lambda: names
+    Admin(world.memory).forget(query.name)
+    assert query.ledger.forgotten

@@ -34,7 +34,7 @@ FULL = Ledger(
     manifest=MANIFEST,
     run_id="run",
     past_runs=("run-1", "run-2"),
-    doomed=("attempt-8", "attempt-9"),
+    doomed={"attempt-8": "a", "attempt-9": "b"},
     checkpoint="/checkpoints/orders",
     offsets="0" * 64,
     rows=10,
@@ -139,21 +139,22 @@ def test_a_run_without_a_name_supersedes_nobody() -> None:
 
 
 def test_what_a_decision_holds_is_never_doomed() -> None:
-    doomed = FULL.dooming({"attempt-0", "attempt-3", "attempt-x"}).doomed
+    doomed = FULL.dooming(dict.fromkeys(["attempt-0", "attempt-3", "attempt-x"], "a")).doomed
     assert set(doomed) == {"attempt-8", "attempt-9", "attempt-x"}
 
 
 def test_the_doomed_of_the_last_abort_are_all_kept_and_of_those_before_not_all() -> None:
-    many = [f"{number}" for number in range(1000)]
+    many = {f"{number}": "q" for number in range(1000)}
     doomed = Ledger("n@1", "q", "t").dooming(many)
     assert set(doomed.doomed) == set(many)
-    again = doomed.dooming(["new"])
+    again = doomed.dooming({"new": "q"})
     assert "new" in again.doomed
     assert len(again.doomed) <= PAST_DOOMED + 1
 
 
-def test_deciding_ends_all_doom() -> None:
-    assert replace(FULL, manifest=None).decided(MANIFEST, None).doomed == ()
+def test_deciding_ends_the_doom_of_the_query_that_decides_and_of_no_other() -> None:
+    before = replace(FULL, manifest=None, doomed={"mine": MANIFEST.query_id, "other's": "b"})
+    assert before.decided(MANIFEST, None).doomed == {"other's": "b"}
 
 
 def test_an_attempt_is_over_once_its_epoch_is_decided_or_its_query_retired() -> None:

@@ -32,7 +32,7 @@ def fast() -> Iterator[Path]:
         yield Path(home)
 
 
-def run(home: Path) -> subprocess.CompletedProcess[str]:
+def run(home: Path, *tests: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the kit as the page says."""
     for name, code in files().items():
         (home / name).write_text(code)
@@ -45,10 +45,10 @@ def run(home: Path) -> subprocess.CompletedProcess[str]:
             "--basetemp",
             str(home / "tmp"),
             "-rs",
-            "test_sqlite.py",
+            *tests,
         ],
         cwd=home,
-        env={**os.environ, "PYTHONPATH": str(home)},
+        env={**os.environ, "PYTHONPATH": str(home), **env},
         capture_output=True,
         text=True,
         check=False,
@@ -62,7 +62,7 @@ def test_the_connector_is_short() -> None:
 
 
 def test_the_kit_is_green(fast: Path) -> None:
-    done = run(fast)
+    done = run(fast, "test_sqlite.py")
     assert done.returncode == 0, done.stdout[-5000:]
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed is not None

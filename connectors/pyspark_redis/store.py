@@ -64,7 +64,7 @@ class RedisStore:
             values = self._run(
                 scripts.swap(),
                 [self._record(name), self._key("names")],
-                [name, new.replaces, *_from_record(new)],
+                [name, new.replaces, *_from_record(new), new.applied],
             )
         return _to_record(values)
 

@@ -117,7 +117,8 @@ class Admin:
         if not over:
             return 0
         absent = Ledger(sink.name, over[0].query_id, target="")
-        doomed = self.registers.doom(sink.name, absent, [staged.attempt for staged in over])
+        attempts = {staged.attempt: staged.query_id for staged in over}
+        doomed = self.registers.doom(sink.name, absent, attempts)
         self.store.discard(sink.name, doomed)
         return len(doomed)
 
@@ -152,7 +153,7 @@ class Admin:
 
     def _free(self, claim: str, name: str) -> None:
         held = self.store.read(claim)
-        if json.loads(held.body)["sink"] == name:
+        if held.revision and json.loads(held.body)["sink"] == name:
             body = json.dumps({"sink": None})
             self.store.swap(
                 claim, Record(held.revision + 1, new_token(), "", body, replaces=held.stamp)

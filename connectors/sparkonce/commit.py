@@ -101,7 +101,7 @@ class Committer:
         """
         registers = Registers(self.store, Patience(max_retries=0))
         absent = Ledger(driver.name, driver.query_id, driver.target)
-        mine = {receipt.task.attempt for receipt in receipts if receipt.rows}
+        mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
         self.store.discard(driver.name, registers.doom(driver.name, absent, mine))
 
     def _pause(self, lost: int) -> None:

@@ -166,9 +166,8 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
     Raises:
         StagedDataMissing: a receipt names such an attempt.
     """
-    doomed = set(ledger.doomed)
     for receipt in receipts:
-        if receipt.task.attempt in doomed:
+        if receipt.task.attempt in ledger.doomed:
             raise StagedDataMissing(
                 f"What partition {receipt.task.partition} of epoch {receipt.task.epoch} staged"
                 " is being dropped",

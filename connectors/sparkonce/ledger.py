@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 
 from sparkonce.errors import StoreError
 from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
@@ -42,7 +42,8 @@ class Ledger:
         run_id: the run (one ``start()`` of the query) that wrote last.
         past_runs: the runs before it, newest last.
         checkpoint: where the query's checkpoint lies; None if it is not known.
-        doomed: attempts that an abort or gc is about to drop; they can't be decided any more.
+        doomed: attempts that an abort or gc is about to drop, with their queries; they can't be
+            decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
         rows: rows decided so far.
         epochs: epochs decided so far.
@@ -63,7 +64,7 @@ class Ledger:
     manifest: Manifest | None = None
     run_id: str = ""
     past_runs: tuple[str, ...] = ()
-    doomed: tuple[str, ...] = ()
+    doomed: Mapping[str, str] = field(default_factory=dict)
     checkpoint: str | None = None
     offsets: str | None = None
     rows: int = 0
@@ -115,7 +116,7 @@ class Ledger:
             epoch=manifest.epoch,
             token=manifest.token,
             manifest=manifest,
-            doomed=(),
+            doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets,
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
@@ -138,13 +139,18 @@ class Ledger:
             forgotten=False,
         )
 
-    def dooming(self, attempts: Iterable[str]) -> Ledger:
+    def dooming(self, attempts: Mapping[str, str]) -> Ledger:
         """The next revision, in which these attempts can't be decided any more.
 
         Of those doomed before, the newest are kept: the others were dropped long ago.
+
+        Args:
+            attempts: with the query of each.
         """
-        doomed = (*self.doomed[-PAST_DOOMED:], *attempts)
-        return self.moved(doomed=tuple(name for name in doomed if name not in self.held))
+        doomed = {**dict([*self.doomed.items()][-PAST_DOOMED:]), **attempts}
+        return self.moved(
+            doomed={name: query for name, query in doomed.items() if name not in self.held}
+        )
 
     def with_retired(self) -> tuple[str, ...]:
         """All queries that are retired once the present one is."""
@@ -170,7 +176,7 @@ def from_record(record: Record) -> Ledger | None:
     if record.revision == 0:
         return None
     body = json.loads(record.body)
-    known = {field.name for field in fields(Ledger)}
+    known = {one.name for one in fields(Ledger)}
     if body.pop("format") > FORMAT or not known.issuperset(body):
         raise StoreError(
             "The ledger was written by a newer release of sparkonce",
@@ -178,7 +184,7 @@ def from_record(record: Record) -> Ledger | None:
             todo="upgrade sparkonce on this driver",
         )
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
-    tuples = {name: tuple(body[name]) for name in ("retired", "past_runs", "doomed")}
+    tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
     stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
     return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from sparkonce.errors import StagedDataMissing, StoreLostData
+from sparkonce.errors import StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
 T = TypeVar("T")
@@ -128,7 +128,8 @@ class MemoryStore:
         return self.records.get(name, Record())
 
     def _swap(self, name: str, new: Record) -> Record:
-        if self._read(name).stamp == new.replaces:
+        held = self._read(name)
+        if held.stamp == new.replaces and self.applied.get(held.token, 0) >= new.applied:
             self.records[name] = new
         return self._read(name)
 
@@ -161,8 +162,11 @@ class MemoryStore:
         """Apply one chunk, once; False if the decision is no longer the ledger's."""
         if self._read(manifest.sink).token != manifest.token:
             return False
-        if self.applied.get(manifest.token, 0) > ordinal:
+        applied = self.applied.get(manifest.token, 0)
+        if applied > ordinal:
             return True
+        if applied < ordinal:
+            raise StoreUnreachable(f"The store lost progress of epoch {manifest.epoch} (failover)")
         chunks = self.log.get((manifest.sink, attempt), {})
         if seq not in chunks:
             raise StoreLostData(f"Chunk {seq} of attempt {attempt} is gone")

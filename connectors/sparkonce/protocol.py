@@ -152,6 +152,9 @@ class Record:
         body: JSON text, opaque to the store.
         replaces: the stamp that must be there for this record to be written; empty for none.
             It is not stored.
+        applied: how many chunks of the decision that is there must have been applied for this
+            record to be written. It is not stored. A failover may bring a decision back, and not
+            the rows that were applied after it; such an epoch must not be finished.
     """
 
     revision: int = 0
@@ -159,6 +162,7 @@ class Record:
     token: str = ""
     body: str = ""
     replaces: str = field(default="", compare=False)
+    applied: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,7 @@ class Store(Protocol):
         """The record as last written (never a stale copy); ``Record()`` if there is none."""
 
     def swap(self, name: str, new: Record) -> Record:
-        """Write `new` if what it `replaces` is there. Return what is there then."""
+        """Write `new` if what it `replaces` is there, and `applied`. Return what is there then."""
 
     def names(self) -> list[str]:
         """The names of all records, and of all sinks that have something staged."""

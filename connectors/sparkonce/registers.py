@@ -7,7 +7,8 @@ reading alone: the write may still be on its way.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from sparkonce.errors import ConcurrentDriver, StoreLostData, StoreUnreachable
@@ -61,7 +62,7 @@ class Registers:
             log.warning("%s; finding out what became of the last write", error.what)
             return self.patience.run(lambda: self._fence(new))
 
-    def doom(self, name: str, absent: Ledger, attempts: Collection[str]) -> list[str]:
+    def doom(self, name: str, absent: Ledger, attempts: Mapping[str, str]) -> list[str]:
         """See that these attempts can't be decided any more; gives those that are not already.
 
         This moves the revision, so that a decide which is on its way fails; and one that is
@@ -70,7 +71,7 @@ class Registers:
         Args:
             name: of the ledger.
             absent: written if there is none.
-            attempts: to be dropped.
+            attempts: to be dropped, with the query of each.
 
         Raises:
             ConcurrentDriver: something else writes the ledger all the time.
@@ -97,7 +98,9 @@ class Registers:
             if ledger.manifest is None or ledger.token != token:
                 return ledger
             self.patience.run(partial(self.store.apply, ledger.manifest, advance))
-            ledger = self.swap(ledger.finished())
+            finished = ledger.finished()
+            record = replace(finished.to_record(), applied=len(ledger.manifest.chunks))
+            ledger = self.learn(finished, partial(self.store.swap, ledger.name, record))
         raise contended(ledger.name)
 
     def _fence(self, new: Ledger) -> Ledger:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -20,6 +20,7 @@ from sparkonce.staging import stage
 
 COMMITTER, REGISTERS = "sparkonce.commit.Committer", "sparkonce.registers.Registers"
 DECIDE, ABORT, STAND = Committer._decide, Committer.abort, Committer._stand
+DECIDED = Ledger.decided
 WRITER_ABORT = StreamWriter.abort
 Step = Callable[[], Record]
 
@@ -117,8 +118,12 @@ def _dooms_nothing(self: Committer, driver: Driver, receipts: Sequence[Receipt])
     self.store.discard(driver.name, sorted({*_attempts(receipts)} - held))
 
 
-def _dooms_what_is_held(self: Ledger, attempts: Iterable[str]) -> Ledger:
-    return self.moved(doomed=(*self.doomed, *attempts))
+def _dooms_what_is_held(self: Ledger, attempts: Mapping[str, str]) -> Ledger:
+    return self.moved(doomed={**self.doomed, **attempts})
+
+
+def _decides_away_all_doom(self: Ledger, manifest: Manifest, offsets: str | None) -> Ledger:
+    return DECIDED(replace(self, doomed={}), manifest, offsets)
 
 
 def _nothing(*_: Any) -> None:
@@ -256,6 +261,13 @@ COMMIT_MUTANTS = [
         "A01",
         (CHUNKS, ROWS),
         patches={"sparkonce.ledger.Ledger.dooming": _dooms_what_is_held},
+    ),
+    Mutant(
+        "doom ends with any decision",
+        "what one query's abort has doomed can be decided once another query has decided",
+        "A02",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.ledger.Ledger.decided": _decides_away_all_doom},
     ),
     Mutant(
         "doom ignored",

@@ -180,6 +180,13 @@ class KeepsHalf(MemoryStore):
             self.take(row)
 
 
+class FinishesAnyway(MemoryStore):
+    """A failover may have lost what was applied; the finish does not ask."""
+
+    def _swap(self, name: str, new: Record) -> Record:
+        return super()._swap(name, replace(new, applied=0))
+
+
 ADMITS = "sparkonce.tck.converging.Guard.admits"
 
 EFFECT_MUTANTS = [
@@ -275,6 +282,13 @@ EFFECT_MUTANTS = [
         "C03",
         (ROWS,),
         patches={ADMITS: _admits_all_but_the_last},
+    ),
+    Mutant(
+        "finished without looking at what is applied",
+        "an epoch whose last chunks a failover has lost is finished, and they are cleaned",
+        "S15",
+        (CHUNKS, ROWS),
+        FinishesAnyway,
     ),
     Mutant(
         "refused row left out",

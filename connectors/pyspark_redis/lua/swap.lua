@@ -1,10 +1,11 @@
--- Replaces a record if its stamp is the expected one (compare-and-set).
+-- Replaces a record if its stamp is the expected one (compare-and-set), and so many chunks of its
+-- decision are applied: a failover may have lost those that were applied last.
 -- KEYS[1] record   KEYS[2] set of names
 -- ARGV[1] name     ARGV[2] expected stamp ('': no record yet)
--- ARGV[3..6] the new revision, stamp, token, body
+-- ARGV[3..6] the new revision, stamp, token, body   ARGV[7] chunks that must be applied
 -- Returns the record as it then is: {revision, stamp, token, body}.
-local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
-if (held[1] or '') == ARGV[2] then
+local held = redis.call('HMGET', KEYS[1], 'stamp', 'token', 'applied')
+if (held[1] or '') == ARGV[2] and tonumber(held[3] or 0) >= tonumber(ARGV[7]) then
   redis.call('SADD', KEYS[2], ARGV[1])
   write_record(KEYS[1], held[2], ARGV, 3)
 end

@@ -1,8 +1,9 @@
-"""Rules S07 to S10: how decided chunks take effect."""
+"""Rules S07 to S10 and S15: how decided chunks take effect."""
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import partial
 from unittest import SkipTest
 
@@ -12,7 +13,7 @@ from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import Decision, brief, decided, raises, staged
 from sparkonce.tck.faults import Crash
-from sparkonce.tck.oracles import after, require, require_rows, with_witness
+from sparkonce.tck.oracles import after, require, require_agreement, require_rows, with_witness
 from sparkonce.tck.race import race
 from sparkonce.tck.subject import NewSubject, Subject
 
@@ -216,3 +217,45 @@ class ApplyRules(Contract):
         world.store.discard(run.query.name, [manifest.parts[1].attempt])
         raises(StoreLostData, world.store.apply, manifest)
         require(world.took_effect()["b"] == 0, "a row of a chunk that is gone took effect")
+
+    def test_s15_an_epoch_is_not_finished_before_it_is_applied(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Neither with no chunk applied, nor with one of two."""
+        world = new_subject()
+        world.need("apply")
+        run = Query(world).start()
+        decision = decided(run, 0, with_witness(["a"]), with_witness(["b"]))
+        finish = replace(decision.finished, applied=2)
+        there = world.store.swap(run.query.name, finish)
+        require(there == decision.decided, f"nothing was applied, and it wrote {brief(there)}")
+        with contextlib.suppress(Crash):
+            world.store.apply(decision.manifest, dying_after(1))
+        there = world.store.swap(run.query.name, finish)
+        require(there == decision.decided, f"one chunk was applied, and it wrote {brief(there)}")
+        world.store.apply(decision.manifest)
+        there = world.store.swap(run.query.name, finish)
+        require(there == finish, f"all chunks were applied, but the record is {brief(there)}")
+        require_rows(world, {"a", "b"})
+
+    def test_s15_chunks_lost_in_a_failover_before_finish_are_applied_again(
+        self, new_subject: NewSubject
+    ) -> None:
+        """The store goes back to what it was right after the decision; the driver lives."""
+        world = new_subject()
+        world.need("apply")
+        world.need("snapshot")
+        query = Query(world)
+        run = query.start()
+        receipts = run.stage(0, with_witness(["a/0#a", "a/0#b"]))
+        store = query.faulty()
+
+        def fail_over_before_finish() -> None:
+            state = world.snapshot()
+            store.before("swap", lambda: world.restore(state))
+
+        store.before("apply", fail_over_before_finish)
+        with after("a failover between the last apply and the finish"):
+            run.commit(0, receipts)
+            require_rows(world, {"a/0#a", "a/0#b"})
+            require_agreement(world, query)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sparkonce.errors import CheckpointReplaced, ConcurrentDriver, QueryRetired
+import contextlib
+from collections import Counter
+
+from sparkonce.errors import CheckpointReplaced, ConcurrentDriver, QueryRetired, SparkonceError
+from sparkonce.ledger import Ledger
 from sparkonce.protocol import Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.contract import Contract
@@ -103,6 +107,30 @@ class DriverRules(Contract):
                 return duel
 
             every_order(prepare, successor_goes_on, step=new_subject().step)
+
+    def test_a02_an_abort_beside_the_decision_of_another_query(
+        self, new_subject: NewSubject
+    ) -> None:
+        """What it dooms stays doomed: its own commit may live on, and take the sink over."""
+        world = new_subject()
+        old = Query(world, id="old", sink_id="orders")
+        new = Query(world, id="new", sink_id="orders", on_new_checkpoint="continue:old")
+        running, aborted = old.start(), new.start()
+        running.write(0, ["old/0#a"])
+        receipts = aborted.stage(0, ["new/0#a"])
+        attempts = {one.task.attempt: one.task.query_id for one in receipts}
+        absent = Ledger(new.name, new.id, new.target)
+        aborted.committer().registers.doom(new.name, absent, attempts)
+        running.write(1, ["old/1#a"])
+        store = new.faulty()
+        store.before("publish", lambda: world.observer.discard(new.name, list(attempts)))
+        with contextlib.suppress(SparkonceError):
+            aborted.commit(0, receipts)
+        new.through = None
+        new.start().write(0, ["new/0#b"])
+        held = world.took_effect()
+        once = Counter(["old/0#a", "old/1#a", "new/0#b"])
+        require(held == once, f"O1: an aborted attempt was decided: {held}")
 
     def test_i03_of_two_new_queries_one_gets_the_sink(self, new_subject: NewSubject) -> None:
         """Both find the checkpoint path, or the sink id, free."""

@@ -113,6 +113,14 @@ RULES: Sequence[Rule] = (
         "the types of the log's and the ledger's columns",
     ),
     Rule(
+        "S15",
+        MUST,
+        "`swap` writes a record only if as many chunks of the decision that is there are applied"
+        " as it names, in the same atomic step.",
+        "A failover between the last apply and the finish would end an epoch whose rows are gone.",
+        "Store.swap: compare Record.applied with the progress that Store.apply keeps",
+    ),
+    Rule(
         "C01",
         MUST,
         "A process that dies before or after any call to the store loses and doubles nothing.",

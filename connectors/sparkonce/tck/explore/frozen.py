@@ -1,0 +1,58 @@
+"""Tokens and clocks of the core that are the same in every run of a schedule."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from unittest import mock
+
+from sparkonce import commit, ledger, memory, retry
+
+
+class _Token:
+    def __init__(self, number: int) -> None:
+        self.hex = f"t{number}"
+
+
+class Tokens:
+    """Stands in for the module `uuid`."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def restart(self) -> None:
+        """Begin again with the first token."""
+        self._numbers = count(1)
+
+    def uuid4(self) -> _Token:
+        """The next token."""
+        return _Token(next(self._numbers))
+
+
+class _Clock:
+    """Stands in for the module `time`: it stands still, and nobody sleeps."""
+
+    def time(self) -> float:
+        """Always the same moment."""
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """No wait."""
+
+
+@contextmanager
+def frozen() -> Iterator[Tokens]:
+    """While this lasts, the core draws the tokens t1, t2, ..., and neither waits nor logs."""
+    log = logging.getLogger("sparkonce")
+    level, clock, tokens = log.level, _Clock(), Tokens()
+    log.setLevel(logging.CRITICAL)
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(ledger, "uuid", tokens))
+        for module in (commit, ledger, memory, retry):
+            stack.enter_context(mock.patch.object(module, "time", clock))
+        try:
+            yield tokens
+        finally:
+            log.setLevel(level)

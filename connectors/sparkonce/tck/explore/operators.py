@@ -1,0 +1,74 @@
+"""An operator who gives the commands of ``sparkonce`` while queries run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sparkonce.admin import Admin, SinkStatus
+from sparkonce.errors import SparkonceError
+from sparkonce.registers import Registers
+from sparkonce.tck.actors import QUICK
+from sparkonce.tck.explore.turns import Actor
+from sparkonce.tck.explore.world import World
+from sparkonce.tck.faults import Crash
+
+COMMANDS = ("gc", "recover", "forget")
+
+
+@dataclass
+class Operator:
+    """An actor that gives commands, one after the other.
+
+    Attributes:
+        commands: of `COMMANDS`.
+        refusals: what stopped them.
+    """
+
+    world: World
+    commands: tuple[str, ...]
+    refusals: list[SparkonceError] = field(default_factory=list)
+
+    def __call__(self, actor: Actor) -> None:
+        """Give all commands."""
+        admin = admin_of(self.world, actor)
+        for command in self.commands:
+            try:
+                self._give(admin, actor, command)
+            except SparkonceError as error:
+                self.refusals.append(error)
+                self.world.say(actor.name, f"{command}: {type(error).__name__}: {error.what}")
+            except Crash:
+                self.world.mark("operator dies")
+
+    def _give(self, admin: Admin, actor: Actor, command: str) -> None:
+        sinks = admin.sinks()
+        if not sinks:
+            return
+        sink = sinks[self.world.choices.pick(len(sinks), 0.7)]
+        self.world.say(actor.name, f"{command} {sink.name.partition('@')[0]}")
+        if command == "gc" and admin.gc(sink, grace=0):
+            self.world.mark("gc drops attempts")
+        if command == "recover":
+            self._recover(admin, actor, sink)
+        if command == "forget":
+            self.world.watch.forgotten.add(sink.name)
+            admin.forget(sink.name)
+            self.world.mark("forget")
+
+    def _recover(self, admin: Admin, actor: Actor, sink: SinkStatus) -> None:
+        committing = self.world.watch.committing
+        committing[actor.name] = ""
+        try:
+            admin.recover(sink)
+        finally:
+            committing.pop(actor.name, None)
+        if sink.ledger is not None and sink.ledger.manifest is not None:
+            self.world.mark("recovered by the operator")
+
+
+def admin_of(world: World, actor: Actor) -> Admin:
+    """The operator's commands, without waits."""
+    client = world.client(actor)
+    admin = Admin(client)
+    admin.registers = Registers(client, QUICK)
+    return admin

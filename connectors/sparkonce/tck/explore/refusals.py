@@ -1,0 +1,67 @@
+"""Which errors may stop a driver, and when: a refusal that nothing calls for is a bug as well."""
+
+from __future__ import annotations
+
+from sparkonce import errors
+from sparkonce.tck.explore.cast import Stream
+from sparkonce.tck.explore.scenario import Scenario
+from sparkonce.tck.oracles import require
+
+RULES = {
+    errors.SinkBehindCheckpoint: "C14",
+    errors.StoreLostData: "S10",
+    errors.CheckpointReplaced: "I01",
+    errors.QueryRetired: "I02",
+    errors.RowRefused: "C06",
+    errors.StoreUnreachable: "S13",
+    errors.StagedDataMissing: "S06",
+    errors.ConcurrentDriver: "C04",
+    errors.CheckpointBehindSink: "C15",
+    errors.StaleSkip: "C10",
+}
+
+OTHERS = (errors.ConcurrentDriver, errors.CheckpointBehindSink, errors.StaleSkip)
+GIVEN_UP = "commit given up, and aborted"
+
+
+def require_allowed(scenario: Scenario, *, lost: bool) -> None:
+    """See that each refusal has a cause in what went before.
+
+    Raises:
+        AssertionError: one has none.
+    """
+    causes = _causes(scenario, lost=lost)
+    for stream in scenario.streams:
+        for error in stream.refusals:
+            kind = type(error)
+            rule = RULES.get(kind)
+            require(rule is not None, f"C01: {stream.query.id} was stopped by {error!r}")
+            require(kind in causes, f"{rule}: refused without a cause: {error!r}")
+        if not lost and len(scenario.owners) == 1:
+            _require_others(stream)
+
+
+def _require_others(stream: Stream) -> None:
+    """Nobody takes its own write for that of another driver."""
+    own = [error for error in stream.unexplained if isinstance(error, OTHERS)]
+    given_up = GIVEN_UP in stream.world.watch.marks
+    require(given_up or not own, f"C02: {stream.query.id} ran alone, yet: {own}")
+
+
+def _causes(scenario: Scenario, *, lost: bool) -> set[type[errors.SparkonceError]]:
+    watch = scenario.world.watch
+    disturbed = scenario.disturbed or GIVEN_UP in watch.marks
+    found: set[type[errors.SparkonceError]] = set()
+    if disturbed or lost:
+        found |= {errors.ConcurrentDriver, errors.StaleSkip, errors.CheckpointBehindSink}
+    if disturbed or lost or scenario.operator or len(scenario.owners) > 1:
+        found.add(errors.StagedDataMissing)
+    if GIVEN_UP in watch.marks or scenario.world.faults:
+        found.add(errors.StoreUnreachable)
+    if len(scenario.owners) > 1 or watch.forgotten:
+        found |= {errors.QueryRetired, errors.CheckpointReplaced}
+    if lost:
+        found |= {errors.SinkBehindCheckpoint, errors.StoreLostData}
+    if watch.marks & {"row refused", "row refused after the decision"}:
+        found.add(errors.RowRefused)
+    return found

@@ -1,0 +1,153 @@
+"""The requests of one actor: what each asks for, in words and as the oracles need it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
+
+if TYPE_CHECKING:
+    from sparkonce.memory import MemoryStore
+    from sparkonce.tck.explore.turns import Actor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request on its way to the store.
+
+    Attributes:
+        actor: who sent it.
+        name: what the link calls it.
+        step: what the store does with it.
+        sink: the record or the log that it is about; empty where it is about none.
+        new: the record that it writes.
+        manifest: the decision that it makes, or applies.
+        chunk: what it stages.
+        more: anything else worth telling.
+    """
+
+    actor: Actor
+    name: str
+    step: Callable[[], Any]
+    sink: str = ""
+    new: Record | None = None
+    manifest: Manifest | None = None
+    chunk: Chunk | None = None
+    more: str = ""
+
+    @property
+    def decides(self) -> str:
+        """The token of the decision that it would make; empty if it makes none."""
+        if self.new is None:
+            return ""
+        body = json.loads(self.new.body)
+        return self.new.token if body.get("manifest") or self.name == "publish" else ""
+
+    def __str__(self) -> str:
+        words = [self.name, self.sink.partition("@")[0] if "@" in self.sink else self.sink]
+        if self.chunk is not None:
+            task = self.chunk.task
+            words.append(f"epoch {task.epoch} {task.attempt}.{self.chunk.seq}")
+        if self.manifest is not None:
+            words.append(f"epoch {self.manifest.epoch} decision {self.manifest.token}")
+        if self.new is not None:
+            words.append(f"{self.new.replaces or 'nothing'} -> {told(self.new)}")
+        words.append(self.more)
+        return " ".join(word for word in words if word)
+
+
+def told(record: Record) -> str:
+    """A record in a few words."""
+    if not record.revision:
+        return "nothing"
+    body = json.loads(record.body)
+    if "epoch" not in body:
+        return f"{record.stamp} claim of {body['sink']}"
+    words = [record.stamp, f"query {body['query_id']}", f"epoch {body['epoch']}"]
+    words.append("open" if body["manifest"] else "")
+    words.append("retired " + ",".join(body["retired"]) if body["retired"] else "")
+    words.append("doomed " + ",".join(body["doomed"]) if body["doomed"] else "")
+    words.append("forgotten" if body["forgotten"] else "")
+    return "(" + " ".join(word for word in words if word) + ")"
+
+
+class Carrier(Protocol):
+    """Carries requests to the store."""
+
+    def carry(self, request: Request) -> Any:
+        """Carry one, and its answer back."""
+        ...
+
+
+class Client:
+    """The store as one actor sees it.
+
+    Args:
+        actor: whose it is.
+        memory: the store.
+        carrier: carries its requests.
+    """
+
+    def __init__(self, actor: Actor, memory: MemoryStore, carrier: Carrier) -> None:
+        self._actor, self._carrier = actor, carrier
+        self._about: dict[str, Any] = {}
+        self._store = memory.through(self._link)
+
+    def _link(self, name: str, step: Callable[[], T], /) -> T:
+        answer: T = self._carrier.carry(Request(self._actor, name, step, **self._about))
+        return answer
+
+    def check(self) -> None:
+        """See `Store.check`."""
+        self._about = {}
+        self._store.check()
+
+    def read(self, name: str) -> Record:
+        """See `Store.read`."""
+        self._about = {"sink": name}
+        return self._store.read(name)
+
+    def swap(self, name: str, new: Record) -> Record:
+        """See `Store.swap`."""
+        self._about = {"sink": name, "new": new}
+        return self._store.swap(name, new)
+
+    def names(self) -> list[str]:
+        """See `Store.names`."""
+        self._about = {}
+        return self._store.names()
+
+    def stage(self, chunk: Chunk) -> None:
+        """See `Store.stage`."""
+        self._about = {"sink": chunk.task.sink, "chunk": chunk}
+        self._store.stage(chunk)
+
+    def staged(self, sink: str) -> list[Staged]:
+        """See `Store.staged`."""
+        self._about = {"sink": sink}
+        return self._store.staged(sink)
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """See `Store.prepare`."""
+        self._about = {"sink": manifest.sink, "manifest": manifest}
+        return self._store.prepare(manifest)
+
+    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+        """See `Store.publish`."""
+        self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
+        return self._store.publish(decided, finished, manifest)
+
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+        """See `Store.apply`."""
+        self._about = {"sink": manifest.sink, "manifest": manifest}
+        self._store.apply(manifest, advance)
+
+    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+        """See `Store.discard`."""
+        self._about = {"sink": sink, "more": ",".join(attempts)}
+        self._store.discard(sink, attempts)

@@ -1,0 +1,75 @@
+"""One schedule, from its seed or its choices to its verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sparkonce.memory import MemoryStore
+from sparkonce.tck.explore.choices import Choices
+from sparkonce.tck.explore.frozen import Tokens
+from sparkonce.tck.explore.scenario import LOSSES, draw
+from sparkonce.tck.explore.turns import Pool
+from sparkonce.tck.explore.verdict import Verdict
+from sparkonce.tck.explore.world import World
+
+_RULE = re.compile(r"([A-Z]\d\d?):")
+
+
+@dataclass
+class Outcome:
+    """What became of a schedule.
+
+    Attributes:
+        choices: that it made.
+        rule: that was broken; empty if none was, ``error`` if something unforeseen was raised.
+        seen: what was seen then.
+        marks: what it covered.
+        requests: how many were made.
+        history: what happened, line by line, if that was asked for.
+    """
+
+    choices: list[int]
+    rule: str = ""
+    seen: str = ""
+    marks: set[str] = field(default_factory=set)
+    requests: int = 0
+    history: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Theatre:
+    """Runs schedules one after the other.
+
+    Attributes:
+        make: makes the store.
+        pool: of threads.
+        tokens: of the core.
+        losses: how often a store may lose something.
+    """
+
+    make: Callable[[], MemoryStore]
+    pool: Pool
+    tokens: Tokens
+    losses: float = LOSSES
+
+    def play(
+        self, seed: str = "", given: Sequence[int] | None = None, *, telling: bool = False
+    ) -> Outcome:
+        """Run one schedule."""
+        self.tokens.restart()
+        choices = Choices(seed, given)
+        world = World(self.make(), choices, self.pool, [] if telling else None)
+        outcome = Outcome(choices.made, marks=world.watch.marks)
+        try:
+            scenario = draw(world, self.losses)
+            world.turns.run()
+            Verdict(scenario).give()
+        except Exception as error:
+            found = _RULE.match(str(error)) if isinstance(error, AssertionError) else None
+            outcome.rule = found[1] if found else "error"
+            outcome.seen = str(error) if found else f"{type(error).__name__}: {error}"
+        outcome.requests = world.requests
+        outcome.history = world.history or []
+        return outcome

@@ -1,0 +1,229 @@
+"""The network between actors and store, whose faults and order a schedule's choices decide."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from sparkonce.errors import RowRefused, SparkonceError, StoreUnreachable
+from sparkonce.memory import MemoryStore
+from sparkonce.protocol import Record
+from sparkonce.tck.converging import ConvergingStore
+from sparkonce.tck.explore.choices import Choices
+from sparkonce.tck.explore.losses import NOTHING, Losses
+from sparkonce.tck.explore.requests import Client, Request, told
+from sparkonce.tck.explore.turns import Actor, Pool, Turns
+from sparkonce.tck.explore.watch import APPLYING, Watch
+from sparkonce.tck.faults import (
+    DIES_AFTER,
+    DIES_BEFORE,
+    READS,
+    REPLY_LOST,
+    REQUEST_LOST,
+    Crash,
+    Fault,
+)
+from sparkonce.tck.memory_subject import MemorySubject
+from sparkonce.tck.oracles import require
+
+LOSSY = [REQUEST_LOST, REPLY_LOST, DIES_BEFORE, DIES_AFTER]
+LATE = [
+    Fault("no answer, arrives later", late=1),
+    Fault("dies, arrives later", late=1, crash=True),
+    Fault("sent again later", effect=True, late=1, answer=True),
+    Fault("no answer, sent again later", effect=True, late=1),
+]
+MOST_FAULTS = 8
+MOST_REQUESTS = 1500
+HOT = frozenset({"swap", "publish", "prepare", "apply", "fence"})
+"""Requests before which it matters most who goes on."""
+
+Event = Callable[[], str]
+
+
+class World:
+    """One store, the way to it, and whatever can happen on it.
+
+    Args:
+        memory: the store.
+        choices: decide.
+        pool: threads for actors.
+        history: lines of what happened go here, if it is a list.
+
+    Attributes:
+        calm: whether nothing goes wrong any more, and nobody takes turns.
+        faults: how many faults there were.
+        refused: rows that the server refuses for now.
+    """
+
+    def __init__(
+        self, memory: MemoryStore, choices: Choices, pool: Pool, history: list[str] | None
+    ) -> None:
+        self.memory, self.choices, self.history = memory, choices, history
+        self.watch, self.subject = Watch(), MemorySubject(memory)
+        self.losses = Losses(memory, self.watch)
+        self.turns = Turns(pool, self._choose)
+        self.refused: set[str] = set()
+        self.late: list[Request] = []
+        self.faults = self.requests = 0
+        self.calm = False
+        self._switch, self._fault_rate = (0.0, 0.0)
+        self._taking = memory.rows.append
+        memory.take = self._take
+
+    def temper(self, switch: float, fault_rate: float) -> None:
+        """How often actors change, and how often requests fail."""
+        self._switch, self._fault_rate = switch, fault_rate
+
+    def client(self, actor: Actor) -> Client:
+        """A client for an actor."""
+        return Client(actor, self.memory, self)
+
+    def say(self, actor: str, what: str) -> None:
+        """Write a line of the history."""
+        if self.history is not None:
+            self.history.append(f"{actor:<14} {what}")
+
+    def mark(self, what: str) -> None:
+        """Note that the schedule covered something."""
+        self.watch.marks.add(what)
+
+    # -- one request
+
+    def carry(self, request: Request) -> Any:
+        """Carry a request to the store, when its actor's turn comes, and with what goes wrong.
+
+        Raises:
+            AssertionError: a step did what it may not, or the actors never come to an end.
+            StoreUnreachable: no answer.
+            Crash: the actor dies.
+        """
+        self.requests += 1
+        require(self.requests < MOST_REQUESTS, "C06: wedged, the actors never come to an end")
+        if not self.calm:
+            request.actor.next = request.name
+            self.turns.turn(request.actor)
+        self.watch.sent(request)
+        fault = self._fault(request)
+        return self._perform(request) if fault is None else self._fail(request, fault)
+
+    def _fault(self, request: Request) -> Fault | None:
+        if self.calm or self.faults >= MOST_FAULTS:
+            return None
+        kinds = LOSSY if request.name in READS else [*LOSSY, *LATE]
+        refusable = bool(request.name in APPLYING or request.name == "publish")
+        number = self.choices.pick(1 + len(kinds) + refusable, self._fault_rate)
+        if number == 0:
+            return None
+        self.faults += 1
+        if number > len(kinds):
+            self._refuse(request)
+            return None
+        return kinds[number - 1]
+
+    def _fail(self, request: Request, fault: Fault) -> Any:
+        self.mark(fault.name)
+        answer = self._perform(request, fault.name) if fault.effect else None
+        if not fault.effect:
+            self.say(request.actor.name, f"{request}: {fault}")
+        if fault.late is not None:
+            self.late.append(request)
+        if fault.crash:
+            self.watch.died(request.actor.name)
+            raise Crash(fault.name)
+        if fault.answer:
+            return answer
+        raise StoreUnreachable(fault.name)
+
+    def _perform(self, request: Request, fault: str = "") -> Any:
+        memory = self.memory
+        reached, before = len(memory.rows), memory.records.get(request.sink, Record())
+        try:
+            answer = request.step()
+        except SparkonceError as error:
+            self._refused_by_store(request, error)
+            raise
+        now = memory.records.get(request.sink, Record())
+        self._tell(request, answer, now, fault)
+        self.watch.done(request, before, now, memory.rows[reached:])
+        return answer
+
+    def _tell(self, request: Request, answer: Any, now: Record, fault: str) -> None:
+        if self.history is not None:
+            seen = told(answer) if isinstance(answer, Record) else answer
+            if request.new is not None:
+                done = now.stamp == request.new.stamp or request.name == "publish"
+                seen = f"{'done' if done else 'refused'}, now {told(now)}"
+            if isinstance(answer, list):
+                seen = ",".join(str(getattr(one, "attempt", one)) for one in answer) or "none"
+            ending = f"  [{fault}]" if fault else ""
+            words = "" if seen is None or request.name == "prepare" else f": {seen}"
+            self.say(request.actor.name, f"{request}{words}{ending}")
+
+    def _refused_by_store(self, request: Request, error: SparkonceError) -> None:
+        self.say(request.actor.name, f"{request}: {type(error).__name__}: {error.what}")
+        if isinstance(error, RowRefused):
+            after = request.name in APPLYING
+            self.mark("row refused after the decision" if after else "row refused")
+
+    # -- what can happen between two requests
+
+    def _choose(self, me: Actor | None, able: list[Actor]) -> Actor:
+        while True:
+            events = self._events()
+            stays = bool(me is not None and able and able[0] is me)
+            hot = bool(stays and able[0].next in HOT)
+            rate = min(0.7, self._switch * 2) if hot else self._switch
+            number = self.choices.pick(len(able) + len(events), rate)
+            # Events come before other actors: their numbers stay when actors are dropped.
+            if not 0 < number <= len(events):
+                return able[max(0, number - len(events))]
+            self.say("", events[number - 1]())
+
+    def _events(self) -> list[Event]:
+        events = self.losses.events(self.late) if self.losses.kind != NOTHING else []
+        if self.refused:
+            events.append(self.accept)
+        for request in self.late:
+            events.append(lambda request=request: self.deliver(request))  # type: ignore[misc]
+        if isinstance(self.memory, ConvergingStore):
+            events.append(self._refresh)
+        return events
+
+    def deliver(self, request: Request) -> str:
+        """A late request arrives; nobody hears the answer."""
+        self.late.remove(request)
+        kind = "decide" if request.new is not None and request.decides else request.name
+        self.mark(f"late {kind} delivered")
+        records = dict(self.memory.records)
+        self.say(f"({request.actor.name})", "late:")
+        with contextlib.suppress(SparkonceError):
+            self._perform(request)
+        if records != self.memory.records:
+            self.mark("late write took effect")
+        return "" if self.history is None else "-- and nobody hears the answer"
+
+    def _refresh(self) -> str:
+        self.subject.settle()
+        self.mark("listing refreshed")
+        return "-- listings are refreshed"
+
+    # -- rows that the server refuses
+
+    def _refuse(self, request: Request) -> None:
+        """From now on the server refuses the rows that this request would let take effect."""
+        manifest = request.manifest
+        if manifest is not None:
+            self.refused.update(part.attempt for part in manifest.parts)
+            self.say("", f"-- the server refuses rows of {sorted(self.refused)} from now on")
+
+    def accept(self) -> str:
+        """The server refuses nothing any more."""
+        self.refused.clear()
+        return "-- the server refuses no row any more"
+
+    def _take(self, row: str) -> None:
+        if self.refused and row.partition("#")[2].partition(".")[0] in self.refused:
+            raise RowRefused(f"row {row} does not fit")
+        self._taking(row)
