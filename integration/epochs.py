@@ -16,10 +16,13 @@ from sparkonce.sink import Sink, open_sink
 from sparkonce.staging import stage
 
 REDIS = "pyspark_redis.connector:RedisConnector"
+MYSQL = "pyspark_mysql.connector:MySqlConnector"
 
 
 class Query:
     """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
+
+    connector = REDIS
 
     def __init__(self, schema: pa.Schema, **options: str) -> None:
         self.schema, self.options = schema, {"maxRetries": "3", **options}
@@ -27,7 +30,7 @@ class Query:
 
     @property
     def sink(self) -> Sink:
-        return open_sink(REDIS, self.options, self.schema)
+        return open_sink(self.connector, self.options, self.schema)
 
     @property
     def name(self) -> str:
@@ -58,3 +61,9 @@ class Query:
     def committer(self) -> Committer:
         sink = self.sink
         return Committer(sink.store, sink.plan, sink.policy, Patience(3, first=0.01))
+
+
+class MySqlQuery(Query):
+    """A query that writes to MySQL or MariaDB."""
+
+    connector = MYSQL

@@ -98,7 +98,7 @@ class RedisConnector:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 
-    def connect(self, options: Mapping[str, Any]) -> RedisStore:
+    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> RedisStore:  # noqa: ARG002
         """See `Connector.connect`."""
         return RedisStore(client.connect(options), options["keyPrefix"])
 

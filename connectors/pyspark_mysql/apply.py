@@ -1,0 +1,63 @@
+"""Makes the rows of chunks take effect, inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pymysql
+
+from pyspark_mysql.chunks import Rows
+from pyspark_mysql.client import Session
+from pyspark_mysql.failures import Kind, known, message
+from pyspark_mysql.statements import frame
+from sparkonce.errors import SparkonceError
+
+ROOM = 1024
+"""Bytes of a packet that are left for its header."""
+
+
+class RefusedRow(SparkonceError):
+    """The server refused this row; nothing of its statement took effect."""
+
+
+class Applier:
+    """Applies chunks by the plan of one manifest.
+
+    Args:
+        session: in a transaction.
+        detail: of the manifest.
+    """
+
+    def __init__(self, session: Session, detail: Mapping[str, Any]) -> None:
+        self.session, self.detail = session, detail
+        self.frame = frame(detail, mariadb=session.live.mariadb)
+        self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
+
+    def apply(self, rows: Rows) -> None:
+        """Apply rows, as few statements as the server's packets allow.
+
+        Raises:
+            RefusedRow: a row is refused; the caller rolls all of it back.
+            pymysql.MySQLError: anything else.
+        """
+        for part in rows.within(self.most):
+            self._send(part)
+
+    def _send(self, rows: Rows) -> None:
+        try:
+            self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
+        except pymysql.MySQLError as error:
+            if known(error).kind is not Kind.ROW:
+                raise
+            if len(rows) == 1:
+                raise self._refused(rows, error) from None
+            for half in rows.halves():  # to find the row: one of them will fail
+                self._send(half)
+
+    def _refused(self, rows: Rows, error: pymysql.MySQLError) -> RefusedRow:
+        literals = dict(zip(self.detail["columns"], rows.literals(), strict=True))
+        shown = {name: literals[name] for name in self.detail["key"]} or literals
+        row = ", ".join(f"{name}={literal}" for name, literal in shown.items())
+        _, why, todo = known(error)
+        return RefusedRow(f"MySQL refused the row with {row}: {message(error)}", why, todo)

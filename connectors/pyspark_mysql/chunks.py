@@ -1,0 +1,139 @@
+"""Chunks: the text of a VALUES list, ready to send, compressed.
+
+A chunk is zlib of the length of each row (4 bytes each, little-endian) and of the rows' texts one
+after the other, ``(1,'a'),(2,NULL),``. The lengths let a chunk be cut between any two rows: to fit
+into a packet, or to find the row that a server refuses.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_mysql.literals import LITERAL, literals
+from sparkonce.errors import BadRow
+
+LEVEL = 1
+"""Of zlib: higher ones save little of such texts, and cost a task twice the time."""
+
+
+class ChunkEncoder:
+    """Encodes rows for one plan; see `pyspark_mysql.connector` for its detail."""
+
+    def __init__(self, detail: Mapping[str, Any]) -> None:
+        self.columns: list[str] = detail["columns"]
+        self.key: list[str] = detail["key"]
+        self.zero_for_null = set(detail["added"])
+
+    def __call__(self, rows: pa.RecordBatch) -> bytes:
+        """The chunk of these rows.
+
+        Raises:
+            BadRow: a key is null.
+            ValueError: a value has no literal.
+        """
+        for name in self.key:
+            if rows.column(name).null_count:
+                raise _null_key(name, rows, self.key)
+        texts = _rows([self._literals(rows, name) for name in self.columns])
+        lengths = pc.binary_length(texts).buffers()[1]
+        packer = zlib.compressobj(LEVEL)
+        head = packer.compress(memoryview(lengths)[: 4 * len(texts)])
+        return head + packer.compress(_bytes(texts)) + packer.flush()
+
+    def _literals(self, rows: pa.RecordBatch, name: str) -> Any:
+        column = rows.column(name)
+        if name in self.zero_for_null:
+            column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
+        try:
+            return literals(column)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+
+
+class Rows:
+    """Some neighbouring rows of a chunk, as the text of a VALUES list."""
+
+    def __init__(self, text: memoryview, lengths: memoryview) -> None:
+        self._text, self._lengths = text, lengths
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def text(self) -> memoryview:
+        """What stands behind VALUES."""
+        return self._text[:-1]
+
+    def halves(self) -> tuple[Rows, Rows]:
+        """The same rows, as two lists."""
+        middle = len(self) // 2
+        size = sum(self._lengths[:middle])
+        return (
+            Rows(self._text[:size], self._lengths[:middle]),
+            Rows(self._text[size:], self._lengths[middle:]),
+        )
+
+    def within(self, most: int) -> list[Rows]:
+        """The same rows, as lists of at most so many bytes, or of one row that is larger."""
+        if len(self._text) <= most:
+            return [self]
+        found, start, at, size = [], 0, 0, 0
+        for row, length in enumerate(self._lengths):
+            if size and size + length > most:
+                found.append(Rows(self._text[at : at + size], self._lengths[start:row]))
+                start, at, size = row, at + size, 0
+            size += length
+        return [*found, Rows(self._text[at:], self._lengths[start:])]
+
+    def literals(self) -> list[str]:
+        """The literals of the first row, shortened for people to read."""
+        end = next(accumulate(self._lengths))
+        text = bytes(self._text[1 : end - 2])
+        found, at = [], 0
+        while at < len(text):
+            match = LITERAL.match(text, at)
+            assert match, text[at:]  # noqa: S101
+            found.append(_shortened(match[0].decode(errors="replace")))
+            at = match.end() + 1
+        return found
+
+
+def decode(payload: bytes, rows: int) -> Rows:
+    """The rows of a chunk."""
+    raw = memoryview(zlib.decompress(payload))
+    return Rows(raw[4 * rows :], raw[: 4 * rows].cast("I"))
+
+
+def _rows(columns: list[Any]) -> Any:
+    pieces: list[Any] = [pa.scalar(b"(", pa.binary())]
+    for column in columns:
+        pieces += [column, pa.scalar(b",", pa.binary())]
+    pieces[-1] = pa.scalar(b"),", pa.binary())
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+
+
+def _bytes(texts: Any) -> memoryview:
+    _, offsets, data = texts.buffers()
+    at = memoryview(offsets).cast("i")
+    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:76]}...'"
+
+
+def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:
+    row = pc.index(rows.column(name).is_null(), True).as_py()
+    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
+    return BadRow(
+        f"Column {name!r} is null in a row, and it is part of key {','.join(key)!r}; the row:"
+        f" {shown}",
+        why="NULL equals nothing, so the row could not be found again",
+        todo=f"filter such rows out, for example where {name} is not null, or fill them",
+    )

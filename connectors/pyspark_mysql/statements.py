@@ -1,0 +1,56 @@
+"""The statements that apply rows: what stands before the rows of a chunk, and behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark_mysql.literals import identifier
+
+NEW = "sparkonce_new"
+"""What MySQL calls the row that is being written; MariaDB says VALUES(column)."""
+
+
+class Frame(NamedTuple):
+    """A statement without its rows."""
+
+    head: bytes
+    tail: bytes
+
+
+def frame(detail: Mapping[str, Any], *, mariadb: bool) -> Frame:
+    """The statement that applies rows; see `pyspark_mysql.connector` for the detail."""
+    if detail["mode"] == "delete":
+        return _delete(detail)
+    names = ", ".join(map(identifier, detail["columns"]))
+    head = f"INSERT INTO {identifier(*detail['table'])} ({names}) VALUES "
+    tail = "" if detail["mode"] == "append" else _on_duplicate(detail, mariadb)
+    return Frame(head.encode(), tail.encode())
+
+
+def _delete(detail: Mapping[str, Any]) -> Frame:
+    names = ", ".join(map(identifier, detail["columns"]))
+    head = f"DELETE FROM {identifier(*detail['table'])} WHERE ({names}) IN ("
+    return Frame(head.encode(), b")")
+
+
+def _on_duplicate(detail: Mapping[str, Any], mariadb: bool) -> str:
+    key = set(detail["key"])
+    changes = [
+        f"{identifier(name)} = {_change(name, detail, mariadb)}"
+        for name in detail["columns"]
+        if name not in key
+    ]
+    if not changes:
+        first = detail["key"][0]
+        changes = [f"{identifier(first)} = {identifier(*detail['table'], first)}"]
+    alias = "" if mariadb else f" AS {NEW}"
+    return f"{alias} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+
+def _change(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
+    new = f"VALUES({identifier(name)})" if mariadb else identifier(NEW, name)
+    stored = identifier(*detail["table"], name)
+    if name in detail["added"]:
+        return f"COALESCE({stored}, 0) + {new}"
+    return f"COALESCE({new}, {stored})" if detail["nulls"] == "keep" else new
