@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 
-from pyspark_mysql.chunks import Rows
+from pyspark_mysql.chunks import Rows, decode
 from pyspark_mysql.client import Session
 from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.statements import frame
@@ -34,14 +34,14 @@ class Applier:
         self.frame = frame(detail, mariadb=session.live.mariadb)
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
-    def apply(self, rows: Rows) -> None:
-        """Apply rows, as few statements as the server's packets allow.
+    def apply(self, payload: bytes, rows: int) -> None:
+        """Apply a chunk, in as few statements as the server's packets allow.
 
         Raises:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        for part in rows.within(self.most):
+        for part in decode(payload, rows).within(self.most):
             self._send(part)
 
     def _send(self, rows: Rows) -> None:

@@ -52,8 +52,15 @@ class Session:
 
     @property
     def live(self) -> Live:
-        """This thread's connection."""
-        live: Live | None = getattr(self._local, "live", None)
+        """This thread's connection.
+
+        In a transaction that is the one on which it began: on another one its other statements
+        would take effect each by itself.
+        """
+        live: Live | None = getattr(self._local, "transaction", None)
+        if live is not None:
+            return live
+        live = getattr(self._local, "live", None)
         # A forked process must not speak on its parent's connection.
         if live is None or live.process != os.getpid() or not live.connection.open:
             live = self._local.live = self._open()
@@ -78,6 +85,7 @@ class Session:
         """
         live = self.live
         self._run(live, "START TRANSACTION")
+        self._local.transaction = live
         try:
             yield
         except Exception:
@@ -86,6 +94,8 @@ class Session:
         except BaseException:
             _drop(live)  # interrupted in mid-answer, perhaps
             raise
+        finally:
+            self._local.transaction = None
         try:
             self._run(live, "COMMIT")
         except pymysql.MySQLError:

@@ -116,15 +116,16 @@ def _has(data: Column, byte: bytes) -> Column | None:
 
 def _hex(data: Column) -> Column:
     """The hexadecimal digits of each value, all by one call over the bytes of all of them."""
+    valid = data.is_valid()
     data = pc.fill_null(data, b"")
     digits = _bytes(data).hex().encode()
     ends = pc.cumulative_sum(pc.multiply(pc.binary_length(data).cast(pa.int64()), 2))
     if len(ends) and ends[-1].as_py() > _END:
         raise ValueError("a column cannot have more than 2 GiB of text")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    return pa.Array.from_buffers(
-        pa.binary(), len(data), [None, offsets.buffers()[1], pa.py_buffer(digits)]
-    )
+    values = [None, offsets.buffers()[1], pa.py_buffer(digits)]
+    hexed = pa.Array.from_buffers(pa.binary(), len(data), values)
+    return pc.if_else(valid, hexed, pa.scalar(None, pa.binary()))
 
 
 def _bytes(data: Column) -> bytes:
