@@ -42,10 +42,13 @@ class Query:
         self.options.update(options)
 
     def stage(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> list[Receipt]:
+        tables = [pa.Table.from_pylist(list(rows), self.schema) for rows in partitions]
+        return self.stage_batches(epoch, *(table.to_batches() for table in tables))
+
+    def stage_batches(self, epoch: int, *partitions: Sequence[pa.RecordBatch]) -> list[Receipt]:
         sink, receipts = self.sink, []
-        for number, rows in enumerate(partitions):
+        for number, batches in enumerate(partitions):
             task = Task(self.name, self.query_id, self.run_id, epoch, number, new_token())
-            batches = pa.Table.from_pylist(list(rows), self.schema).to_batches()
             receipts.append(
                 stage(sink.store, task, batches, sink.encode, sink.size, Patience(3, first=0.01))
             )
@@ -57,6 +60,9 @@ class Query:
 
     def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:
         return self.commit(epoch, self.stage(epoch, *partitions))
+
+    def run_batches(self, epoch: int, *partitions: Sequence[pa.RecordBatch]) -> Ledger:
+        return self.commit(epoch, self.stage_batches(epoch, *partitions))
 
     def committer(self) -> Committer:
         sink = self.sink

@@ -45,6 +45,12 @@ class Applier:
             self._send(part)
 
     def _send(self, rows: Rows) -> None:
+        if len(rows.text) > self.most:
+            raise RefusedRow(
+                f"The row with {self._shown(rows)} takes {len(rows.text):,} bytes",
+                f"max_allowed_packet of the server is {self.session.live.packet:,}",
+                "raise it, or cut the row's large columns before the sink",
+            )
         try:
             self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
         except pymysql.MySQLError as error:
@@ -56,8 +62,12 @@ class Applier:
                 self._send(half)
 
     def _refused(self, rows: Rows, error: pymysql.MySQLError) -> RefusedRow:
+        _, why, todo = known(error)
+        shown = self._shown(rows)
+        return RefusedRow(f"MySQL refused the row with {shown}: {message(error)}", why, todo)
+
+    def _shown(self, rows: Rows) -> str:
+        """The key of the first row, or all of it where it has none."""
         literals = dict(zip(self.detail["columns"], rows.literals(), strict=True))
         shown = {name: literals[name] for name in self.detail["key"]} or literals
-        row = ", ".join(f"{name}={literal}" for name, literal in shown.items())
-        _, why, todo = known(error)
-        return RefusedRow(f"MySQL refused the row with {row}: {message(error)}", why, todo)
+        return ", ".join(f"{name}={literal}" for name, literal in shown.items())
