@@ -62,4 +62,4 @@ bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.redis_speed
 
 docs: $(DEV)
-	@$(BIN)/sparkonce options redis > docs/options-redis.md
+	@for name in redis mysql; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done

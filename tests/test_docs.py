@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
 from sparkonce import __version__, errors, guards, options
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_page_of_options_is_made_from_the_table() -> None:
-    page = (ROOT / "docs" / "options-redis.md").read_text()
-    assert page == options.render("redis", RedisConnector.options), "run `make docs`"
+@pytest.mark.parametrize("connector", [RedisConnector, MySqlConnector])
+def test_page_of_options_is_made_from_the_table(
+    connector: type[RedisConnector | MySqlConnector],
+) -> None:
+    page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
+    assert page == options.render(connector.name, connector.options), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)

@@ -172,7 +172,7 @@ class MySqlConnector:
         )
 
     def ddl(self) -> list[str]:
-        """The statements that make the connector's own tables, for who may not do it."""
+        """See `Connector.ddl`."""
         return tables.ddl()
 
 

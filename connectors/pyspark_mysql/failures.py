@@ -98,7 +98,6 @@ KNOWN = {
     1412: _passing("the table was altered in the same moment"),
     1637: _passing("the server has too many transactions at once"),
     3101: _passing("another member of the group wrote the same rows"),
-    3058: _passing("the lock was part of a deadlock"),
     1047: _passing("the node does not belong to its cluster now"),
     1290: _READ_ONLY,
     1792: _READ_ONLY,
@@ -113,10 +112,12 @@ KNOWN = {
     1169: _row("a unique key has this value already"),
     1216: _row("a foreign key finds no such row"),
     1217: _row("other rows point to this one"),
+    1263: _row("the column can't be null"),
     1264: _row("the number does not fit the column"),
     1265: _row("the column would keep only a part of the value"),
     1292: _row("the value is none of the column's type"),
     1366: _row("the value is none of the column's type or character set"),
+    1367: _row("the value is none of the column's type"),
     1406: _row("the value is longer than the column"),
     1411: _row("the value is none of the column's type"),
     1441: _row("the date leaves its range"),
@@ -125,7 +126,6 @@ KNOWN = {
     1526: _row("the table has no partition for it"),
     1644: _row("a trigger refused it"),
     1690: _row("the sum leaves the column's range"),
-    1715: _row("the row is too large for an index"),
     1748: _row("the row belongs to another partition"),
     1761: _row("a foreign key would make a duplicate"),
     1762: _row("a foreign key would make a duplicate"),
@@ -179,7 +179,6 @@ KNOWN = {
         "binlog_format=STATEMENT can't log what this isolation level changes",
         "set binlog_format to ROW or MIXED",
     ),
-    1663: _refused("binlog_format=STATEMENT can't log this", "set binlog_format to ROW or MIXED"),
     1969: _refused("a limit of the server on the time of a statement", "raise max_statement_time"),
     3024: _refused("a limit of the server on the time of a statement", "raise max_execution_time"),
     1030: _refused("the storage engine failed", "look into the server's log"),
@@ -190,7 +189,7 @@ OTHER = Known(
     "the server gave this answer to a statement of the connector",
     f"look it up by its number, {MENDED}",
 )
-NO_NUMBER = _lost("the connection was lost")
+OF_CLIENT = _lost("the client could not read the answer, or lost the connection")
 
 
 def number(error: pymysql.MySQLError) -> int:
@@ -201,9 +200,9 @@ def number(error: pymysql.MySQLError) -> int:
 
 def known(error: pymysql.MySQLError) -> Known:
     """What is known of an error."""
-    if number(error) == 0:
-        return NO_NUMBER
-    return KNOWN.get(number(error), OTHER)
+    code = number(error)
+    from_client = code == 0 or 2000 <= code < 3000
+    return KNOWN.get(code, OF_CLIENT if from_client else OTHER)
 
 
 def message(error: pymysql.MySQLError) -> str:

@@ -102,6 +102,10 @@ class RedisConnector:
         """See `Connector.connect`."""
         return RedisStore(client.connect(options), options["keyPrefix"])
 
+    def ddl(self) -> list[str]:
+        """See `Connector.ddl`. Redis has no tables."""
+        return []
+
 
 def _fields(mode: str, key: Key, schema: pa.Schema) -> list[str]:
     if mode == "delete":

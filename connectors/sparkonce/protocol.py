@@ -256,3 +256,6 @@ class Connector(Protocol):
             plan: what the sink does, by which `Store.check` looks at the target; None where only
                 the ledgers are looked after.
         """
+
+    def ddl(self) -> list[str]:
+        """Statements that make the connector's own tables, for users who may not; often none."""
