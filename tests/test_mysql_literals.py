@@ -89,7 +89,14 @@ def test_identifier_is_quoted() -> None:
 
 
 SCHEMA = pa.schema([("k", pa.string()), ("b", pa.binary()), ("n", pa.float64())])
-DETAIL = {"columns": ["k", "b", "n"], "key": ["k"], "added": []}
+DETAIL = {
+    "columns": ["k", "b", "n"],
+    "key": ["k"],
+    "added": [],
+    "folded": False,
+    "op": None,
+    "sequence": None,
+}
 ROWS = st.lists(st.tuples(TRICKY, st.one_of(st.none(), st.binary()), st.integers(0, 9)), min_size=1)
 
 
@@ -118,7 +125,7 @@ def read(text: bytes) -> list[tuple[bytes, ...]]:
 @given(ROWS, st.integers(1, 200))
 def test_chunk_is_its_rows_however_it_is_cut(rows: list[tuple[object, ...]], most: int) -> None:
     batch = chunk(rows)
-    whole = decode(ChunkEncoder(DETAIL)(batch), len(rows))
+    whole = decode(ChunkEncoder(DETAIL)(batch))
     expected = list(zip(*(literals(batch.column(c)).to_pylist() for c in batch.schema.names)))  # noqa: B905
     assert read(bytes(whole.text)) == expected
     parts = whole.within(most)
@@ -131,7 +138,7 @@ def test_chunk_is_its_rows_however_it_is_cut(rows: list[tuple[object, ...]], mos
 
 def test_slice_of_a_batch_is_encoded_alone() -> None:
     batch = chunk([(f"k{i}", None, i) for i in range(10)])
-    assert read(bytes(decode(ChunkEncoder(DETAIL)(batch.slice(3, 2)), 2).text)) == [
+    assert read(bytes(decode(ChunkEncoder(DETAIL)(batch.slice(3, 2))).text)) == [
         (b"'k3'", b"NULL", b"3e0"),
         (b"'k4'", b"NULL", b"4e0"),
     ]
@@ -139,12 +146,21 @@ def test_slice_of_a_batch_is_encoded_alone() -> None:
 
 def test_chunk_is_the_same_in_every_release() -> None:
     raw = zlib.decompress(ChunkEncoder(DETAIL)(chunk([("a", b"\1", 1), ("'", None, 2)])))
-    assert raw == b"\x10\0\0\0\x10\0\0\0('a',X'01',1e0),('''',NULL,2e0),"
+    assert raw == b"\x02\0\0\0\x10\0\0\0\x10\0\0\0('a',X'01',1e0),('''',NULL,2e0),"
 
 
 def test_null_to_add_is_zero() -> None:
-    encode = ChunkEncoder({"columns": ["k", "n"], "key": ["k"], "added": ["n"]})
-    text = decode(encode(chunk([("a", b"", 1), ("b", b"", None)])), 2).text
+    encode = ChunkEncoder(
+        {
+            "columns": ["k", "n"],
+            "key": ["k"],
+            "added": ["n"],
+            "folded": False,
+            "op": None,
+            "sequence": None,
+        }
+    )
+    text = decode(encode(chunk([("a", b"", 1), ("b", b"", None)]))).text
     assert bytes(text) == b"('a',1e0),('b',0e0)"
 
 

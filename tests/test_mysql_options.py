@@ -55,6 +55,13 @@ def test_delete_needs_the_key_alone() -> None:
     assert (made.detail["columns"], made.repeatable) == (["name", "id"], True)
 
 
+def test_operations_are_not_stored_and_sequences_are() -> None:
+    made = plan(key="id", opColumn="Name", sequenceColumn="price")
+    assert (made.detail["op"], made.detail["sequence"]) == ("name", "price")
+    assert made.detail["columns"] == ["id", "x", "price", "tags"]
+    assert made.repeatable
+
+
 @pytest.mark.parametrize(
     ("url", "dbtable", "target"),
     [
@@ -92,8 +99,14 @@ BAD = [
     ({"createTable": "yes"}, "true or false"),
     ({"atomicity": "row"}, "one of epoch, chunk"),
     ({"tlsMode": "maybe"}, "one of verify, unverified, off"),
-    ({"opColumn": "op"}, "'opColumn' is unknown"),
-    ({"sequenceColumn": "at"}, "'sequenceColumn' is unknown"),
+    ({"opColumn": "name"}, "Option key is missing"),
+    ({"key": "id", "opColumn": "nme"}, "did you mean 'name'"),
+    ({"key": "id", "opColumn": "x"}, "it can be string"),
+    ({"key": "name", "opColumn": "name"}, "and so does another option"),
+    ({"key": "id", "sequenceColumn": "name"}, "it can be tinyint"),
+    ({"key": "id", "opColumn": "name", "writeMode": "append"}, "contradict each other"),
+    ({"key": "id", "opColumn": "name", "nulls": "keep"}, "contradict each other"),
+    ({"key": "id", "sequenceColumn": "price", "atomicity": "chunk"}, "contradict each other"),
     ({"onBadRow": "deadLetter"}, "'onBadRow' is unknown"),
     ({"keyy": "id"}, "did you mean 'key'"),
     ({"password": "a", "passwordFile": "b"}, "contradict each other"),

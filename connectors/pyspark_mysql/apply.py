@@ -10,7 +10,7 @@ import pymysql
 from pyspark_mysql.chunks import Rows, decode
 from pyspark_mysql.client import Session
 from pyspark_mysql.failures import Kind, known, message
-from pyspark_mysql.statements import frame
+from pyspark_mysql.statements import Frame, frame
 from sparkonce.errors import SparkonceError
 
 ROOM = 1024
@@ -25,23 +25,32 @@ class Applier:
     """Applies chunks by the plan of one manifest.
 
     Args:
-        session: in a transaction.
+        session: of the server.
         detail: of the manifest.
     """
 
     def __init__(self, session: Session, detail: Mapping[str, Any]) -> None:
         self.session, self.detail = session, detail
-        self.frame = frame(detail, mariadb=session.live.mariadb)
+        self.frame = self._frame()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
-    def apply(self, payload: bytes, rows: int) -> None:
+    def begin(self) -> None:
+        """What must be done before the transaction."""
+
+    def end(self) -> None:
+        """What must be done behind the last chunk, in the transaction."""
+
+    def _frame(self) -> Frame:
+        return frame(self.detail, mariadb=self.session.live.mariadb)
+
+    def apply(self, payload: bytes) -> None:
         """Apply a chunk, in as few statements as the server's packets allow.
 
         Raises:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        for part in decode(payload, rows).within(self.most):
+        for part in decode(payload).within(self.most):
             self._send(part)
 
     def _send(self, rows: Rows) -> None:
@@ -68,6 +77,6 @@ class Applier:
 
     def _shown(self, rows: Rows) -> str:
         """The key of the first row, or all of it where it has none."""
-        literals = dict(zip(self.detail["columns"], rows.literals(), strict=True))
+        literals = dict(zip(self.detail["columns"], rows.literals(), strict=False))
         shown = {name: literals[name] for name in self.detail["key"]} or literals
         return ", ".join(f"{name}={literal}" for name, literal in shown.items())

@@ -1,8 +1,8 @@
 """Chunks: the text of a VALUES list, ready to send, compressed.
 
-A chunk is zlib of the length of each row (4 bytes each, little-endian) and of the rows' texts one
-after the other, ``(1,'a'),(2,NULL),``. The lengths let a chunk be cut between any two rows: to fit
-into a packet, or to find the row that a server refuses.
+A chunk is zlib of the number of its rows, of the length of each (4 bytes each, little-endian), and
+of the rows' texts one after the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut
+between any two rows: to fit into a packet, or to find the row that a server refuses.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_mysql import operations
 from pyspark_mysql.literals import LITERAL, literals
 from sparkonce.errors import BadRow
 
@@ -29,21 +30,28 @@ class ChunkEncoder:
         self.columns: list[str] = detail["columns"]
         self.key: list[str] = detail["key"]
         self.zero_for_null = set(detail["added"])
+        self.folded, self.op = bool(detail["folded"]), detail["op"]
+        self.never_null = [*self.key, *filter(None, [detail["sequence"]])]
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
 
         Raises:
-            BadRow: a key is null.
+            BadRow: a key is null, or an operation unknown.
             ValueError: a value has no literal.
         """
-        for name in self.key:
+        flags = []
+        if self.folded:
+            rows, deleted = operations.split(rows, self.op)
+            flags = [deleted]
+        for name in self.never_null:
             if rows.column(name).null_count:
-                raise _null_key(name, rows, self.key)
-        texts = _rows([self._literals(rows, name) for name in self.columns])
+                raise _null_key(name, rows, self.never_null)
+        texts = _rows([*(self._literals(rows, name) for name in self.columns), *flags])
         lengths = pc.binary_length(texts).buffers()[1]
         packer = zlib.compressobj(LEVEL)
-        head = packer.compress(memoryview(lengths)[: 4 * len(texts)])
+        head = packer.compress(len(texts).to_bytes(4, "little"))
+        head += packer.compress(memoryview(lengths)[: 4 * len(texts)])
         return head + packer.compress(_bytes(texts)) + packer.flush()
 
     def _literals(self, rows: pa.RecordBatch, name: str) -> Any:
@@ -82,7 +90,7 @@ class Rows:
     def within(self, most: int) -> list[Rows]:
         """The same rows, as lists of at most so many bytes, or of one row that is larger."""
         if len(self._text) <= most:
-            return [self]
+            return [self] if len(self) else []
         found, start, at, size = [], 0, 0, 0
         for row, length in enumerate(self._lengths):
             if size and size + length > most:
@@ -104,10 +112,11 @@ class Rows:
         return found
 
 
-def decode(payload: bytes, rows: int) -> Rows:
+def decode(payload: bytes) -> Rows:
     """The rows of a chunk."""
     raw = memoryview(zlib.decompress(payload))
-    return Rows(raw[4 * rows :], raw[: 4 * rows].cast("I"))
+    head = 4 + 4 * int.from_bytes(raw[:4], "little")
+    return Rows(raw[head:], raw[4:head].cast("I"))
 
 
 def _rows(columns: list[Any]) -> Any:
@@ -132,8 +141,7 @@ def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:
     row = pc.index(rows.column(name).is_null(), True).as_py()
     shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
     return BadRow(
-        f"Column {name!r} is null in a row, and it is part of key {','.join(key)!r}; the row:"
-        f" {shown}",
-        why="NULL equals nothing, so the row could not be found again",
+        f"Column {name!r} is null in a row, and {','.join(key)!r} must not be; the row: {shown}",
+        why="a key that is NULL equals nothing, and a sequence that is NULL comes nowhere",
         todo=f"filter such rows out, for example where {name} is not null, or fill them",
     )

@@ -43,9 +43,11 @@ class Session:
 
     Args:
         options: as parsed.
+        database: the one that names without a database belong to.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Mapping[str, Any], database: str) -> None:
+        self.database = database
         self.options, self.address = options, address.parse(options)
         self.tls = tls.context(options, self.address)
         self._local = threading.local()
@@ -143,6 +145,7 @@ class Session:
                 unix_socket=where.socket,
                 user=where.user,
                 password=where.password or password(self.options) or "",
+                database=self.database,
                 charset="utf8mb4",
                 autocommit=True,
                 ssl=self.tls,

@@ -2,7 +2,8 @@
 
 The plan's detail, which the manifest keeps and the statements are made from: ``table`` (database
 and name), ``mode``, ``columns`` (in the order of a chunk's rows), ``key``, ``added`` (columns that
-an increment adds), ``nulls``, ``kinds`` (the type of each column).
+an increment adds), ``nulls``, ``kinds`` (the type of each column), ``folded`` (rows of one key are
+compared before they are written), ``op`` and ``sequence`` (the columns to compare by).
 """
 
 from __future__ import annotations
@@ -18,105 +19,23 @@ from pyspark_mysql import address, tables
 from pyspark_mysql.chunks import ChunkEncoder
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import kind_of
+from pyspark_mysql.options import OPTIONS
 from pyspark_mysql.store import MySqlStore
 from sparkonce.errors import OptionError
-from sparkonce.options import COMMON, Option, choice
 from sparkonce.protocol import Encoder, Plan
-
-_NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
-
-
-def table_name(text: str) -> tuple[str, ...]:
-    """Read option ``dbtable``: a table, or a database and a table.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    quoted = _NAME.pattern.replace("(", "(?:").replace("(?:?:", "(?:")
-    if not re.fullmatch(rf"(?:{quoted})(?:\.(?:{quoted}))?", text):
-        raise ValueError("orders, shop.orders, or `odd.name` between backticks")
-    parts = [match[1] or match[2] for match in _NAME.finditer(text)]
-    return tuple(part.replace("``", "`") for part in parts)
-
-
-def boolean(text: str) -> bool:
-    """True or false.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if text.lower() not in ("true", "false"):
-        raise ValueError("true or false")
-    return text.lower() == "true"
-
-
-def columns(text: str) -> list[str]:
-    """Column names between commas.
-
-    Raises:
-        ValueError: a name is empty or there twice.
-    """
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise ValueError("column names with commas between, such as order_id,line_no")
-    return names
-
-
-OPTIONS = (
-    Option(
-        "url",
-        "`mysql://host:3306/database`, or `mariadb://`, or `jdbc:mysql://`.",
-        address.url,
-        required=True,
-    ),
-    Option("dbtable", "The target: `orders`, or `shop.orders`.", table_name, required=True),
-    Option(
-        "writeMode",
-        "`append` inserts rows; `upsert` inserts or updates them by key; `increment` adds all"
-        " other columns to the stored row's; `delete` deletes the rows with these keys. Default:"
-        " `upsert` where a key is given, else `append`.",
-        choice("append", "upsert", "increment", "delete"),
-    ),
-    Option(
-        "key",
-        "Columns that name a row: `order_id,line_no`. For upsert and increment they must be the"
-        " primary key or a unique index.",
-        columns,
-    ),
-    Option(
-        "nulls",
-        "Upsert: `write` stores a null, `keep` leaves what is stored.",
-        choice("write", "keep"),
-        "write",
-    ),
-    Option("createTable", "Whether to create a target that is not there.", boolean, False),
-    Option(
-        "ledgerSchema",
-        "Database of the connector's own tables, on the same server. Default: the target's.",
-    ),
-    Option("createTables", "Whether to create the connector's own tables.", boolean, True),
-    Option(
-        "atomicity",
-        "`epoch`: a whole epoch is one transaction. `chunk`: one for each chunk, for servers that"
-        " limit a transaction's size; readers may see a part of an epoch.",
-        choice("epoch", "chunk"),
-        "epoch",
-    ),
-    Option("unixSocket", "Path of a Unix socket, used instead of the URL's host and port."),
-    Option(
-        "tlsMode",
-        "`verify` checks the server's certificate and host name, `unverified` only encrypts."
-        " Default: `verify`, but `off` on this host (localhost, a Unix socket).",
-        choice("verify", "unverified", "off"),
-    ),
-    Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
-    Option("tlsCertFile", "Client certificate (PEM)."),
-    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
-    *COMMON,
-)
 
 EXACT_KEY = re.compile(
     r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
+)
+SEQUENCES = (
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "decimal",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
 )
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
 
@@ -130,14 +49,22 @@ class MySqlConnector:
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
         table = _table(options)
-        key = [_key_column(name, schema) for name in options["key"] or []]
-        mode = options["writeMode"] or ("upsert" if key else "append")
+        key = [_column("key", name, schema) for name in options["key"] or []]
+        op, sequence = (
+            _column(option, options[option], schema) if options[option] else None
+            for option in ("opColumn", "sequenceColumn")
+        )
+        mode = options["writeMode"] or ("upsert" if key or op or sequence else "append")
         kinds = {field.name: kind_of(field) for field in schema}
+        if op is not None and op in (*key, sequence):
+            raise _stored_operation(op)
+        if op or sequence:
+            _require_foldable(mode, options, kinds, op, sequence)
         _require_key(mode, key)
         _require_no_contradiction(mode, options)
         for name in key:
             _require_exact(name, kinds[name])
-        written = key if mode == "delete" else schema.names
+        written = key if mode == "delete" else [name for name in schema.names if name != op]
         added = _added(key, kinds) if mode == "increment" else []
         return Plan(
             target="table:" + ".".join(table),
@@ -150,6 +77,9 @@ class MySqlConnector:
                 "key": key,
                 "added": added,
                 "nulls": options["nulls"],
+                "folded": bool(op or sequence),
+                "op": op,
+                "sequence": sequence,
                 "kinds": {name: kinds[name] for name in written},
             },
         )
@@ -160,8 +90,9 @@ class MySqlConnector:
 
     def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> MySqlStore:
         """See `Connector.connect`."""
-        session = Session(options)
-        schema = options["ledgerSchema"] or _database(options)
+        database = _database(options)
+        session = Session(options, database)
+        schema = options["ledgerSchema"] or database
         create = bool(options["createTables"]) and plan is not None
         return MySqlStore(
             session,
@@ -192,14 +123,14 @@ def _database(options: Mapping[str, Any]) -> str:
     return str(database)
 
 
-def _key_column(name: str, schema: pa.Schema) -> str:
+def _column(option: str, name: str, schema: pa.Schema) -> str:
     found = [other for other in schema.names if other == name]
     found = found or [other for other in schema.names if other.lower() == name.lower()]
     if len(found) == 1:
         return str(found[0])
     near = difflib.get_close_matches(name, schema.names, n=1)
     raise OptionError(
-        f"Option key names column {name!r}, which the query does not have",
+        f"Option {option} names column {name!r}, which the query does not have",
         why=f"its columns are {', '.join(schema.names)}",
         todo=f"did you mean {near[0]!r}?" if near else "name one of them",
     )
@@ -239,6 +170,45 @@ def _added(key: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
             todo="add a number column, for example lit(1).alias('count')",
         )
     return added
+
+
+def _require_foldable(
+    mode: str,
+    options: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    op: str | None,
+    sequence: str | None,
+) -> None:
+    given = "opColumn" if op else "sequenceColumn"
+    for name, value, fits in (
+        ("writeMode", mode, "upsert"),
+        ("nulls", options["nulls"], "write"),
+        ("atomicity", options["atomicity"], "epoch"),
+    ):
+        if value != fits:
+            raise OptionError(
+                f"Options {given} and {name}={value} contradict each other",
+                why="the last change of a key in an epoch is written, and it alone",
+                todo=f"leave {name} out, or set it to {fits}",
+            )
+    for option, column, allowed in (
+        ("opColumn", op, ("string",)),
+        ("sequenceColumn", sequence, SEQUENCES),
+    ):
+        if column is not None and kinds[column].partition("(")[0] not in allowed:
+            raise OptionError(
+                f"Option {option} names column {column!r} of type {kinds[column]}",
+                why=f"it can be {', '.join(allowed)}",
+                todo="cast it before the sink",
+            )
+
+
+def _stored_operation(op: str) -> OptionError:
+    return OptionError(
+        f"Option opColumn names column {op!r}, and so does another option",
+        why="operations are not stored",
+        todo="name another column",
+    )
 
 
 def _require_no_contradiction(mode: str, options: Mapping[str, Any]) -> None:

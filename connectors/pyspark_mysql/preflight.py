@@ -8,6 +8,7 @@ from typing import Any
 
 import pymysql
 
+from pyspark_mysql import fold
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit
 from pyspark_mysql.failures import number, translate, translated
@@ -75,9 +76,12 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
         columns = [_column(row) for row in session.run(COLUMNS, *table)]
         keys = _unique_keys(session.run(UNIQUE, *table))
     _require_columns(detail, columns)
-    if detail["mode"] in ("upsert", "increment"):
+    if detail["mode"] in _BY_KEY:
         _require_key(detail, keys)
     _require_rights(session, detail)
+    if detail["folded"]:
+        with translated("trying a temporary table"):
+            fold.applier(session, detail).begin()
 
 
 def _column(row: tuple[Any, ...]) -> Column:
@@ -203,7 +207,9 @@ def _tries(detail: Mapping[str, Any]) -> list[str]:
         return [insert]
     reads = detail["added"] or detail["nulls"] == "keep"
     changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
-    return [insert, f"UPDATE {table} SET {', '.join(changed)}"]
+    deletes = [f"DELETE FROM {table}"] if detail["op"] else []
+    return [insert, f"UPDATE {table} SET {', '.join(changed)}", *deletes]
 
 
+_BY_KEY = ("upsert", "increment")
 _NO_RIGHT = (1142, 1143, 1227)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark_mysql import preflight
+from pyspark_mysql import fold, preflight
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Live, Session
 from pyspark_mysql.failures import translated
@@ -107,11 +107,13 @@ class MySqlStore:
             return None
         with translated(f"publishing epoch {manifest.epoch}"):
             self.tables.ensure()
+            applier = fold.applier(self.session, manifest.detail)
+            applier.begin()
             with self.session.transaction():
                 held = self.records.read(manifest.sink, lock=True)
                 if not held.revision or held.stamp != decided.replaces:
                     return held
-                self._apply_all(manifest)
+                self._apply_all(manifest, applier)
                 self.log.drop(manifest.sink, manifest.attempts)
                 self.records.update(manifest.sink, finished)
         return finished
@@ -127,7 +129,7 @@ class MySqlStore:
                         return
                     if done > ordinal:
                         continue
-                    self._apply_decided(manifest, part.attempt, seq, part.rows[seq])
+                    self._apply_decided(manifest, part.attempt, seq)
                     self.log.drop_chunk(manifest.sink, part.attempt, seq)
                     self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
@@ -139,27 +141,27 @@ class MySqlStore:
                 self.tables.ensure()
                 self.log.drop(sink, attempts)
 
-    def _apply_all(self, manifest: Manifest) -> None:
-        applier = Applier(self.session, manifest.detail)
-        for part, seq in manifest.chunks:
-            payload = self.log.payload(manifest.sink, part.attempt, seq)
-            if len(payload) != part.sizes[seq]:
-                raise _missing(manifest, part.attempt, seq)
-            try:
-                applier.apply(payload, part.rows[seq])
-            except RefusedRow as error:
-                raise BadRow(
-                    f"{error.what}; nothing of epoch {manifest.epoch} took effect",
-                    error.why,
-                    error.todo,
-                ) from None
+    def _apply_all(self, manifest: Manifest, applier: Applier) -> None:
+        try:
+            for part, seq in manifest.chunks:
+                payload = self.log.payload(manifest.sink, part.attempt, seq)
+                if len(payload) != part.sizes[seq]:
+                    raise _missing(manifest, part.attempt, seq)
+                applier.apply(payload)
+            applier.end()
+        except RefusedRow as error:
+            raise BadRow(
+                f"{error.what}; nothing of epoch {manifest.epoch} took effect",
+                error.why,
+                error.todo,
+            ) from None
 
-    def _apply_decided(self, manifest: Manifest, attempt: str, seq: int, rows: int) -> None:
+    def _apply_decided(self, manifest: Manifest, attempt: str, seq: int) -> None:
         payload = self.log.payload(manifest.sink, attempt, seq)
         if not payload:
             raise _lost(manifest, attempt, seq)
         try:
-            Applier(self.session, manifest.detail).apply(payload, rows)
+            Applier(self.session, manifest.detail).apply(payload)
         except RefusedRow as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"
