@@ -19,6 +19,7 @@ from integration.epochs import MySqlQuery
 from integration.proxy import Proxy
 from integration.servers.mysql import MySqlProcess, connect
 from integration.servers.process import wait_until
+from integration.statements import is_query, queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import (
@@ -80,19 +81,6 @@ def until_committed(query: MySqlQuery, epoch: int, ids: range) -> list[Sparkonce
             return errors
 
 
-def is_query(request: bytes) -> bool:
-    return request[4:5] == b"\x03"
-
-
-def queries_of(proxy: Proxy, step: Callable[[], object]) -> int:
-    """How many statements a step sends through the proxy."""
-    seen = []
-    proxy.cut_request(lambda request: is_query(request) and seen.append(request) is not None)
-    step()
-    proxy.restore()
-    return len(seen)
-
-
 @pytest.mark.parametrize("atomicity", ["epoch", "chunk"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_rows_count_once_whichever_statement_the_network_cuts(
@@ -111,6 +99,30 @@ def test_rows_count_once_whichever_statement_the_network_cuts(
     last = statements + 2
     assert query.run(last).rows == 10 * last
     assert query.sink.store.staged(query.name) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_folded_epochs_take_effect_once_whichever_statement_the_network_cuts(
+    mysql_proxy: Proxy, mysql: Cursor, counters: str, fault: str
+) -> None:
+    query = MySqlQuery(
+        COUNTER, url=mysql_proxy.url, dbtable=counters, key="id", sequenceColumn="n", chunkRows="4"
+    )
+    run = lambda epoch: query.run(epoch, [{"id": i, "n": epoch} for i in range(10)])  # noqa: E731
+    run(0)
+    statements = queries_of(mysql_proxy, lambda: run(1))
+    for nth in range(1, statements + 1):
+        cuts = mysql_proxy.cuts
+        getattr(mysql_proxy, fault)(is_query, nth=nth)
+        while True:
+            try:
+                run(nth + 1)
+                break
+            except SparkonceError:
+                query.restart()
+        assert mysql_proxy.cuts == cuts + 1
+        assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), nth + 1))
+    assert query.run(statements + 2).rows == 10 * (statements + 2)
 
 
 def test_lost_answer_to_commit_is_learned_from_the_ledger(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from decimal import Decimal
@@ -88,14 +89,13 @@ def test_identifier_is_quoted() -> None:
     assert string("it's") == "'it''s'"
 
 
+PLAIN = {"folded": False, "op": None, "sequence": None, "aside": False}
 SCHEMA = pa.schema([("k", pa.string()), ("b", pa.binary()), ("n", pa.float64())])
 DETAIL = {
     "columns": ["k", "b", "n"],
     "key": ["k"],
     "added": [],
-    "folded": False,
-    "op": None,
-    "sequence": None,
+    **PLAIN,
 }
 ROWS = st.lists(st.tuples(TRICKY, st.one_of(st.none(), st.binary()), st.integers(0, 9)), min_size=1)
 
@@ -125,7 +125,7 @@ def read(text: bytes) -> list[tuple[bytes, ...]]:
 @given(ROWS, st.integers(1, 200))
 def test_chunk_is_its_rows_however_it_is_cut(rows: list[tuple[object, ...]], most: int) -> None:
     batch = chunk(rows)
-    whole = decode(ChunkEncoder(DETAIL)(batch))
+    whole = decode(ChunkEncoder(DETAIL)(batch)).rows
     expected = list(zip(*(literals(batch.column(c)).to_pylist() for c in batch.schema.names)))  # noqa: B905
     assert read(bytes(whole.text)) == expected
     parts = whole.within(most)
@@ -138,7 +138,7 @@ def test_chunk_is_its_rows_however_it_is_cut(rows: list[tuple[object, ...]], mos
 
 def test_slice_of_a_batch_is_encoded_alone() -> None:
     batch = chunk([(f"k{i}", None, i) for i in range(10)])
-    assert read(bytes(decode(ChunkEncoder(DETAIL)(batch.slice(3, 2))).text)) == [
+    assert read(bytes(decode(ChunkEncoder(DETAIL)(batch.slice(3, 2))).rows.text)) == [
         (b"'k3'", b"NULL", b"3e0"),
         (b"'k4'", b"NULL", b"4e0"),
     ]
@@ -146,7 +146,7 @@ def test_slice_of_a_batch_is_encoded_alone() -> None:
 
 def test_chunk_is_the_same_in_every_release() -> None:
     raw = zlib.decompress(ChunkEncoder(DETAIL)(chunk([("a", b"\1", 1), ("'", None, 2)])))
-    assert raw == b"\x02\0\0\0\x10\0\0\0\x10\0\0\0('a',X'01',1e0),('''',NULL,2e0),"
+    assert raw == b"\x02\0\0\0\0\0\0\0\x10\0\0\0\x10\0\0\0('a',X'01',1e0),('''',NULL,2e0),"
 
 
 def test_null_to_add_is_zero() -> None:
@@ -155,15 +155,28 @@ def test_null_to_add_is_zero() -> None:
             "columns": ["k", "n"],
             "key": ["k"],
             "added": ["n"],
-            "folded": False,
-            "op": None,
-            "sequence": None,
+            **PLAIN,
         }
     )
-    text = decode(encode(chunk([("a", b"", 1), ("b", b"", None)]))).text
+    text = decode(encode(chunk([("a", b"", 1), ("b", b"", None)]))).rows.text
     assert bytes(text) == b"('a',1e0),('b',0e0)"
 
 
 def test_null_key_is_refused_by_name() -> None:
     with pytest.raises(BadRow, match="Column 'k' is null"):
         ChunkEncoder(DETAIL)(chunk([("a", b"", 1), (None, b"", 2)]))
+
+
+def test_bad_rows_are_put_aside_with_their_reasons() -> None:
+    batch = chunk([("a", b"", 1), (None, b"", 2), ("c", b"", float("nan")), ("d", b"", 4)])
+    read_ = decode(ChunkEncoder({**DETAIL, "aside": True})(batch))
+    assert read(bytes(read_.rows.text)) == [(b"'a'", b"X''", b"1e0"), (b"'d'", b"X''", b"4e0")]
+    (first, row), (second, _) = read_.bad
+    assert "Column 'k' is null" in first
+    assert "column 'n': nan" in second
+    assert json.loads(row) == {"k": "None", "b": "b''", "n": "2.0"}
+
+
+def test_chunk_of_bad_rows_alone_has_no_text() -> None:
+    read_ = decode(ChunkEncoder({**DETAIL, "aside": True})(chunk([(None, b"", 2)] * 3)))
+    assert (read_.rows.within(100), len(read_.bad)) == ([], 3)

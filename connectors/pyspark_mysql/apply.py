@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import pymysql
 
 from pyspark_mysql.chunks import Rows, decode
 from pyspark_mysql.client import Session
+from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.statements import Frame, frame
 from sparkonce.errors import SparkonceError
@@ -27,10 +29,13 @@ class Applier:
     Args:
         session: of the server.
         detail: of the manifest.
+        aside: takes the rows that can't be stored; None if one of them stops the epoch.
     """
 
-    def __init__(self, session: Session, detail: Mapping[str, Any]) -> None:
-        self.session, self.detail = session, detail
+    def __init__(
+        self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
+    ) -> None:
+        self.session, self.detail, self.aside = session, detail, aside
         self.frame = self._frame()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
@@ -50,33 +55,48 @@ class Applier:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        for part in decode(payload).within(self.most):
+        chunk = decode(payload)
+        for reason, row in chunk.bad:
+            self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
+        for part in chunk.rows.within(self.most):
             self._send(part)
 
     def _send(self, rows: Rows) -> None:
         if len(rows.text) > self.most:
-            raise RefusedRow(
-                f"The row with {self._shown(rows)} takes {len(rows.text):,} bytes",
-                f"max_allowed_packet of the server is {self.session.live.packet:,}",
-                "raise it, or cut the row's large columns before the sink",
-            )
+            self._refuse(rows, _larger_than_a_packet(rows, self.session.live.packet))
+            return
         try:
             self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
         except pymysql.MySQLError as error:
             if known(error).kind is not Kind.ROW:
                 raise
             if len(rows) == 1:
-                raise self._refused(rows, error) from None
+                self._refuse(rows, RefusedRow(message(error), *known(error)[1:]))
+                return
             for half in rows.halves():  # to find the row: one of them will fail
                 self._send(half)
 
-    def _refused(self, rows: Rows, error: pymysql.MySQLError) -> RefusedRow:
-        _, why, todo = known(error)
-        shown = self._shown(rows)
-        return RefusedRow(f"MySQL refused the row with {shown}: {message(error)}", why, todo)
-
-    def _shown(self, rows: Rows) -> str:
-        """The key of the first row, or all of it where it has none."""
+    def _refuse(self, rows: Rows, error: RefusedRow) -> None:
+        """Name the only one of these rows by its key, or by all of it where it has none."""
         literals = dict(zip(self.detail["columns"], rows.literals(), strict=False))
-        shown = {name: literals[name] for name in self.detail["key"]} or literals
-        return ", ".join(f"{name}={literal}" for name, literal in shown.items())
+        key = {name: literals[name] for name in self.detail["key"]} or literals
+        shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
+        what = f"MySQL refused the row with {shown}: {error.what}"
+        self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
+
+    def _put_aside(self, error: RefusedRow, row: str) -> None:
+        if self.aside is None:
+            raise error
+        self.aside(error.what, row)
+
+
+def _larger_than_a_packet(rows: Rows, packet: int) -> RefusedRow:
+    return RefusedRow(
+        f"it takes {len(rows.text):,} bytes",
+        f"max_allowed_packet of the server is {packet:,}",
+        "raise it, or cut the row's large columns before the sink",
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:76]}...'"

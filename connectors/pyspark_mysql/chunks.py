@@ -1,16 +1,19 @@
 """Chunks: the text of a VALUES list, ready to send, compressed.
 
-A chunk is zlib of the number of its rows, of the length of each (4 bytes each, little-endian), and
-of the rows' texts one after the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut
-between any two rows: to fit into a packet, or to find the row that a server refuses.
+A chunk is zlib of two numbers (how many rows, and how many bytes of bad ones), of the length of
+each row (all of 4 bytes, little-endian), of the bad rows as JSON, and of the rows' texts one after
+the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut between any two rows: to fit
+into a packet, or to find the row that a server refuses.
 """
 
 from __future__ import annotations
 
+import json
+import struct
 import zlib
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +22,7 @@ from pyspark_mysql import operations
 from pyspark_mysql.literals import LITERAL, literals
 from sparkonce.errors import BadRow
 
+HEAD = struct.Struct("<II")
 LEVEL = 1
 """Of zlib: higher ones save little of such texts, and cost a task twice the time."""
 
@@ -32,6 +36,7 @@ class ChunkEncoder:
         self.zero_for_null = set(detail["added"])
         self.folded, self.op = bool(detail["folded"]), detail["op"]
         self.never_null = [*self.key, *filter(None, [detail["sequence"]])]
+        self.aside = bool(detail["aside"])
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
@@ -40,6 +45,26 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no literal.
         """
+        texts, bad = self._sorted_out(rows) if self.aside else (self._texts(rows), [])
+        lengths = pc.binary_length(texts).buffers()[1]
+        letters = json.dumps(bad).encode() if bad else b""
+        packer = zlib.compressobj(LEVEL)
+        head = packer.compress(HEAD.pack(len(texts), len(letters)))
+        head += packer.compress(memoryview(lengths)[: 4 * len(texts)])
+        return head + packer.compress(letters) + packer.compress(_bytes(texts)) + packer.flush()
+
+    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
+        """The texts of the good rows, and of each bad one the reason and what it holds."""
+        try:
+            return self._texts(rows), []
+        except (BadRow, ValueError) as error:
+            if len(rows) == 1:
+                return pa.array([], pa.binary()), [(_reason(error), _as_json(rows))]
+        middle = len(rows) // 2
+        halves = [self._sorted_out(rows.slice(0, middle)), self._sorted_out(rows.slice(middle))]
+        return pa.concat_arrays([texts for texts, _ in halves]), halves[0][1] + halves[1][1]
+
+    def _texts(self, rows: pa.RecordBatch) -> Any:
         flags = []
         if self.folded:
             rows, deleted = operations.split(rows, self.op)
@@ -47,12 +72,7 @@ class ChunkEncoder:
         for name in self.never_null:
             if rows.column(name).null_count:
                 raise _null_key(name, rows, self.never_null)
-        texts = _rows([*(self._literals(rows, name) for name in self.columns), *flags])
-        lengths = pc.binary_length(texts).buffers()[1]
-        packer = zlib.compressobj(LEVEL)
-        head = packer.compress(len(texts).to_bytes(4, "little"))
-        head += packer.compress(memoryview(lengths)[: 4 * len(texts)])
-        return head + packer.compress(_bytes(texts)) + packer.flush()
+        return _rows([*(self._literals(rows, name) for name in self.columns), *flags])
 
     def _literals(self, rows: pa.RecordBatch, name: str) -> Any:
         column = rows.column(name)
@@ -100,23 +120,40 @@ class Rows:
         return [*found, Rows(self._text[at:], self._lengths[start:])]
 
     def literals(self) -> list[str]:
-        """The literals of the first row, shortened for people to read."""
+        """The literals of the first row."""
         end = next(accumulate(self._lengths))
         text = bytes(self._text[1 : end - 2])
         found, at = [], 0
         while at < len(text):
             match = LITERAL.match(text, at)
             assert match, text[at:]  # noqa: S101
-            found.append(_shortened(match[0].decode(errors="replace")))
+            found.append(match[0].decode(errors="replace"))
             at = match.end() + 1
         return found
 
 
-def decode(payload: bytes) -> Rows:
-    """The rows of a chunk."""
+class Chunk(NamedTuple):
+    """A chunk, read.
+
+    Attributes:
+        rows: to apply.
+        bad: rows that have no text: the reason, and what they hold as JSON.
+    """
+
+    rows: Rows
+    bad: list[tuple[str, str]]
+
+
+def decode(payload: bytes) -> Chunk:
+    """Read a chunk."""
     raw = memoryview(zlib.decompress(payload))
-    head = 4 + 4 * int.from_bytes(raw[:4], "little")
-    return Rows(raw[head:], raw[4:head].cast("I"))
+    count, size = HEAD.unpack_from(raw)
+    lengths = HEAD.size + 4 * count
+    letters = lengths + size
+    bad = json.loads(bytes(raw[lengths:letters])) if size else []
+    return Chunk(
+        Rows(raw[letters:], raw[HEAD.size : lengths].cast("I")), [(why, row) for why, row in bad]
+    )
 
 
 def _rows(columns: list[Any]) -> Any:
@@ -133,8 +170,12 @@ def _bytes(texts: Any) -> memoryview:
     return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:76]}...'"
+def _reason(error: BadRow | ValueError) -> str:
+    return error.what if isinstance(error, BadRow) else str(error)
+
+
+def _as_json(rows: pa.RecordBatch) -> str:
+    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})
 
 
 def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:

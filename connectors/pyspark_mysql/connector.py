@@ -3,7 +3,8 @@
 The plan's detail, which the manifest keeps and the statements are made from: ``table`` (database
 and name), ``mode``, ``columns`` (in the order of a chunk's rows), ``key``, ``added`` (columns that
 an increment adds), ``nulls``, ``kinds`` (the type of each column), ``folded`` (rows of one key are
-compared before they are written), ``op`` and ``sequence`` (the columns to compare by).
+compared before they are written), ``op`` and ``sequence`` (the columns to compare by), ``aside``
+(bad rows are put into chunks as such).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pyspark_mysql import address, tables
 from pyspark_mysql.chunks import ChunkEncoder
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import kind_of
+from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.options import OPTIONS
 from pyspark_mysql.store import MySqlStore
 from sparkonce.errors import OptionError
@@ -80,6 +82,7 @@ class MySqlConnector:
                 "folded": bool(op or sequence),
                 "op": op,
                 "sequence": sequence,
+                "aside": options["onBadRow"] == "deadLetter",
                 "kinds": {name: kinds[name] for name in written},
             },
         )
@@ -100,6 +103,7 @@ class MySqlConnector:
             plan,
             create_target=options["createTable"],
             whole=options["atomicity"] == "epoch",
+            dead_letters=_dead_letters(options, session),
         )
 
     def ddl(self) -> list[str]:
@@ -121,6 +125,13 @@ def _database(options: Mapping[str, Any]) -> str:
             todo="write mysql://host:3306/database, or dbtable=database.table",
         )
     return str(database)
+
+
+def _dead_letters(options: Mapping[str, Any], session: Session) -> DeadLetters | None:
+    named: tuple[str, ...] | None = options["deadLetter"]
+    if not named:
+        return None
+    return DeadLetters(session, (named if len(named) == 2 else (session.database, *named)))
 
 
 def _column(option: str, name: str, schema: pa.Schema) -> str:
@@ -184,6 +195,7 @@ def _require_foldable(
         ("writeMode", mode, "upsert"),
         ("nulls", options["nulls"], "write"),
         ("atomicity", options["atomicity"], "epoch"),
+        ("onBadRow", options["onBadRow"], "fail"),
     ):
         if value != fits:
             raise OptionError(
@@ -217,6 +229,12 @@ def _require_no_contradiction(mode: str, options: Mapping[str, Any]) -> None:
             f"Options writeMode={mode} and nulls=keep contradict each other",
             why="nulls says what an upsert does with a null",
             todo="leave nulls out",
+        )
+    if (options["onBadRow"] == "deadLetter") != bool(options["deadLetter"]):
+        raise OptionError(
+            "Options onBadRow=deadLetter and deadLetter belong together",
+            why="the one says that bad rows go to a table, the other names it",
+            todo="set both, for example deadLetter=orders_bad, or none",
         )
     if mode == "delete" and options["createTable"]:
         raise OptionError(

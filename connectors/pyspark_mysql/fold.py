@@ -13,6 +13,7 @@ import pymysql
 
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Session
+from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import NEW, Frame, frame
@@ -20,9 +21,9 @@ from pyspark_mysql.statements import NEW, Frame, frame
 DELETED = identifier("sparkonce_deleted")
 
 
-def applier(session: Session, detail: Mapping[str, Any]) -> Applier:
+def applier(session: Session, detail: Mapping[str, Any], aside: Aside | None = None) -> Applier:
     """What applies the chunks of a manifest."""
-    return Folding(session, detail) if detail["folded"] else Applier(session, detail)
+    return (Folding if detail["folded"] else Applier)(session, detail, aside)
 
 
 class Folding(Applier):

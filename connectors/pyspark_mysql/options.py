@@ -83,6 +83,14 @@ OPTIONS = (
         "Within an epoch the row with the highest value wins for a key, deletes included; of equal"
         " ones, and without it, the last by (partition, row).",
     ),
+    Option(
+        "onBadRow",
+        "A row that can't be stored: `fail` stops the epoch, nothing of it takes effect, and the"
+        " error names the row; `deadLetter` writes it to a table, and the others go on.",
+        choice("fail", "deadLetter"),
+        "fail",
+    ),
+    Option("deadLetter", "The table for `onBadRow=deadLetter`, in the same server.", table_name),
     Option("createTable", "Whether to create a target that is not there.", boolean, False),
     Option(
         "ledgerSchema",

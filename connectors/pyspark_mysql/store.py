@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark_mysql import fold, preflight
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Live, Session
+from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.failures import translated
 from pyspark_mysql.log import Log
 from pyspark_mysql.records import Records
@@ -24,6 +25,7 @@ class MySqlStore:
         plan: what the sink does; None where only the ledgers are looked after.
         create_target: whether a target that is not there may be made.
         whole: whether an epoch takes effect in one transaction, or in one for each chunk.
+        dead_letters: where rows go that can't be stored; None if one of them stops the epoch.
     """
 
     def __init__(
@@ -34,9 +36,11 @@ class MySqlStore:
         *,
         create_target: bool = False,
         whole: bool = True,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self.session, self.tables, self.plan = session, tables, plan
         self.create_target, self.whole = create_target, whole
+        self.dead_letters = dead_letters
         self.records, self.log = Records(session, tables.ledger), Log(session, tables.log)
         self._checked: Live | None = None
 
@@ -51,6 +55,9 @@ class MySqlStore:
         if self.plan is not None:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
+        if self.dead_letters is not None:
+            with translated("looking at the table of option deadLetter"):
+                self.dead_letters.ensure(create=self.tables.create)
         self._checked = live
 
     def read(self, name: str) -> Record:
@@ -107,7 +114,7 @@ class MySqlStore:
             return None
         with translated(f"publishing epoch {manifest.epoch}"):
             self.tables.ensure()
-            applier = fold.applier(self.session, manifest.detail)
+            applier = self._applier(manifest)
             applier.begin()
             with self.session.transaction():
                 held = self.records.read(manifest.sink, lock=True)
@@ -141,6 +148,11 @@ class MySqlStore:
                 self.tables.ensure()
                 self.log.drop(sink, attempts)
 
+    def _applier(self, manifest: Manifest) -> Applier:
+        """Whatever the manifest says, today's options say where bad rows go."""
+        aside = self.dead_letters.of(manifest) if self.dead_letters else None
+        return fold.applier(self.session, manifest.detail, aside)
+
     def _apply_all(self, manifest: Manifest, applier: Applier) -> None:
         try:
             for part, seq in manifest.chunks:
@@ -161,7 +173,7 @@ class MySqlStore:
         if not payload:
             raise _lost(manifest, attempt, seq)
         try:
-            Applier(self.session, manifest.detail).apply(payload)
+            self._applier(manifest).apply(payload)
         except RefusedRow as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"

@@ -69,9 +69,13 @@ class OwnTables:
 def ddl(schema: str = "") -> list[str]:
     """The statements that make ledger and log; in the current database without a schema."""
     names = {name: identifier(*filter(None, [schema, f"sparkonce_{name}"])) for name in NAMES}
-    folder = files("pyspark_mysql") / "sql"
-    texts = [(folder / f"{name}.sql").read_text(encoding="utf-8") for name in NAMES]
-    return [text.format(**names).strip() for text in texts]
+    return [read_sql(name, **names) for name in NAMES]
+
+
+def read_sql(name: str, **names: str) -> str:
+    """A statement of the folder sql/, with quoted names put in."""
+    text = (files("pyspark_mysql") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return text.format(**names).strip()
 
 
 def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
