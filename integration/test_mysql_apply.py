@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
@@ -153,6 +154,42 @@ def test_keys_are_equal_as_their_collation_says(make: Make, stored: Any) -> None
     assert stored() == [("Zoë", 3)]
 
 
+@pytest.mark.parametrize("options", [{}, {"sequenceColumn": "n"}, {"writeMode": "increment"}])
+def test_row_that_another_unique_key_takes_for_another_row_is_refused(
+    make: Make, stored: Any, options: dict[str, str]
+) -> None:
+    """Left to itself, MySQL would update the row that has the e-mail, whatever its id."""
+    if "writeMode" in options:
+        schema = pa.schema([("id", pa.int64()), ("mail", pa.int32()), ("n", pa.int64())])
+        mails, definition = (1, 2), "id BIGINT PRIMARY KEY, mail INT UNIQUE, n BIGINT"
+    else:
+        schema = pa.schema([("id", pa.int64()), ("mail", pa.string()), ("n", pa.int64())])
+        mails, definition = ("a", "b"), "id BIGINT PRIMARY KEY, mail VARCHAR(9) UNIQUE, n BIGINT"
+    query = make(schema, definition, key="id", **options)
+    query.run(0, [{"id": 1, "mail": mails[0], "n": 1}, {"id": 2, "mail": mails[1], "n": 1}])
+    before = stored()
+    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
+        query.run(1, [{"id": 4, "mail": None, "n": 1}, {"id": 3, "mail": mails[0], "n": 5}])
+    assert stored() == before
+    query.restart()
+    null = None if "writeMode" not in options else 0
+    query.run(1, [{"id": 1, "mail": null, "n": 5}])
+    assert [row[0] for row in stored()] == [1, 2]
+
+
+def test_key_beyond_the_characters_of_its_column_deletes_nothing(
+    make: Make, stored: Any, mysql: Cursor, table: str, mysql_name: str
+) -> None:
+    schema = pa.schema([("k", pa.string())])
+    definition = "k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY"
+    query = make(schema, definition, key="k", writeMode="delete")
+    mysql.execute(f"INSERT INTO {table} VALUES ('?')")
+    refused = pytest.raises(BadRow, match="can't hold all characters")
+    with refused if mysql_name == "mysql" else nullcontext():
+        query.run(0, [{"k": "\U0001f600"}])
+    assert stored() == [("?",)]
+
+
 def test_generated_and_auto_increment_columns_are_left_alone(make: Make, stored: Any) -> None:
     definition = (
         "seq INT AUTO_INCREMENT UNIQUE, id BIGINT PRIMARY KEY, n BIGINT,"
@@ -212,6 +249,29 @@ def test_ledger_may_lie_in_another_database(
         assert stored() == [(1, 1)]
     finally:
         mysql.execute(f"DROP DATABASE {unique}_ledger")
+
+
+def test_database_with_an_odd_name(mysql: Cursor, mysql_url: str, unique: str) -> None:
+    name = f"{unique} %s `x`"
+    quoted = "`" + name.replace("`", "``") + "`"
+    mysql.execute(f"CREATE DATABASE {quoted}")
+    try:
+        query = MySqlQuery(
+            ROWS,
+            url=mysql_url,
+            dbtable=f"{quoted}.t",
+            key="id",
+            createTable="true",
+            sequenceColumn="id",
+        )
+        query.sink.store.check()
+        query.run(0, [row(1)])
+        query.run(1, [row(1, "b")])
+        assert query.name in query.sink.store.names()
+        mysql.execute(f"SELECT name FROM {quoted}.t")
+        assert mysql.fetchall() == (("b",),)
+    finally:
+        mysql.execute(f"DROP DATABASE {quoted}")
 
 
 def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(

@@ -30,12 +30,17 @@ TABLES = {
     "no column": ("id BIGINT, nn BIGINT", {}, "'n' of the query is not in the table.*mean 'nn'"),
     "no value": ("id BIGINT, n BIGINT, w INT NOT NULL", {}, "column 'w' of type int.* gets no"),
     "no key": ("id BIGINT, n BIGINT", {"key": "id"}, "is no unique key of the table"),
-    "other key": ("id BIGINT, n BIGINT UNIQUE", {"key": "id"}, r"it has n \(n\)"),
+    "other key": ("id BIGINT, n BIGINT UNIQUE", {"key": "id"}, r"the table has n \(n\)"),
     "longer key": ("id BIGINT, n BIGINT, PRIMARY KEY (id, n)", {"key": "id"}, r"PRIMARY \(id, n\)"),
     "several keys": (
         "id BIGINT, n BIGINT, m INT UNIQUE, PRIMARY KEY (id, n), UNIQUE u (n)",
         {"key": "id"},
         "is no unique key",
+    ),
+    "several, and the named one may be null": (
+        "id BIGINT UNIQUE, n BIGINT PRIMARY KEY",
+        {"key": "id"},
+        "may be null, and the table has several unique keys",
     ),
 }
 

@@ -11,12 +11,16 @@ import pymysql
 from pyspark_mysql.chunks import Rows, decode
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.failures import Kind, known, message
+from pyspark_mysql.failures import Kind, known, message, number
+from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import Frame, frame
 from sparkonce.errors import SparkonceError
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""
+
+
+NULL = 1048
 
 
 class RefusedRow(SparkonceError):
@@ -36,6 +40,7 @@ class Applier:
         self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
     ) -> None:
         self.session, self.detail, self.aside = session, detail, aside
+        self.ambiguous = is_ambiguous(session, detail)
         self.frame = self._frame()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
@@ -46,7 +51,8 @@ class Applier:
         """What must be done behind the last chunk, in the transaction."""
 
     def _frame(self) -> Frame:
-        return frame(self.detail, mariadb=self.session.live.mariadb)
+        mariadb = self.session.live.mariadb
+        return frame(self.detail, mariadb=mariadb, ambiguous=self.ambiguous)
 
     def apply(self, payload: bytes) -> None:
         """Apply a chunk, in as few statements as the server's packets allow.
@@ -71,10 +77,20 @@ class Applier:
             if known(error).kind is not Kind.ROW:
                 raise
             if len(rows) == 1:
-                self._refuse(rows, RefusedRow(message(error), *known(error)[1:]))
+                self._refuse(rows, self.explained(error))
                 return
             for half in rows.halves():  # to find the row: one of them will fail
                 self._send(half)
+
+    def explained(self, error: pymysql.MySQLError) -> RefusedRow:
+        """Why the server refuses a row."""
+        if self.ambiguous and number(error) == NULL and f"'{self.detail['key'][0]}'" in str(error):
+            return RefusedRow(
+                "it has another stored row's value in another unique key",
+                "as an update it would change that row, whose key is another",
+                "mend the row or the stored one, or drop the other unique key",
+            )
+        return RefusedRow(message(error), *known(error)[1:])
 
     def _refuse(self, rows: Rows, error: RefusedRow) -> None:
         """Name the only one of these rows by its key, or by all of it where it has none."""

@@ -21,8 +21,6 @@ from sparkonce.options import password
 
 MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
 MODE += "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
-QUIET = 20.0
-"""Seconds after which a connection may have been closed unseen, and is tried before its use."""
 
 
 @dataclass
@@ -66,7 +64,8 @@ class Session:
         # A forked process must not speak on its parent's connection.
         if live is None or live.process != os.getpid() or not live.connection.open:
             live = self._local.live = self._open()
-        elif time.monotonic() - live.used > QUIET:
+        elif time.monotonic() - live.used > float(self.options["timeout"]) / 2:
+            # It may have been closed unseen; a server does so after twice the time-out.
             live = self._local.live = self._tried(live)
         return live
 

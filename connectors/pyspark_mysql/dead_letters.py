@@ -41,7 +41,8 @@ class DeadLetters:
         def write(reason: str, row: str) -> None:
             most = (self.session.live.packet - ROOM) // 8
             self.session.run(
-                f"INSERT INTO {self.table} (sink, epoch, target, reason, row_data)"
+                f"INSERT INTO {self.table.replace('%', '%%')}"
+                " (sink, epoch, target, reason, row_data)"
                 " VALUES (%s, %s, %s, %s, %s)",
                 *(manifest.sink, manifest.epoch, manifest.target[:255]),
                 *(reason[:LONGEST_REASON], row[:most]),

@@ -14,9 +14,9 @@ import pymysql
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.failures import Kind, known, message
+from pyspark_mysql.failures import Kind, known
 from pyspark_mysql.literals import identifier
-from pyspark_mysql.statements import NEW, Frame, frame
+from pyspark_mysql.statements import NEW, Frame
 
 DELETED = identifier("sparkonce_deleted")
 
@@ -48,14 +48,25 @@ class Folding(Applier):
         Raises:
             RefusedRow: the server refuses a row.
         """
-        for statement in _statements(self.detail, mariadb=self.session.live.mariadb):
+        for statement in self._statements():
             try:
                 self.session.run(statement)
             except pymysql.MySQLError as error:
-                kind, why, todo = known(error)
-                if kind is not Kind.ROW:
+                if known(error).kind is not Kind.ROW:
                     raise
-                raise RefusedRow(f"MySQL refused a row: {message(error)}", why, todo) from None
+                why = self.explained(error)
+                raise RefusedRow(f"MySQL refused a row: {why.what}", why.why, why.todo) from None
+
+    def _statements(self) -> list[str]:
+        table, target = _scratch(self.detail), identifier(*self.detail["table"])
+        same = " AND ".join(f"t.{k} = e.{k}" for k in map(identifier, self.detail["key"]))
+        columns = ", ".join(map(identifier, self.detail["columns"]))
+        update = super()._frame().tail.decode().removeprefix(f" AS {NEW}")
+        rows = f"SELECT {columns} FROM {table} AS {NEW} WHERE {DELETED} = 0"
+        return [
+            f"DELETE t FROM {target} AS t JOIN {table} AS e ON {same} WHERE e.{DELETED} = 1",
+            f"INSERT INTO {target} ({columns}) {rows}{update}",
+        ]
 
     def _frame(self) -> Frame:
         """Rows go to the temporary table, where a later one replaces what is there of its key."""
@@ -85,15 +96,3 @@ class Folding(Applier):
 
 def _scratch(detail: Mapping[str, Any]) -> str:
     return identifier(detail["table"][0], "sparkonce_epoch")
-
-
-def _statements(detail: Mapping[str, Any], *, mariadb: bool) -> list[str]:
-    table, target = _scratch(detail), identifier(*detail["table"])
-    same = " AND ".join(f"t.{k} = e.{k}" for k in map(identifier, detail["key"]))
-    columns = ", ".join(map(identifier, detail["columns"]))
-    update = frame(detail, mariadb=mariadb).tail.decode().removeprefix(f" AS {NEW}")
-    rows = f"SELECT {columns} FROM {table} AS {NEW} WHERE {DELETED} = 0"
-    return [
-        f"DELETE t FROM {target} AS t JOIN {table} AS e ON {same} WHERE e.{DELETED} = 1",
-        f"INSERT INTO {target} ({columns}) {rows}{update}",
-    ]

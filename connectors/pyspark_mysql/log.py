@@ -20,7 +20,8 @@ class Log:
     """
 
     def __init__(self, session: Session, table: str) -> None:
-        self.session, self.table = session, table
+        # The client puts values in place of %s.
+        self.session, self.table = session, table.replace("%", "%%")
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk, in pieces if it is larger than a packet. Repeating it changes nothing."""
@@ -70,7 +71,8 @@ class Log:
 
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
-        return [sink for (sink,) in self.session.run(f"SELECT DISTINCT sink FROM {self.table}")]
+        found = self.session.run(f"SELECT DISTINCT sink FROM {self.table}" % ())
+        return [sink for (sink,) in found]
 
     def drop(self, sink: str, attempts: Collection[str]) -> None:
         """Drop attempts."""

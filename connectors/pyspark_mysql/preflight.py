@@ -12,6 +12,7 @@ from pyspark_mysql import fold
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit
 from pyspark_mysql.failures import number, translate, translated
+from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.tables import target_ddl
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
@@ -26,12 +27,6 @@ ENGINE = """
 SELECT t.table_type, t.engine, e.transactions
 FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = %s AND t.table_name = %s
-"""
-UNIQUE = """
-SELECT index_name, column_name, sub_part
-FROM information_schema.statistics
-WHERE table_schema = %s AND table_name = %s AND non_unique = 0
-ORDER BY index_name, seq_in_index
 """
 
 
@@ -74,9 +69,9 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
             found = session.run(ENGINE, *table)
         _require_transactions(table, found)
         columns = [_column(row) for row in session.run(COLUMNS, *table)]
-        keys = _unique_keys(session.run(UNIQUE, *table))
+        keys = unique_keys(session, detail["table"])
     _require_columns(detail, columns)
-    if detail["mode"] in _BY_KEY:
+    if detail["mode"] in BY_KEY:
         _require_key(detail, keys)
     _require_rights(session, detail)
     if detail["folded"]:
@@ -96,18 +91,6 @@ def _column(row: tuple[Any, ...]) -> Column:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _unique_keys(rows: Any) -> dict[str, list[str] | None]:
-    """Columns of each unique key; None where it is not made of whole columns."""
-    keys: dict[str, list[str] | None] = {}
-    for name, column, part in rows:
-        whole = keys.setdefault(name, [])
-        if column is None or part is not None or whole is None:
-            keys[name] = None
-        else:
-            whole.append(column)
-    return keys
 
 
 def _require_transactions(table: tuple[str, ...], found: Any) -> None:
@@ -168,17 +151,22 @@ def _no_column(name: str, columns: list[Column]) -> OptionError:
     )
 
 
-def _require_key(detail: Mapping[str, Any], keys: dict[str, list[str] | None]) -> None:
-    wanted = {name.lower() for name in detail["key"]}
-    for columns in keys.values():
-        if columns is not None and {name.lower() for name in columns} == wanted:
-            return
-    shown = [f"{name} ({', '.join(c) if c else 'an expression'})" for name, c in keys.items()]
-    raise OptionError(
-        f"Option key={','.join(detail['key'])!r} is no unique key of the table",
-        why=f"without one every epoch would insert its rows anew; it has {', '.join(shown) or '-'}",
-        todo="name one of those, or make it the primary key or a unique index",
-    )
+def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
+    shown = ", ".join(key.shown for key in keys) or "none"
+    own = [key for key in keys if key.is_of(detail["key"])]
+    if not own:
+        raise OptionError(
+            f"Option key={','.join(detail['key'])!r} is no unique key of the table",
+            why=f"without one every epoch would insert its rows anew; the table has {shown}",
+            todo="name the columns of one of those, or make it the primary key or a unique index",
+        )
+    if len(keys) > len(own) and own[0].nullable:
+        raise OptionError(
+            f"Option key={','.join(detail['key'])!r} may be null, and the table has several unique"
+            f" keys: {shown}",
+            why="a row could be taken for a stored one by another key, and not be told from it",
+            todo="declare the key's columns NOT NULL, or drop the other unique keys",
+        )
 
 
 def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
@@ -211,5 +199,4 @@ def _tries(detail: Mapping[str, Any]) -> list[str]:
     return [insert, f"UPDATE {table} SET {', '.join(changed)}", *deletes]
 
 
-_BY_KEY = ("upsert", "increment")
 _NO_RIGHT = (1142, 1143, 1227)

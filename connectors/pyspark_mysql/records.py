@@ -17,7 +17,8 @@ class Records:
     """
 
     def __init__(self, session: Session, table: str) -> None:
-        self.session, self.table = session, table
+        # The client puts values in place of %s.
+        self.session, self.table = session, table.replace("%", "%%")
 
     def read(self, name: str, *, lock: bool = False) -> Record:
         """The record; with `lock` nobody else writes it before the transaction ends."""
@@ -27,7 +28,7 @@ class Records:
 
     def names(self) -> list[str]:
         """The names of all records."""
-        return [name for (name,) in self.session.run(f"SELECT name FROM {self.table}")]
+        return [name for (name,) in self.session.run(f"SELECT name FROM {self.table}" % ())]
 
     def insert(self, name: str, new: Record) -> None:
         """Write a record unless there is one."""
