@@ -205,8 +205,8 @@ STOPPED = textwrap.dedent(
     receipts = query.stage(1, ones(range(10)))
     apply_all = MySqlStore._apply_all
 
-    def stop_here(store, manifest):
-        apply_all(store, manifest)
+    def stop_here(*args):
+        apply_all(*args)
         print("applied, not committed", flush=True)
         sys.stdin.readline()
 
