@@ -441,6 +441,31 @@ def test_statement_based_binary_log_is_refused(private_mysql: Private) -> None:
         counting(server.url, "t", createTable="true").sink.store.check()
 
 
+GTID = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+
+
+@pytest.mark.parametrize("binlog_format", ["ROW", "MIXED"])
+def test_epochs_are_written_to_a_binary_log(
+    private_mysql: Private, mysql_name: str, binlog_format: str
+) -> None:
+    gtid = GTID if mysql_name == "mysql" else ("--gtid-strict-mode=1",)
+    server = private_mysql(
+        "--log-bin=b", "--server-id=1", f"--binlog-format={binlog_format}", *gtid
+    )
+    for options, expected in (
+        ({"writeMode": "increment"}, [*range(10), *range(5)]),
+        ({"writeMode": "upsert", "sequenceColumn": "n"}, range(10)),
+    ):
+        query = MySqlQuery(
+            COUNTER, url=server.url, dbtable="t", key="id", createTable="true", **options
+        )
+        query.sink.store.check()
+        query.run(0, ones(range(10)))
+        query.run(1, ones(range(5)))
+        with connect(server.url) as client, client.cursor() as cursor:
+            assert counts(cursor, "t") == Counter(expected)
+
+
 def test_epoch_above_a_limit_of_the_server_goes_chunk_by_chunk(private_mysql: Private) -> None:
     limits = ("--max-binlog-cache-size=64K", "--binlog-cache-size=8K", "--binlog-format=ROW")
     server = private_mysql("--log-bin=b", "--server-id=1", *limits)
