@@ -151,7 +151,7 @@ OPERATIONS = st.lists(
 
 
 @given(changes=st.lists(OPERATIONS, min_size=1, max_size=3), by_sequence=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_epochs_do_what_their_changes_say_one_by_one(
     make: Make, mysql: Cursor, table: str, stored: Any, by_sequence: bool, changes: list[Any]
 ) -> None:

@@ -247,7 +247,7 @@ MODES = ["", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,PIPES_AS_CONCAT", "ANSI"]
 
 @pytest.mark.parametrize("mode", MODES)
 @given(texts=st.lists(TRICKY | st.text(st.characters(codec="utf-8")), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_server_reads_every_text_as_it_is_whatever_its_sql_mode(
     mysql: Cursor, mode: str, texts: list[str]
 ) -> None:
