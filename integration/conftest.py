@@ -11,17 +11,22 @@ from integration.proxy import Proxy
 from integration.runs import Job
 from integration.servers import spark as local_spark
 from integration.servers.finder import NoServerError, Server, or_skip
+from integration.servers.mysql import SERVERS as MYSQLS
+from integration.servers.mysql import MySqlProcess, private_binary
+from integration.servers.mysql import connect as connect_mysql
 from integration.servers.redis import REDIS, RedisProcess, describe_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pymysql.cursors import Cursor
     from pyspark.sql import SparkSession
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.add_cleanup(REDIS.close)
+    for finder in (REDIS, *MYSQLS.values()):
+        config.add_cleanup(finder.close)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
@@ -36,7 +41,16 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     verbose = config.get_verbosity() > 0
     shared = REDIS.describe(fully=verbose) if "redis_server" in wanted else []
     private = [_private_line()] if "private_redis" in wanted else []
-    return shared + private
+    return shared + private + _mysql_lines(items, fully=verbose)
+
+
+def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:
+    shared = {
+        item.callspec.params["mysql_name"]
+        for item in items
+        if "mysql_server" in getattr(item, "fixturenames", ())
+    }
+    return [line for name in sorted(shared) for line in MYSQLS[name].describe(fully=fully)]
 
 
 def _private_line() -> str:
@@ -78,6 +92,57 @@ def private_redis() -> Iterator[Callable[..., RedisProcess]]:
 def redis_proxy(redis_server: Server) -> Iterator[Proxy]:
     """Stand between a test and the shared Redis, to make the network fail."""
     with Proxy(redis_server.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session", params=list(MYSQLS))
+def mysql_name(request: pytest.FixtureRequest) -> str:
+    """Run the test on MySQL and on MariaDB; `-k mariadb` runs it on one of them."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def mysql_server(mysql_name: str) -> Server:
+    return or_skip(MYSQLS[mysql_name].find)
+
+
+@pytest.fixture
+def mysql_url(mysql_server: Server) -> str:
+    """Give the address of a database that tests share: use `table` as the target's name."""
+    return mysql_server.url
+
+
+@pytest.fixture
+def mysql(mysql_url: str) -> Iterator[Cursor]:
+    """A plain client of that database."""
+    with connect_mysql(mysql_url) as client, client.cursor() as cursor:
+        yield cursor
+
+
+@pytest.fixture
+def table(mysql: Cursor, unique: str) -> Iterator[str]:
+    """Give the name of a table that no other test uses, and drop it in the end."""
+    yield unique
+    mysql.execute(f"DROP TABLE IF EXISTS {unique}")
+
+
+@pytest.fixture
+def private_mysql(mysql_name: str) -> Iterator[Callable[..., MySqlProcess]]:
+    """Start a server of the test's own: `private_mysql("--read-only=1")`."""
+    with ExitStack() as running:
+
+        def start(*config: str) -> MySqlProcess:
+            return running.enter_context(
+                or_skip(lambda: MySqlProcess(private_binary(mysql_name), *config))
+            )
+
+        yield start
+
+
+@pytest.fixture
+def mysql_proxy(mysql_url: str) -> Iterator[Proxy]:
+    """Stand between a test and the shared MySQL or MariaDB, to make the network fail."""
+    with Proxy(mysql_url) as proxy:
         yield proxy
 
 

@@ -16,10 +16,13 @@ from sparkonce.sink import Sink, open_sink
 from sparkonce.staging import stage
 
 REDIS = "pyspark_redis.connector:RedisConnector"
+MYSQL = "pyspark_mysql.connector:MySqlConnector"
 
 
 class Query:
     """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
+
+    connector = REDIS
 
     def __init__(self, schema: pa.Schema, **options: str) -> None:
         self.schema, self.options = schema, {"maxRetries": "3", **options}
@@ -27,7 +30,7 @@ class Query:
 
     @property
     def sink(self) -> Sink:
-        return open_sink(REDIS, self.options, self.schema)
+        return open_sink(self.connector, self.options, self.schema)
 
     @property
     def name(self) -> str:
@@ -39,10 +42,13 @@ class Query:
         self.options.update(options)
 
     def stage(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> list[Receipt]:
+        tables = [pa.Table.from_pylist(list(rows), self.schema) for rows in partitions]
+        return self.stage_batches(epoch, *(table.to_batches() for table in tables))
+
+    def stage_batches(self, epoch: int, *partitions: Sequence[pa.RecordBatch]) -> list[Receipt]:
         sink, receipts = self.sink, []
-        for number, rows in enumerate(partitions):
+        for number, batches in enumerate(partitions):
             task = Task(self.name, self.query_id, self.run_id, epoch, number, new_token())
-            batches = pa.Table.from_pylist(list(rows), self.schema).to_batches()
             receipts.append(
                 stage(sink.store, task, batches, sink.encode, sink.size, Patience(3, first=0.01))
             )
@@ -55,6 +61,15 @@ class Query:
     def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:
         return self.commit(epoch, self.stage(epoch, *partitions))
 
+    def run_batches(self, epoch: int, *partitions: Sequence[pa.RecordBatch]) -> Ledger:
+        return self.commit(epoch, self.stage_batches(epoch, *partitions))
+
     def committer(self) -> Committer:
         sink = self.sink
         return Committer(sink.store, sink.plan, sink.policy, Patience(3, first=0.01))
+
+
+class MySqlQuery(Query):
+    """A query that writes to MySQL or MariaDB."""
+
+    connector = MYSQL

@@ -43,7 +43,7 @@ class MemoryConnector:
     def encoder(self, _: Plan) -> Any:
         return encode
 
-    def connect(self, _: Mapping[str, Any]) -> Store:
+    def connect(self, _: Mapping[str, Any], plan: Plan | None = None) -> Store:  # noqa: ARG002
         return self.world.memory
 
 

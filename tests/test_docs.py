@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
 from sparkonce import __version__, errors, guards, options
 from sparkonce.tck import spec
@@ -14,9 +15,12 @@ from sparkonce.tck import spec
 ROOT = Path(__file__).parents[1]
 
 
-def test_page_of_options_is_made_from_the_table() -> None:
-    page = (ROOT / "docs" / "options-redis.md").read_text()
-    assert page == options.render("redis", RedisConnector.options), "run `make docs`"
+@pytest.mark.parametrize("connector", [RedisConnector, MySqlConnector])
+def test_page_of_options_is_made_from_the_table(
+    connector: type[RedisConnector | MySqlConnector],
+) -> None:
+    page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
+    assert page == options.render(connector.name, connector.options), "run `make docs`"
 
 
 def test_page_of_rules_is_made_from_the_rulebook() -> None:
@@ -35,7 +39,7 @@ def test_files_and_names_in_the_protocol_page_exist() -> None:
         assert hasattr(guards, name.removeprefix("guards."))
     for name in re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page):
         assert hasattr(errors, name) or name == "DefaultSource", name
-    for path in re.findall(r"`((?:sparkonce|pyspark_redis)/[\w/.]+)`", page):
+    for path in re.findall(r"`((?:sparkonce|pyspark_redis|pyspark_mysql)/[\w/.]+)`", page):
         assert (ROOT / "connectors" / path).exists(), path
 
 

@@ -98,9 +98,13 @@ class RedisConnector:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 
-    def connect(self, options: Mapping[str, Any]) -> RedisStore:
+    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> RedisStore:  # noqa: ARG002
         """See `Connector.connect`."""
         return RedisStore(client.connect(options), options["keyPrefix"])
+
+    def ddl(self) -> list[str]:
+        """See `Connector.ddl`. Redis has no tables."""
+        return []
 
 
 def _fields(mode: str, key: Key, schema: pa.Schema) -> list[str]:

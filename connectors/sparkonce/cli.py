@@ -132,12 +132,25 @@ def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
 @main.command("options")
 @click.argument("scheme")
 def show_options(scheme: str) -> None:
-    """Print the options of a connector (redis, ...) in Markdown."""
+    """Print the options of a connector (redis, mysql, ...) in Markdown."""
     try:
         connector = for_url(f"{scheme}://")
         click.echo(options.render(connector.name, connector.options), nl=False)
     except SparkonceError as error:
         raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.argument("scheme")
+def ddl(scheme: str) -> None:
+    """Print the statements that make a connector's own tables (mysql, ...)."""
+    try:
+        statements = for_url(f"{scheme}://").ddl()
+    except SparkonceError as error:
+        raise click.ClickException(str(error)) from None
+    if not statements:
+        raise click.ClickException(f"The connector of {scheme} needs no tables of its own.")
+    click.echo("".join(f"{statement};\n\n" for statement in statements), nl=False)
 
 
 def _admin(url: str, given: tuple[str, ...]) -> Admin:

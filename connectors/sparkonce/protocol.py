@@ -252,5 +252,14 @@ class Connector(Protocol):
     def encoder(self, plan: Plan) -> Encoder:
         """The function that turns rows into chunks for this plan."""
 
-    def connect(self, options: Mapping[str, Any]) -> Store:
-        """A store for these options; connects when first used."""
+    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> Store:
+        """A store for these options; connects when first used.
+
+        Args:
+            options: as parsed.
+            plan: what the sink does, by which `Store.check` looks at the target; None where only
+                the ledgers are looked after.
+        """
+
+    def ddl(self) -> list[str]:
+        """Statements that make the connector's own tables, for users who may not; often none."""

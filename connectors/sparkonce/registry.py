@@ -37,7 +37,7 @@ def for_url(url: str) -> Connector:
     Raises:
         OptionError: no installed connector knows its scheme.
     """
-    scheme, found, _ = url.partition("://")
+    scheme, found, _ = url.removeprefix("jdbc:").partition("://")
     scheme = scheme if found else ""
     schemes = {point.name: point.value for point in entry_points(group=GROUP)}
     if scheme not in schemes:

@@ -54,7 +54,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
     rows = parsed["chunkRows"] or max(50, min(10_000, CELLS // max(1, plan.columns)))
     return Sink(
-        store=connector.connect(parsed),
+        store=connector.connect(parsed, plan),
         plan=plan,
         encode=connector.encoder(plan),
         policy=Policy(plan.repeatable, parsed["onNewCheckpoint"], parsed["onLostCommit"]),

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 from integration.servers.finder import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import ExitStack
 
 ENGINE_SECONDS = 3
 
 
-def run(stack: ExitStack, image: str, port: int) -> tuple[str, int]:
+def run(
+    stack: ExitStack, image: str, port: int, settings: Mapping[str, str] | None = None
+) -> tuple[str, int]:
     """Start a container of the image and give the address at which its port is reached.
+
+    The settings become environment variables of the container.
 
     The server-specific classes of testcontainers moved between releases, with a warning (here an
     error) at the old place, so only the generic one is used, and each server waits for itself.
@@ -24,7 +28,10 @@ def run(stack: ExitStack, image: str, port: int) -> tuple[str, int]:
     _ask_engine()
     from testcontainers.core.container import DockerContainer
 
-    container = stack.enter_context(DockerContainer(image).with_exposed_ports(port))
+    made = DockerContainer(image).with_exposed_ports(port)
+    for name, value in (settings or {}).items():
+        made = made.with_env(name, value)
+    container = stack.enter_context(made)
     host = container.get_container_host_ip()
     # Published ports may listen on IPv4 alone, and "localhost" is often ::1 first.
     return "127.0.0.1" if host == "localhost" else host, int(container.get_exposed_port(port))

@@ -65,4 +65,27 @@ class RedisStream(AnyStream):
         return taken
 
 
-STREAMS = {"redis": RedisStream}
+class MySqlStream(AnyStream):
+    """A MySQL client's packets: three bytes of length, a number, and as many bytes as that."""
+
+    LARGEST = 0xFFFFFF
+
+    def __init__(self) -> None:
+        self._unread = bytearray()
+        self._continued = False
+
+    def feed(self, data: bytes) -> None:
+        self._unread += data
+        while len(self._unread) >= 4:
+            size = int.from_bytes(self._unread[:3], "little")
+            if len(self._unread) < size + 4:
+                return
+            del self._unread[: size + 4]
+            self._continued = size == self.LARGEST
+
+    @property
+    def between_requests(self) -> bool:
+        return not (self._unread or self._continued)
+
+
+STREAMS = {"redis": RedisStream, "mysql": MySqlStream}

@@ -38,12 +38,12 @@ class ConnectorSubject(Subject):
 
     def connect(self) -> Store:
         """See `Subject.connect`."""
-        return self.connector.connect(options.parse(self.connector.options, self.raw))
+        return self.connector.connect(options.parse(self.connector.options, self.raw), self.plan)
 
     def unreachable(self) -> Store:
         """See `Subject.unreachable`."""
         raw = {**self.raw, **(self.nowhere or {})}
-        return self.connector.connect(options.parse(self.connector.options, raw))
+        return self.connector.connect(options.parse(self.connector.options, raw), self.plan)
 
     def encode(self, rows: pa.RecordBatch) -> bytes:
         """See `Subject.encode`."""

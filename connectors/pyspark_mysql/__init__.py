@@ -1,0 +1,16 @@
+"""``format("mysql")``. Spark imports this module to find `DefaultSource`; it imports no driver."""
+
+from sparkonce.datasource import SinkSource
+
+__all__ = ["DefaultSource"]
+
+
+class DefaultSource(SinkSource):
+    """Exactly-once writes of streams into MySQL and MariaDB."""
+
+    connector = "pyspark_mysql.connector:MySqlConnector"
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "mysql"

@@ -1,0 +1,94 @@
+"""Where the server is: the URL, as users of MySQL and of JDBC write it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from sparkonce.errors import OptionError
+from sparkonce.options import redact_url
+
+_FORM = re.compile(
+    r"(jdbc:)?(mysql|mariadb)://([^/?#\s]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])?(:\d{1,5})?(/[^/?#]*)?"
+)
+_LOCAL = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server, and who comes.
+
+    Attributes:
+        database: the one that the URL names; empty if it names none.
+        socket: path of a Unix socket, used instead of host and port.
+    """
+
+    host: str
+    port: int
+    database: str
+    user: str | None
+    password: str | None
+    socket: str | None
+
+    @property
+    def local(self) -> bool:
+        """Whether no network lies between."""
+        return self.socket is not None or _LOCAL.fullmatch(self.host) is not None
+
+    @property
+    def shown(self) -> str:
+        """The address for messages."""
+        return self.socket or f"{self.host}:{self.port}"
+
+
+def url(text: str) -> str:
+    """Read option ``url``.
+
+    Raises:
+        ValueError: it is none, or holds what would silently be ignored.
+    """
+    plain, _, parameters = text.partition("?")
+    if parameters and _FORM.fullmatch(plain):
+        names = ", ".join(part.partition("=")[0] for part in parameters.split("&"))
+        raise ValueError(
+            f"without parameters ({names}); options user, password, unixSocket and tls* stand for"
+            " those that matter, the others are Connector/J's own"
+        )
+    if not _FORM.fullmatch(text):
+        raise ValueError(
+            "like mysql://user:password@host:3306/database (or mariadb://, or jdbc:mysql://);"
+            " in a password, write # / ? @ as %23 %2F %3F %40"
+        )
+    return text
+
+
+def parse(options: Mapping[str, Any]) -> Address:
+    """The address in options ``url``, ``user`` and ``unixSocket``.
+
+    Raises:
+        OptionError: the URL and an option both give the user or the password.
+    """
+    text = str(options["url"])
+    parts = urlsplit(text.removeprefix("jdbc:"))
+    given = {
+        "user": (parts.username, options.get("user")),
+        "password": (parts.password, options.get("password") or options.get("passwordFile")),
+    }
+    for name, (there, here) in given.items():
+        if there and here:
+            raise OptionError(
+                f"Option url={redact_url(text)!r} and an option both give the {name}",
+                why="they may differ",
+                todo="keep one of them",
+            )
+    return Address(
+        host=parts.hostname or "localhost",
+        port=parts.port or 3306,
+        database=unquote(parts.path.strip("/")),
+        user=unquote(parts.username) if parts.username else options.get("user"),
+        password=unquote(parts.password) if parts.password else None,
+        socket=options.get("unixSocket"),
+    )

@@ -1,0 +1,118 @@
+"""Makes the rows of chunks take effect, inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pymysql
+
+from pyspark_mysql.chunks import Rows, decode
+from pyspark_mysql.client import Session
+from pyspark_mysql.dead_letters import Aside
+from pyspark_mysql.failures import Kind, known, message, number
+from pyspark_mysql.keys import is_ambiguous
+from pyspark_mysql.statements import Frame, frame
+from sparkonce.errors import SparkonceError
+
+ROOM = 1024
+"""Bytes of a packet that are left for its header."""
+
+
+NULL = 1048
+
+
+class RefusedRow(SparkonceError):
+    """The server refused this row; nothing of its statement took effect."""
+
+
+class Applier:
+    """Applies chunks by the plan of one manifest.
+
+    Args:
+        session: of the server.
+        detail: of the manifest.
+        aside: takes the rows that can't be stored; None if one of them stops the epoch.
+    """
+
+    def __init__(
+        self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
+    ) -> None:
+        self.session, self.detail, self.aside = session, detail, aside
+        self.ambiguous = is_ambiguous(session, detail)
+        self.frame = self._frame()
+        self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
+
+    def begin(self) -> None:
+        """What must be done before the transaction."""
+
+    def end(self) -> None:
+        """What must be done behind the last chunk, in the transaction."""
+
+    def _frame(self) -> Frame:
+        mariadb = self.session.live.mariadb
+        return frame(self.detail, mariadb=mariadb, ambiguous=self.ambiguous)
+
+    def apply(self, payload: bytes) -> None:
+        """Apply a chunk, in as few statements as the server's packets allow.
+
+        Raises:
+            RefusedRow: a row is refused; the caller rolls all of it back.
+            pymysql.MySQLError: anything else.
+        """
+        chunk = decode(payload)
+        for reason, row in chunk.bad:
+            self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
+        for part in chunk.rows.within(self.most):
+            self._send(part)
+
+    def _send(self, rows: Rows) -> None:
+        if len(rows.text) > self.most:
+            self._refuse(rows, _larger_than_a_packet(rows, self.session.live.packet))
+            return
+        try:
+            self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
+        except pymysql.MySQLError as error:
+            if known(error).kind is not Kind.ROW:
+                raise
+            if len(rows) == 1:
+                self._refuse(rows, self.explained(error))
+                return
+            for half in rows.halves():  # to find the row: one of them will fail
+                self._send(half)
+
+    def explained(self, error: pymysql.MySQLError) -> RefusedRow:
+        """Why the server refuses a row."""
+        if self.ambiguous and number(error) == NULL and f"'{self.detail['key'][0]}'" in str(error):
+            return RefusedRow(
+                "it has another stored row's value in another unique key",
+                "as an update it would change that row, whose key is another",
+                "mend the row or the stored one, or drop the other unique key",
+            )
+        return RefusedRow(message(error), *known(error)[1:])
+
+    def _refuse(self, rows: Rows, error: RefusedRow) -> None:
+        """Name the only one of these rows by its key, or by all of it where it has none."""
+        literals = dict(zip(self.detail["columns"], rows.literals(), strict=False))
+        key = {name: literals[name] for name in self.detail["key"]} or literals
+        shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
+        what = f"MySQL refused the row with {shown}: {error.what}"
+        self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
+
+    def _put_aside(self, error: RefusedRow, row: str) -> None:
+        if self.aside is None:
+            raise error
+        self.aside(error.what, row)
+
+
+def _larger_than_a_packet(rows: Rows, packet: int) -> RefusedRow:
+    return RefusedRow(
+        f"it takes {len(rows.text):,} bytes",
+        f"max_allowed_packet of the server is {packet:,}",
+        "raise it, or cut the row's large columns before the sink",
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:76]}...'"

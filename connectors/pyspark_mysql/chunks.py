@@ -1,0 +1,188 @@
+"""Chunks: the text of a VALUES list, ready to send, compressed.
+
+A chunk is zlib of two numbers (how many rows, and how many bytes of bad ones), of the length of
+each row (all of 4 bytes, little-endian), of the bad rows as JSON, and of the rows' texts one after
+the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut between any two rows: to fit
+into a packet, or to find the row that a server refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_mysql import operations
+from pyspark_mysql.literals import LITERAL, literals
+from sparkonce.errors import BadRow
+
+HEAD = struct.Struct("<II")
+LEVEL = 1
+"""Of zlib: higher ones save little of such texts, and cost a task twice the time."""
+
+
+class ChunkEncoder:
+    """Encodes rows for one plan; see `pyspark_mysql.connector` for its detail."""
+
+    def __init__(self, detail: Mapping[str, Any]) -> None:
+        self.columns: list[str] = detail["columns"]
+        self.key: list[str] = detail["key"]
+        self.zero_for_null = set(detail["added"])
+        self.folded, self.op = bool(detail["folded"]), detail["op"]
+        self.never_null = [*self.key, *filter(None, [detail["sequence"]])]
+        self.aside = bool(detail["aside"])
+
+    def __call__(self, rows: pa.RecordBatch) -> bytes:
+        """The chunk of these rows.
+
+        Raises:
+            BadRow: a key is null, or an operation unknown.
+            ValueError: a value has no literal.
+        """
+        texts, bad = self._sorted_out(rows) if self.aside else (self._texts(rows), [])
+        lengths = pc.binary_length(texts).buffers()[1]
+        letters = json.dumps(bad).encode() if bad else b""
+        packer = zlib.compressobj(LEVEL)
+        head = packer.compress(HEAD.pack(len(texts), len(letters)))
+        head += packer.compress(memoryview(lengths)[: 4 * len(texts)])
+        return head + packer.compress(letters) + packer.compress(_bytes(texts)) + packer.flush()
+
+    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
+        """The texts of the good rows, and of each bad one the reason and what it holds."""
+        try:
+            return self._texts(rows), []
+        except (BadRow, ValueError) as error:
+            if len(rows) == 1:
+                return pa.array([], pa.binary()), [(_reason(error), _as_json(rows))]
+        middle = len(rows) // 2
+        halves = [self._sorted_out(rows.slice(0, middle)), self._sorted_out(rows.slice(middle))]
+        return pa.concat_arrays([texts for texts, _ in halves]), halves[0][1] + halves[1][1]
+
+    def _texts(self, rows: pa.RecordBatch) -> Any:
+        flags = []
+        if self.folded:
+            rows, deleted = operations.split(rows, self.op)
+            flags = [deleted]
+        for name in self.never_null:
+            if rows.column(name).null_count:
+                raise _null_key(name, rows, self.never_null)
+        return _rows([*(self._literals(rows, name) for name in self.columns), *flags])
+
+    def _literals(self, rows: pa.RecordBatch, name: str) -> Any:
+        column = rows.column(name)
+        if name in self.zero_for_null:
+            column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
+        try:
+            return literals(column)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+
+
+class Rows:
+    """Some neighbouring rows of a chunk, as the text of a VALUES list."""
+
+    def __init__(self, text: memoryview, lengths: memoryview) -> None:
+        self._text, self._lengths = text, lengths
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def text(self) -> memoryview:
+        """What stands behind VALUES."""
+        return self._text[:-1]
+
+    def halves(self) -> tuple[Rows, Rows]:
+        """The same rows, as two lists."""
+        middle = len(self) // 2
+        size = sum(self._lengths[:middle])
+        return (
+            Rows(self._text[:size], self._lengths[:middle]),
+            Rows(self._text[size:], self._lengths[middle:]),
+        )
+
+    def within(self, most: int) -> list[Rows]:
+        """The same rows, as lists of at most so many bytes, or of one row that is larger."""
+        if len(self._text) <= most:
+            return [self] if len(self) else []
+        found, start, at, size = [], 0, 0, 0
+        for row, length in enumerate(self._lengths):
+            if size and size + length > most:
+                found.append(Rows(self._text[at : at + size], self._lengths[start:row]))
+                start, at, size = row, at + size, 0
+            size += length
+        return [*found, Rows(self._text[at:], self._lengths[start:])]
+
+    def literals(self) -> list[str]:
+        """The literals of the first row."""
+        end = next(accumulate(self._lengths))
+        text = bytes(self._text[1 : end - 2])
+        found, at = [], 0
+        while at < len(text):
+            match = LITERAL.match(text, at)
+            assert match, text[at:]  # noqa: S101
+            found.append(match[0].decode(errors="replace"))
+            at = match.end() + 1
+        return found
+
+
+class Chunk(NamedTuple):
+    """A chunk, read.
+
+    Attributes:
+        rows: to apply.
+        bad: rows that have no text: the reason, and what they hold as JSON.
+    """
+
+    rows: Rows
+    bad: list[tuple[str, str]]
+
+
+def decode(payload: bytes) -> Chunk:
+    """Read a chunk."""
+    raw = memoryview(zlib.decompress(payload))
+    count, size = HEAD.unpack_from(raw)
+    lengths = HEAD.size + 4 * count
+    letters = lengths + size
+    bad = json.loads(bytes(raw[lengths:letters])) if size else []
+    return Chunk(
+        Rows(raw[letters:], raw[HEAD.size : lengths].cast("I")), [(why, row) for why, row in bad]
+    )
+
+
+def _rows(columns: list[Any]) -> Any:
+    pieces: list[Any] = [pa.scalar(b"(", pa.binary())]
+    for column in columns:
+        pieces += [column, pa.scalar(b",", pa.binary())]
+    pieces[-1] = pa.scalar(b"),", pa.binary())
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+
+
+def _bytes(texts: Any) -> memoryview:
+    _, offsets, data = texts.buffers()
+    at = memoryview(offsets).cast("i")
+    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
+
+
+def _reason(error: BadRow | ValueError) -> str:
+    return error.what if isinstance(error, BadRow) else str(error)
+
+
+def _as_json(rows: pa.RecordBatch) -> str:
+    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})
+
+
+def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:
+    row = pc.index(rows.column(name).is_null(), True).as_py()
+    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
+    return BadRow(
+        f"Column {name!r} is null in a row, and {','.join(key)!r} must not be; the row: {shown}",
+        why="a key that is NULL equals nothing, and a sequence that is NULL comes nowhere",
+        todo=f"filter such rows out, for example where {name} is not null, or fill them",
+    )

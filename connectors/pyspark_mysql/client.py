@@ -1,0 +1,195 @@
+"""Sessions of MySQL and MariaDB, as the connector needs them."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from pyspark_mysql import address, tls
+from pyspark_mysql.failures import Kind, known
+from sparkonce.errors import StoreRefused
+from sparkonce.options import password
+
+MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+MODE += "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
+
+
+@dataclass
+class Live:
+    """An open connection, and what its server is."""
+
+    connection: Connection[Any]
+    process: int
+    mariadb: bool
+    packet: int
+    used: float
+
+
+class Session:
+    """One connection for each thread, opened when it is first used, and again after a failure.
+
+    Each statement is sent once: whoever calls knows what may be repeated.
+
+    Args:
+        options: as parsed.
+        database: the one that names without a database belong to.
+    """
+
+    def __init__(self, options: Mapping[str, Any], database: str) -> None:
+        self.database = database
+        self.options, self.address = options, address.parse(options)
+        self.tls = tls.context(options, self.address)
+        self._local = threading.local()
+
+    @property
+    def live(self) -> Live:
+        """This thread's connection.
+
+        In a transaction that is the one on which it began: on another one its other statements
+        would take effect each by itself.
+        """
+        live: Live | None = getattr(self._local, "transaction", None)
+        if live is not None:
+            return live
+        live = getattr(self._local, "live", None)
+        # A forked process must not speak on its parent's connection.
+        if live is None or live.process != os.getpid() or not live.connection.open:
+            live = self._local.live = self._open()
+        elif time.monotonic() - live.used > float(self.options["timeout"]) / 2:
+            # It may have been closed unseen; a server does so after twice the time-out.
+            live = self._local.live = self._tried(live)
+        return live
+
+    def run(self, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
+        """Send one statement, and give its rows.
+
+        Raises:
+            pymysql.MySQLError: it failed.
+        """
+        return self._run(self.live, sql, *args)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All statements of the block, or none.
+
+        Raises:
+            pymysql.MySQLError: a statement failed, or COMMIT; then its outcome may be unknown.
+        """
+        live = self.live
+        self._run(live, "START TRANSACTION")
+        self._local.transaction = live
+        try:
+            yield
+        except Exception:
+            self._roll_back(live)
+            raise
+        except BaseException:
+            _drop(live)  # interrupted in mid-answer, perhaps
+            raise
+        finally:
+            self._local.transaction = None
+        try:
+            self._run(live, "COMMIT")
+        except pymysql.MySQLError:
+            _drop(live)
+            raise
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        live: Live | None = getattr(self._local, "live", None)
+        if live is not None:
+            _drop(live)
+
+    def _run(self, live: Live, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
+        try:
+            with live.connection.cursor() as cursor:
+                cursor.execute(sql, args or None)
+                rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+        except pymysql.MySQLError as error:
+            if known(error).kind is Kind.LOST:
+                _drop(live)
+            raise
+        live.used = time.monotonic()
+        return rows
+
+    def _roll_back(self, live: Live) -> None:
+        if live.connection.open:
+            try:
+                self._run(live, "ROLLBACK")
+            except pymysql.MySQLError:
+                _drop(live)
+
+    def _tried(self, live: Live) -> Live:
+        try:
+            live.connection.ping(reconnect=False)
+        except pymysql.MySQLError:
+            return self._open()
+        return live
+
+    def _open(self) -> Live:
+        where, timeout = self.address, float(self.options["timeout"])
+        try:
+            connection = pymysql.connect(
+                host=where.host,
+                port=where.port,
+                unix_socket=where.socket,
+                user=where.user,
+                password=where.password or password(self.options) or "",
+                database=self.database,
+                charset="utf8mb4",
+                autocommit=True,
+                ssl=self.tls,
+                ssl_disabled=self.tls is None,
+                connect_timeout=max(1, min(timeout, 10)),
+                read_timeout=timeout,
+                write_timeout=timeout,
+            )
+        except RuntimeError as error:  # pymysql asks for a package so
+            raise StoreRefused(
+                f"MySQL can't be logged in to: {error}",
+                why="caching_sha2_password sends a password encrypted by RSA where there is no TLS",
+                todo="set option tlsMode=verify, or pip install 'sparkonce[mysql]'",
+            ) from None
+        live = Live(connection, os.getpid(), mariadb=False, packet=0, used=time.monotonic())
+        version, packet = self._run(live, "SELECT VERSION(), @@max_allowed_packet")[0]
+        live.mariadb, live.packet = "MariaDB" in version, int(packet)
+        self._set_up(live, timeout)
+        return live
+
+    def _set_up(self, live: Live, timeout: float) -> None:
+        """Set what must not depend on the server's defaults.
+
+        A driver that hangs in mid-transaction holds the ledger until its session is ended, so that
+        is soon; while whoever waits for it hears of it before its own time-out.
+        """
+        idle, wait = math.ceil(2 * timeout), max(1, int(timeout * 0.8))
+        settings = {
+            "sql_mode": f"'{MODE}'" if live.mariadb else f"'{MODE},TIME_TRUNCATE_FRACTIONAL'",
+            "time_zone": "'+00:00'",
+            "sql_safe_updates": 0,
+            "wait_timeout": idle,
+            "lock_wait_timeout": wait,
+            "innodb_lock_wait_timeout": wait,
+            **({"idle_transaction_timeout": idle} if live.mariadb else _UNBOUNDED_RANGES),
+        }
+        self._run(live, "SET " + ", ".join(f"SESSION {k}={v}" for k, v in settings.items()))
+        self._run(live, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        self._run(live, "SET SESSION TRANSACTION READ WRITE")
+
+
+def _drop(live: Live) -> None:
+    with suppress(pymysql.MySQLError):  # closed already
+        live.connection.close()
+
+
+_UNBOUNDED_RANGES = {"range_optimizer_max_mem_size": 0}
+"""Else a long list of keys to delete is looked up by reading the whole table."""

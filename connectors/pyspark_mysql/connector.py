@@ -1,0 +1,244 @@
+"""The MySQL connector: its options, its plan, and where store and encoder come from.
+
+The plan's detail, which the manifest keeps and the statements are made from: ``table`` (database
+and name), ``mode``, ``columns`` (in the order of a chunk's rows), ``key``, ``added`` (columns that
+an increment adds), ``nulls``, ``kinds`` (the type of each column), ``folded`` (rows of one key are
+compared before they are written), ``op`` and ``sequence`` (the columns to compare by), ``aside``
+(bad rows are put into chunks as such).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_mysql import address, tables
+from pyspark_mysql.chunks import ChunkEncoder
+from pyspark_mysql.client import Session
+from pyspark_mysql.columns import kind_of
+from pyspark_mysql.dead_letters import DeadLetters
+from pyspark_mysql.options import OPTIONS
+from pyspark_mysql.store import MySqlStore
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Encoder, Plan
+
+EXACT_KEY = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
+)
+SEQUENCES = (
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "decimal",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+)
+ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
+
+
+class MySqlConnector:
+    """See `sparkonce.protocol.Connector`."""
+
+    name = "mysql"
+    options = OPTIONS
+
+    def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
+        """See `Connector.plan`."""
+        table = _table(options)
+        key = [_column("key", name, schema) for name in options["key"] or []]
+        op, sequence = (
+            _column(option, options[option], schema) if options[option] else None
+            for option in ("opColumn", "sequenceColumn")
+        )
+        mode = options["writeMode"] or ("upsert" if key or op or sequence else "append")
+        kinds = {field.name: kind_of(field) for field in schema}
+        if op is not None and op in (*key, sequence):
+            raise _stored_operation(op)
+        if op or sequence:
+            _require_foldable(mode, options, kinds, op, sequence)
+        _require_key(mode, key)
+        _require_no_contradiction(mode, options)
+        for name in key:
+            _require_exact(name, kinds[name])
+        written = key if mode == "delete" else [name for name in schema.names if name != op]
+        added = _added(key, kinds) if mode == "increment" else []
+        return Plan(
+            target="table:" + ".".join(table),
+            repeatable=mode in ("upsert", "delete"),
+            columns=len(written),
+            detail={
+                "table": list(table),
+                "mode": mode,
+                "columns": list(written),
+                "key": key,
+                "added": added,
+                "nulls": options["nulls"],
+                "folded": bool(op or sequence),
+                "op": op,
+                "sequence": sequence,
+                "aside": options["onBadRow"] == "deadLetter",
+                "kinds": {name: kinds[name] for name in written},
+            },
+        )
+
+    def encoder(self, plan: Plan) -> Encoder:
+        """See `Connector.encoder`."""
+        return ChunkEncoder(plan.detail)
+
+    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> MySqlStore:
+        """See `Connector.connect`."""
+        database = _database(options)
+        session = Session(options, database)
+        schema = options["ledgerSchema"] or database
+        create = bool(options["createTables"]) and plan is not None
+        return MySqlStore(
+            session,
+            tables.OwnTables(session, schema, create=create),
+            plan,
+            create_target=options["createTable"],
+            whole=options["atomicity"] == "epoch",
+            dead_letters=_dead_letters(options, session),
+        )
+
+    def ddl(self) -> list[str]:
+        """See `Connector.ddl`."""
+        return tables.ddl()
+
+
+def _table(options: Mapping[str, Any]) -> tuple[str, str]:
+    return _database(options), options["dbtable"][-1]
+
+
+def _database(options: Mapping[str, Any]) -> str:
+    named: tuple[str, ...] = options.get("dbtable") or ()
+    database = named[0] if len(named) == 2 else address.parse(options).database
+    if not database:
+        raise OptionError(
+            "Neither option url nor option dbtable names a database",
+            why="target and ledger must lie in one",
+            todo="write mysql://host:3306/database, or dbtable=database.table",
+        )
+    return str(database)
+
+
+def _dead_letters(options: Mapping[str, Any], session: Session) -> DeadLetters | None:
+    named: tuple[str, ...] | None = options["deadLetter"]
+    if not named:
+        return None
+    return DeadLetters(session, (named if len(named) == 2 else (session.database, *named)))
+
+
+def _column(option: str, name: str, schema: pa.Schema) -> str:
+    found = [other for other in schema.names if other == name]
+    found = found or [other for other in schema.names if other.lower() == name.lower()]
+    if len(found) == 1:
+        return str(found[0])
+    near = difflib.get_close_matches(name, schema.names, n=1)
+    raise OptionError(
+        f"Option {option} names column {name!r}, which the query does not have",
+        why=f"its columns are {', '.join(schema.names)}",
+        todo=f"did you mean {near[0]!r}?" if near else "name one of them",
+    )
+
+
+def _require_key(mode: str, key: Sequence[str]) -> None:
+    if mode != "append" and not key:
+        raise OptionError(
+            f"Option key is missing, and writeMode={mode} needs it",
+            why="it says which stored row a row is about",
+            todo='add .option("key", ...), the columns of the primary key or of a unique index',
+        )
+
+
+def _require_exact(name: str, kind: str) -> None:
+    if not EXACT_KEY.fullmatch(kind):
+        raise OptionError(
+            f"Option key names column {name!r} of type {kind}",
+            why="values of this type are not compared exactly",
+            todo="cast it to string, decimal or a whole number before the sink",
+        )
+
+
+def _added(key: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
+    added = [name for name in kinds if name not in key]
+    for name in added:
+        if not ADDABLE.fullmatch(kinds[name]):
+            raise OptionError(
+                f"Option writeMode=increment can't add column {name!r} of type {kinds[name]}",
+                why="only numbers are added",
+                todo="drop the column, make it part of the key, or cast it to a number",
+            )
+    if not added:
+        raise OptionError(
+            "Option writeMode=increment has nothing to add",
+            why="all columns are part of the key",
+            todo="add a number column, for example lit(1).alias('count')",
+        )
+    return added
+
+
+def _require_foldable(
+    mode: str,
+    options: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    op: str | None,
+    sequence: str | None,
+) -> None:
+    given = "opColumn" if op else "sequenceColumn"
+    for name, value, fits in (
+        ("writeMode", mode, "upsert"),
+        ("nulls", options["nulls"], "write"),
+        ("atomicity", options["atomicity"], "epoch"),
+        ("onBadRow", options["onBadRow"], "fail"),
+    ):
+        if value != fits:
+            raise OptionError(
+                f"Options {given} and {name}={value} contradict each other",
+                why="the last change of a key in an epoch is written, and it alone",
+                todo=f"leave {name} out, or set it to {fits}",
+            )
+    for option, column, allowed in (
+        ("opColumn", op, ("string",)),
+        ("sequenceColumn", sequence, SEQUENCES),
+    ):
+        if column is not None and kinds[column].partition("(")[0] not in allowed:
+            raise OptionError(
+                f"Option {option} names column {column!r} of type {kinds[column]}",
+                why=f"it can be {', '.join(allowed)}",
+                todo="cast it before the sink",
+            )
+
+
+def _stored_operation(op: str) -> OptionError:
+    return OptionError(
+        f"Option opColumn names column {op!r}, and so does another option",
+        why="operations are not stored",
+        todo="name another column",
+    )
+
+
+def _require_no_contradiction(mode: str, options: Mapping[str, Any]) -> None:
+    if mode != "upsert" and options["nulls"] == "keep":
+        raise OptionError(
+            f"Options writeMode={mode} and nulls=keep contradict each other",
+            why="nulls says what an upsert does with a null",
+            todo="leave nulls out",
+        )
+    if (options["onBadRow"] == "deadLetter") != bool(options["deadLetter"]):
+        raise OptionError(
+            "Options onBadRow=deadLetter and deadLetter belong together",
+            why="the one says that bad rows go to a table, the other names it",
+            todo="set both, for example deadLetter=orders_bad, or none",
+        )
+    if mode == "delete" and options["createTable"]:
+        raise OptionError(
+            "Options writeMode=delete and createTable contradict each other",
+            why="a table made from the key alone would hold nothing to delete",
+            todo="leave createTable out",
+        )

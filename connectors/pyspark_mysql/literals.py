@@ -1,0 +1,160 @@
+"""SQL literals of whole Arrow columns.
+
+A literal means the same whatever the session's ``sql_mode`` says: within quotes stand neither
+backslashes nor quotes other than doubled ones, and a text that has a backslash is hexadecimal. So
+no value can ever be SQL, with or without ``NO_BACKSLASH_ESCAPES``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sparkonce.text import to_json, to_text
+
+Column = Any
+_END = 2**31 - 1
+_TEXT_HEX = b"_utf8mb4 X'"
+
+LITERAL = re.compile(
+    rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|(?:DATE|TIME|TIMESTAMP)?'(?:[^']|'')*'|[^,'()]+"
+)
+"""One literal, where one begins; it has no comma or parenthesis outside quotes."""
+
+
+def identifier(*names: str) -> str:
+    """A name, qualified by the ones before it, that any characters may be in."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def string(text: str) -> str:
+    """One text as a literal."""
+    quoted: bytes = _text(pa.array([text]))[0].as_py()
+    return quoted.decode()
+
+
+def literals(column: Column) -> Column:
+    """The literal of each value, as bytes; a null is the word NULL.
+
+    Raises:
+        ValueError: a value has no literal: NaN, an infinity, a string that is not UTF-8, or a
+            date outside the years 0001 to 9999.
+    """
+    text = _form(column.type).write(column)
+    return pc.fill_null(text.cast(pa.binary()), b"NULL")
+
+
+def _text(column: Column) -> Column:
+    data = column.cast(pa.binary())
+    try:
+        data.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise ValueError("a string is not valid UTF-8") from None
+    escaped = _has(data, b"\\")
+    quoted = _quoted(pc.replace_substring(data, b"'", b"''") if _any(data, b"'") else data)
+    if escaped is None:
+        return quoted
+    return pc.if_else(escaped, _wrapped(_hex(data), _TEXT_HEX, b"'"), quoted)
+
+
+def _binary(column: Column) -> Column:
+    return _wrapped(_hex(column.cast(pa.binary())), b"X'", b"'")
+
+
+def _json(column: Column) -> Column:
+    return _text(to_json(column))
+
+
+def _float(column: Column) -> Column:
+    """Floats always have an exponent: without one, MySQL would read a decimal."""
+    if pc.all(pc.is_finite(column)).as_py() is False:
+        wrong = column.filter(pc.invert(pc.is_finite(column)))[0]
+        raise ValueError(f"{wrong} has no place in a column of MySQL")
+    text = to_text(column)
+    return pc.if_else(pc.match_substring(text, b"e"), text, _wrapped(text, b"", b"e0"))
+
+
+def _boolean(column: Column) -> Column:
+    return column.cast(pa.int8()).cast(pa.string())
+
+
+def _date(column: Column) -> Column:
+    return _wrapped(to_text(column), b"DATE'", b"'")
+
+
+def _time(column: Column) -> Column:
+    return _wrapped(to_text(column), b"TIME'", b"'")
+
+
+def _timestamp(column: Column) -> Column:
+    """The instant in UTC, which is the zone of every session; or the wall clock as it is."""
+    return _wrapped(to_text(column.view(pa.timestamp("us"))), b"TIMESTAMP'", b"'")
+
+
+def _quoted(data: Column) -> Column:
+    return _wrapped(data, b"'", b"'")
+
+
+def _wrapped(data: Column, opening: bytes, closing: bytes) -> Column:
+    pieces = [pa.scalar(piece, pa.binary()) for piece in (opening, closing, b"")]
+    return pc.binary_join_element_wise(pieces[0], data.cast(pa.binary()), *pieces[1:])
+
+
+def _any(data: Column, byte: bytes) -> bool:
+    return byte in _bytes(data)
+
+
+def _has(data: Column, byte: bytes) -> Column | None:
+    """Which values hold that byte; None if none does."""
+    return pc.match_substring(data, byte) if _any(data, byte) else None
+
+
+def _hex(data: Column) -> Column:
+    """The hexadecimal digits of each value, all by one call over the bytes of all of them."""
+    valid = data.is_valid()
+    data = pc.fill_null(data, b"")
+    digits = _bytes(data).hex().encode()
+    ends = pc.cumulative_sum(pc.multiply(pc.binary_length(data).cast(pa.int64()), 2))
+    if len(ends) and ends[-1].as_py() > _END:
+        raise ValueError("a column cannot have more than 2 GiB of text")
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    values = [None, offsets.buffers()[1], pa.py_buffer(digits)]
+    hexed = pa.Array.from_buffers(pa.binary(), len(data), values)
+    return pc.if_else(valid, hexed, pa.scalar(None, pa.binary()))
+
+
+def _bytes(data: Column) -> bytes:
+    """The bytes of all values, one after the other; null values may leave some too."""
+    _, starts, values = data.buffers()
+    if not len(data) or values is None:
+        return b""
+    offsets = memoryview(starts).cast("i")
+    first, last = offsets[data.offset], offsets[data.offset + len(data)]
+    return memoryview(values)[first:last].tobytes()
+
+
+class _Form(NamedTuple):
+    accepts: Callable[[pa.DataType], bool]
+    write: Callable[[Column], Column]
+
+
+_FORMS = (
+    _Form(types.is_boolean, _boolean),
+    _Form(types.is_floating, _float),
+    _Form(lambda t: types.is_string(t) or types.is_large_string(t), _text),
+    _Form(lambda t: types.is_binary(t) or types.is_large_binary(t), _binary),
+    _Form(types.is_date32, _date),
+    _Form(types.is_timestamp, _timestamp),
+    _Form(types.is_time, _time),
+    _Form(types.is_nested, _json),
+)
+
+
+def _form(kind: pa.DataType) -> _Form:
+    """How values of this type are written; numbers and durations are their text."""
+    return next((form for form in _FORMS if form.accepts(kind)), _Form(lambda _: True, to_text))

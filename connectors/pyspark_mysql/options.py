@@ -1,0 +1,118 @@
+"""The options of the MySQL connector, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark_mysql import address
+from sparkonce.options import COMMON, Option, choice
+
+_NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
+
+
+def table_name(text: str) -> tuple[str, ...]:
+    """Read option ``dbtable``: a table, or a database and a table.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    quoted = _NAME.pattern.replace("(", "(?:").replace("(?:?:", "(?:")
+    if not re.fullmatch(rf"(?:{quoted})(?:\.(?:{quoted}))?", text):
+        raise ValueError("orders, shop.orders, or `odd.name` between backticks")
+    parts = [match[1] or match[2] for match in _NAME.finditer(text)]
+    return tuple(part.replace("``", "`") for part in parts)
+
+
+def boolean(text: str) -> bool:
+    """True or false.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
+def columns(text: str) -> list[str]:
+    """Column names between commas.
+
+    Raises:
+        ValueError: a name is empty or there twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise ValueError("column names with commas between, such as order_id,line_no")
+    return names
+
+
+OPTIONS = (
+    Option(
+        "url",
+        "`mysql://host:3306/database`, or `mariadb://`, or `jdbc:mysql://`.",
+        address.url,
+        required=True,
+    ),
+    Option("dbtable", "The target: `orders`, or `shop.orders`.", table_name, required=True),
+    Option(
+        "writeMode",
+        "`append` inserts rows; `upsert` inserts or updates them by key; `increment` adds all"
+        " other columns to the stored row's; `delete` deletes the rows with these keys. Default:"
+        " `upsert` where a key is given, else `append`.",
+        choice("append", "upsert", "increment", "delete"),
+    ),
+    Option(
+        "key",
+        "Columns that name a row: `order_id,line_no`. For upsert and increment they must be the"
+        " primary key or a unique index.",
+        columns,
+    ),
+    Option(
+        "nulls",
+        "Upsert: `write` stores a null, `keep` leaves what is stored.",
+        choice("write", "keep"),
+        "write",
+    ),
+    Option(
+        "opColumn",
+        "A column that says what each row does, and is not stored: I, U, D; insert, update, delete;"
+        " Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
+    ),
+    Option(
+        "sequenceColumn",
+        "Within an epoch the row with the highest value wins for a key, deletes included; of equal"
+        " ones, and without it, the last by (partition, row).",
+    ),
+    Option(
+        "onBadRow",
+        "A row that can't be stored: `fail` stops the epoch, nothing of it takes effect, and the"
+        " error names the row; `deadLetter` writes it to a table, and the others go on.",
+        choice("fail", "deadLetter"),
+        "fail",
+    ),
+    Option("deadLetter", "The table for `onBadRow=deadLetter`, in the same server.", table_name),
+    Option("createTable", "Whether to create a target that is not there.", boolean, False),
+    Option(
+        "ledgerSchema",
+        "Database of the connector's own tables, on the same server. Default: the target's.",
+    ),
+    Option("createTables", "Whether to create the connector's own tables.", boolean, True),
+    Option(
+        "atomicity",
+        "`epoch`: a whole epoch is one transaction. `chunk`: one for each chunk, for servers that"
+        " limit a transaction's size; readers may see a part of an epoch.",
+        choice("epoch", "chunk"),
+        "epoch",
+    ),
+    Option("unixSocket", "Path of a Unix socket, used instead of the URL's host and port."),
+    Option(
+        "tlsMode",
+        "`verify` checks the server's certificate and host name, `unverified` only encrypts."
+        " Default: `verify`, but `off` on this host (localhost, a Unix socket).",
+        choice("verify", "unverified", "off"),
+    ),
+    Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
+    Option("tlsCertFile", "Client certificate (PEM)."),
+    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+    *COMMON,
+)

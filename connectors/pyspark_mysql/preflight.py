@@ -1,0 +1,202 @@
+"""What server and target must be like; all of it is checked before any row."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import pymysql
+
+from pyspark_mysql import fold
+from pyspark_mysql.client import Session
+from pyspark_mysql.columns import Column, misfit
+from pyspark_mysql.failures import number, translate, translated
+from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
+from pyspark_mysql.literals import identifier
+from pyspark_mysql.tables import target_ddl
+from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+
+COLUMNS = """
+SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
+  column_default IS NOT NULL
+FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
+ORDER BY ordinal_position
+"""
+ENGINE = """
+SELECT t.table_type, t.engine, e.transactions
+FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
+WHERE t.table_schema = %s AND t.table_name = %s
+"""
+
+
+def require_fit_server(session: Session) -> None:
+    """Refuse settings under which a commit would fail in any case.
+
+    Raises:
+        StoreUnsafe: the binary log can't hold what a commit does.
+    """
+    with translated("asking the server for its settings"):
+        names = "('log_bin', 'binlog_format')"
+        found = session.run(f"SHOW GLOBAL VARIABLES WHERE variable_name IN {names}")
+    settings = {name.lower(): value.upper() for name, value in found}
+    if settings.get("log_bin") == "ON" and settings.get("binlog_format") == "STATEMENT":
+        raise StoreUnsafe(
+            "The server has binlog_format=STATEMENT",
+            why="InnoDB takes no writes at READ COMMITTED then, and replicas could differ",
+            todo="SET GLOBAL binlog_format = 'ROW' (or MIXED), also in its configuration",
+        )
+
+
+def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: bool) -> None:
+    """Refuse a target that the rows don't fit.
+
+    Args:
+        session: of the server.
+        detail: of the plan, see `pyspark_mysql.connector`.
+        create: whether a table that is not there may be made.
+
+    Raises:
+        OptionError: table, columns, types or keys don't fit the query.
+        StoreUnsafe: its engine has no transactions.
+        StoreRefused: a right is missing.
+    """
+    table = tuple(detail["table"])
+    with translated(f"looking at table {'.'.join(table)}"):
+        found = session.run(ENGINE, *table)
+        if not found and create:
+            session.run(target_ddl(detail, mariadb=session.live.mariadb))
+            found = session.run(ENGINE, *table)
+        _require_transactions(table, found)
+        columns = [_column(row) for row in session.run(COLUMNS, *table)]
+        keys = unique_keys(session, detail["table"])
+    _require_columns(detail, columns)
+    if detail["mode"] in BY_KEY:
+        _require_key(detail, keys)
+    _require_rights(session, detail)
+    if detail["folded"]:
+        with translated("trying a temporary table"):
+            fold.applier(session, detail).begin()
+
+
+def _column(row: tuple[Any, ...]) -> Column:
+    name, kind, shown, scale, extra, nullable, has_default = row
+    extra, kind = str(extra).lower(), _text(kind).lower()
+    # MySQL says DEFAULT_GENERATED of a default that is an expression.
+    generated = "virtual" in extra or "stored" in extra or "persistent" in extra
+    given = has_default or generated or "auto_increment" in extra or kind == "enum"
+    needed = nullable == "NO" and not given
+    return Column(name, kind, _text(shown), int(scale), generated, needed)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _require_transactions(table: tuple[str, ...], found: Any) -> None:
+    shown = ".".join(table)
+    if not found:
+        raise OptionError(
+            f"Option dbtable: there is no table {shown}",
+            why="rows have nowhere to go",
+            todo="create it, mend the option, or set option createTable=true",
+        )
+    kind, engine, transactions = found[0]
+    if "BASE TABLE" not in kind:
+        raise OptionError(
+            f"Option dbtable: {shown} is a {kind.lower()}",
+            why="only of a base table can be checked what an epoch needs",
+            todo="name the base table",
+        )
+    if transactions != "YES":
+        raise StoreUnsafe(
+            f"Table {shown} has the engine {engine}",
+            why="it has no transactions, so half an epoch could stay and be applied again",
+            todo=f"ALTER TABLE {identifier(*table)} ENGINE=InnoDB",
+        )
+
+
+def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
+    by_name = {column.name.lower(): column for column in columns}
+    for name in detail["columns"]:
+        column = by_name.pop(name.lower(), None)
+        if column is None:
+            raise _no_column(name, columns)
+        problem = misfit(detail["kinds"][name], column)
+        if problem:
+            raise OptionError(
+                f"Column {name!r} of type {detail['kinds'][name]} does not fit column"
+                f" {column.name!r} of type {column.shown}",
+                why=problem,
+                todo="cast or drop the query's column, or alter the table's",
+            )
+    if detail["mode"] == "delete":
+        return
+    for column in by_name.values():
+        if column.needed:
+            raise OptionError(
+                f"The table's column {column.name!r} of type {column.shown} gets no value",
+                why="it can't be null and has no default, and the query has no such column",
+                todo="add it to the query, or give it a default",
+            )
+
+
+def _no_column(name: str, columns: list[Column]) -> OptionError:
+    names = [column.name for column in columns]
+    near = difflib.get_close_matches(name, names, n=1)
+    return OptionError(
+        f"Column {name!r} of the query is not in the table",
+        why=f"the table's columns are {', '.join(names)}",
+        todo=f"did you mean {near[0]!r}?" if near else "add it to the table, or drop it",
+    )
+
+
+def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
+    shown = ", ".join(key.shown for key in keys) or "none"
+    own = [key for key in keys if key.is_of(detail["key"])]
+    if not own:
+        raise OptionError(
+            f"Option key={','.join(detail['key'])!r} is no unique key of the table",
+            why=f"without one every epoch would insert its rows anew; the table has {shown}",
+            todo="name the columns of one of those, or make it the primary key or a unique index",
+        )
+    if len(keys) > len(own) and own[0].nullable:
+        raise OptionError(
+            f"Option key={','.join(detail['key'])!r} may be null, and the table has several unique"
+            f" keys: {shown}",
+            why="a row could be taken for a stored one by another key, and not be told from it",
+            todo="declare the key's columns NOT NULL, or drop the other unique keys",
+        )
+
+
+def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
+    """Try each kind of statement that a commit sends, on no row at all."""
+    for statement in _tries(detail):
+        try:
+            session.run(f"{statement} WHERE 1 = 0")
+        except pymysql.MySQLError as error:
+            if number(error) not in _NO_RIGHT:
+                raise translate(error, f"trying what writeMode={detail['mode']} does") from None
+            raise StoreRefused(
+                f"The user lacks a right: {error.args[1]}",
+                why=f"writeMode={detail['mode']} needs it",
+                todo="grant it as docs/mysql.md lists",
+            ) from None
+
+
+def _tries(detail: Mapping[str, Any]) -> list[str]:
+    table, names = identifier(*detail["table"]), [identifier(name) for name in detail["columns"]]
+    if detail["mode"] == "delete":
+        reads = ", ".join(names)
+        return [f"SELECT {reads} FROM {table}", f"DELETE FROM {table}"]
+    nulls = ", ".join("NULL" for _ in names)
+    insert = f"INSERT INTO {table} ({', '.join(names)}) SELECT {nulls} FROM DUAL"
+    if detail["mode"] == "append":
+        return [insert]
+    reads = detail["added"] or detail["nulls"] == "keep"
+    changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
+    deletes = [f"DELETE FROM {table}"] if detail["op"] else []
+    return [insert, f"UPDATE {table} SET {', '.join(changed)}", *deletes]
+
+
+_NO_RIGHT = (1142, 1143, 1227)

@@ -1,0 +1,64 @@
+"""The table of records: ledgers, and claims on checkpoint paths. See sql/ledger.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark_mysql.client import Session
+from sparkonce.protocol import Record
+
+
+class Records:
+    """Reads and writes records; whoever calls holds the transaction.
+
+    Args:
+        session: of the server.
+        table: its quoted name.
+    """
+
+    def __init__(self, session: Session, table: str) -> None:
+        # The client puts values in place of %s.
+        self.session, self.table = session, table.replace("%", "%%")
+
+    def read(self, name: str, *, lock: bool = False) -> Record:
+        """The record; with `lock` nobody else writes it before the transaction ends."""
+        sql = f"SELECT revision, stamp, token, body FROM {self.table} WHERE name = %s"
+        found = self.session.run(sql + " FOR UPDATE" if lock else sql, name)
+        return Record(*found[0]) if found else Record()
+
+    def names(self) -> list[str]:
+        """The names of all records."""
+        return [name for (name,) in self.session.run(f"SELECT name FROM {self.table}" % ())]
+
+    def insert(self, name: str, new: Record) -> None:
+        """Write a record unless there is one."""
+        self.session.run(
+            f"INSERT INTO {self.table} (name, revision, stamp, token, body)"
+            " VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE revision = revision",
+            name,
+            *_values(new),
+        )
+
+    def update(self, name: str, new: Record) -> None:
+        """Write a locked record. Another token has no progress yet (assigned left to right)."""
+        self.session.run(
+            f"UPDATE {self.table} SET applied = IF(token = %s, applied, 0),"
+            " revision = %s, stamp = %s, token = %s, body = %s WHERE name = %s",
+            new.token,
+            *_values(new),
+            name,
+        )
+
+    def progress(self, name: str, token: str) -> int | None:
+        """Chunks of this decision that took effect, locked; None if it is no longer the last."""
+        sql = f"SELECT token, applied FROM {self.table} WHERE name = %s FOR UPDATE"
+        found = self.session.run(sql, name)
+        return int(found[0][1]) if found and found[0][0] == token else None
+
+    def advance(self, name: str, applied: int) -> None:
+        """Write how many chunks of the decision took effect."""
+        self.session.run(f"UPDATE {self.table} SET applied = %s WHERE name = %s", applied, name)
+
+
+def _values(record: Record) -> tuple[Any, ...]:
+    return record.revision, record.stamp, record.token, record.body

@@ -1,0 +1,74 @@
+"""The statements that apply rows: what stands before the rows of a chunk, and behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark_mysql.literals import identifier
+
+NEW = "sparkonce_new"
+"""What MySQL calls the row that is being written; MariaDB says VALUES(column)."""
+
+
+class Frame(NamedTuple):
+    """A statement without its rows."""
+
+    head: bytes
+    tail: bytes
+
+
+def frame(detail: Mapping[str, Any], *, mariadb: bool, ambiguous: bool = False) -> Frame:
+    """The statement that applies rows.
+
+    Args:
+        detail: of the plan, see `pyspark_mysql.connector`.
+        mariadb: whose dialect to speak.
+        ambiguous: whether MySQL may find a stored row by another unique key than the row's own.
+    """
+    if detail["mode"] == "delete":
+        return _delete(detail)
+    names = ", ".join(map(identifier, detail["columns"]))
+    head = f"INSERT INTO {identifier(*detail['table'])} ({names}) VALUES "
+    tail = "" if detail["mode"] == "append" else _on_duplicate(detail, mariadb, ambiguous)
+    return Frame(head.encode(), tail.encode())
+
+
+def _delete(detail: Mapping[str, Any]) -> Frame:
+    names = ", ".join(map(identifier, detail["columns"]))
+    head = f"DELETE FROM {identifier(*detail['table'])} WHERE ({names}) IN ("
+    return Frame(head.encode(), b")")
+
+
+def _on_duplicate(detail: Mapping[str, Any], mariadb: bool, ambiguous: bool) -> str:
+    key, first = detail["key"], detail["key"][0]
+    changes = [
+        f"{identifier(name)} = {_change(name, detail, mariadb)}"
+        for name in detail["columns"]
+        if name not in key
+    ]
+    stored = identifier(*detail["table"], first)
+    if ambiguous:
+        # Another row was found: a key column can't be null, so the server refuses this one.
+        same = " AND ".join(_same(name, detail, mariadb) for name in key)
+        stored = f"IF({same}, {stored}, NULL)"
+    if ambiguous or not changes:
+        changes.insert(0, f"{identifier(first)} = {stored}")
+    alias = "" if mariadb else f" AS {NEW}"
+    return f"{alias} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+
+def _same(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
+    return f"{identifier(*detail['table'], name)} <=> {_new(name, mariadb)}"
+
+
+def _new(name: str, mariadb: bool) -> str:
+    return f"VALUES({identifier(name)})" if mariadb else identifier(NEW, name)
+
+
+def _change(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
+    new = _new(name, mariadb)
+    stored = identifier(*detail["table"], name)
+    if name in detail["added"]:
+        return f"COALESCE({stored}, 0) + {new}"
+    return f"COALESCE({new}, {stored})" if detail["nulls"] == "keep" else new

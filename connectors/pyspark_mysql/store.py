@@ -1,0 +1,202 @@
+"""The protocol's steps in MySQL and MariaDB; each one is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_mysql import fold, preflight
+from pyspark_mysql.apply import Applier, RefusedRow
+from pyspark_mysql.client import Live, Session
+from pyspark_mysql.dead_letters import DeadLetters
+from pyspark_mysql.failures import translated
+from pyspark_mysql.log import Log
+from pyspark_mysql.records import Records
+from pyspark_mysql.tables import OwnTables
+from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
+from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
+
+
+class MySqlStore:
+    """See `sparkonce.protocol.Store`.
+
+    Args:
+        session: of the server.
+        tables: ledger and log.
+        plan: what the sink does; None where only the ledgers are looked after.
+        create_target: whether a target that is not there may be made.
+        whole: whether an epoch takes effect in one transaction, or in one for each chunk.
+        dead_letters: where rows go that can't be stored; None if one of them stops the epoch.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tables: OwnTables,
+        plan: Plan | None,
+        *,
+        create_target: bool = False,
+        whole: bool = True,
+        dead_letters: DeadLetters | None = None,
+    ) -> None:
+        self.session, self.tables, self.plan = session, tables, plan
+        self.create_target, self.whole = create_target, whole
+        self.dead_letters = dead_letters
+        self.records, self.log = Records(session, tables.ledger), Log(session, tables.log)
+        self._checked: Live | None = None
+
+    def check(self) -> None:
+        """Refuse server and target, unless this connection has seen that they are fit."""
+        with translated("connecting"):
+            live = self.session.live
+        if live is self._checked:
+            return
+        preflight.require_fit_server(self.session)
+        self.tables.ensure()
+        if self.plan is not None:
+            detail = self.plan.detail
+            preflight.require_fit_target(self.session, detail, create=self.create_target)
+        if self.dead_letters is not None:
+            with translated("looking at the table of option deadLetter"):
+                self.dead_letters.ensure(create=self.tables.create)
+        self._checked = live
+
+    def read(self, name: str) -> Record:
+        """See `Store.read`."""
+        with translated("reading the ledger"):
+            self.tables.ensure()
+            return self.records.read(name)
+
+    def swap(self, name: str, new: Record) -> Record:
+        """See `Store.swap`."""
+        with translated("writing the ledger"):
+            self.tables.ensure()
+            with self.session.transaction():
+                if not new.replaces:
+                    self.records.insert(name, new)
+                held = self.records.read(name, lock=True)
+                if not held.revision or held.stamp != new.replaces:
+                    return held
+                self.records.update(name, new)
+                return new
+
+    def names(self) -> list[str]:
+        """See `Store.names`."""
+        with translated("listing the ledgers"):
+            if not self.tables.there():
+                return []
+            return sorted({*self.records.names(), *self.log.sinks()})
+
+    def stage(self, chunk: Chunk) -> None:
+        """See `Store.stage`."""
+        with translated("staging rows"):
+            self.tables.ensure()
+            self.log.append(chunk)
+
+    def staged(self, sink: str) -> list[Staged]:
+        """See `Store.staged`."""
+        with translated("listing staged rows"):
+            self.tables.ensure()
+            return self.log.attempts(sink)
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """See `Store.prepare`."""
+        with translated("checking staged rows"):
+            self.tables.ensure()
+            there = self.log.shapes(manifest.sink, manifest.attempts)
+        for part, seq in manifest.chunks:
+            if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
+                raise _missing(manifest, part.attempt, seq)
+        return manifest
+
+    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+        """See `Store.publish`. The whole commit is one transaction, and `decided` never seen."""
+        if not self.whole:
+            return None
+        with translated(f"publishing epoch {manifest.epoch}"):
+            self.tables.ensure()
+            applier = self._applier(manifest)
+            applier.begin()
+            with self.session.transaction():
+                held = self.records.read(manifest.sink, lock=True)
+                if not held.revision or held.stamp != decided.replaces:
+                    return held
+                self._apply_all(manifest, applier)
+                self.log.drop(manifest.sink, manifest.attempts)
+                self.records.update(manifest.sink, finished)
+        return finished
+
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+        """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row."""
+        for ordinal, (part, seq) in enumerate(manifest.chunks):
+            with translated(f"applying epoch {manifest.epoch}"):
+                self.tables.ensure()
+                with self.session.transaction():
+                    done = self.records.progress(manifest.sink, manifest.token)
+                    if done is None:
+                        return
+                    if done > ordinal:
+                        continue
+                    self._apply_decided(manifest, part.attempt, seq)
+                    self.log.drop_chunk(manifest.sink, part.attempt, seq)
+                    self.records.advance(manifest.sink, ordinal + 1)
+            advance(part.rows[seq])
+
+    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+        """See `Store.discard`."""
+        if attempts:
+            with translated("dropping staged rows"):
+                self.tables.ensure()
+                self.log.drop(sink, attempts)
+
+    def _applier(self, manifest: Manifest) -> Applier:
+        """Whatever the manifest says, today's options say where bad rows go."""
+        aside = self.dead_letters.of(manifest) if self.dead_letters else None
+        return fold.applier(self.session, manifest.detail, aside)
+
+    def _apply_all(self, manifest: Manifest, applier: Applier) -> None:
+        try:
+            for part, seq in manifest.chunks:
+                payload = self.log.payload(manifest.sink, part.attempt, seq)
+                if len(payload) != part.sizes[seq]:
+                    raise _missing(manifest, part.attempt, seq)
+                applier.apply(payload)
+            applier.end()
+        except RefusedRow as error:
+            raise BadRow(
+                f"{error.what}; nothing of epoch {manifest.epoch} took effect",
+                error.why,
+                error.todo,
+            ) from None
+
+    def _apply_decided(self, manifest: Manifest, attempt: str, seq: int) -> None:
+        payload = self.log.payload(manifest.sink, attempt, seq)
+        if not payload:
+            raise _lost(manifest, attempt, seq)
+        try:
+            self._applier(manifest).apply(payload)
+        except RefusedRow as error:
+            raise RowRefused(
+                f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"
+                " have taken effect",
+                error.why,
+                f"{error.todo}; what the server objects to must be mended there, then restart the"
+                " query: it goes on where it stopped",
+            ) from None
+
+
+def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
+    return StagedDataMissing(
+        f"Chunk {seq} of attempt {attempt} of epoch {manifest.epoch} is not whole in the log",
+        why="someone dropped it, or the server lost what was staged",
+        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
+    )
+
+
+def _lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
+    return StoreLostData(
+        f"Chunk {seq} of attempt {attempt} is gone, but epoch {manifest.epoch} is decided and"
+        " not yet applied",
+        why="the server lost data, or someone deleted from sparkonce_log",
+        todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
+        " with --accept-loss, which leaves the rest of that epoch out",
+    )

@@ -1,0 +1,92 @@
+"""The connector's own two tables, and a target made from a query's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import pymysql
+
+from pyspark_mysql.client import Session
+from pyspark_mysql.columns import definition
+from pyspark_mysql.failures import number, translate
+from pyspark_mysql.literals import identifier
+from sparkonce.errors import StoreRefused
+
+NAMES = ("ledger", "log")
+NO_SUCH_TABLE = 1146
+
+
+class OwnTables:
+    """Ledger and log.
+
+    Args:
+        session: of the server.
+        schema: the database in which they lie.
+        create: whether they may be made.
+    """
+
+    def __init__(self, session: Session, schema: str, *, create: bool) -> None:
+        self.session, self.schema, self.create = session, schema, create
+        self.ledger, self.log = (identifier(schema, f"sparkonce_{name}") for name in NAMES)
+        self.known = False
+
+    def ensure(self) -> None:
+        """Make them, unless they are there. This is no part of any transaction: DDL commits.
+
+        Raises:
+            StoreRefused: they are not there and may not be made.
+        """
+        if self.known or self.there():
+            return
+        if not self.create:
+            raise StoreRefused(
+                f"Tables {self.ledger} and {self.log} are not there",
+                why="option createTables=false, and a commit needs them",
+                todo="run what `sparkonce ddl mysql` prints, in that database",
+            )
+        for statement in ddl(self.schema):
+            try:
+                self.session.run(statement)
+            except pymysql.MySQLError as error:
+                raise translate(error, "creating its ledger and log") from None
+        self.known = True
+
+    def there(self) -> bool:
+        """Whether both are there."""
+        try:
+            for table in (self.ledger, self.log):
+                self.session.run(f"SELECT 1 FROM {table} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if number(error) == NO_SUCH_TABLE:
+                return False
+            raise translate(error, "looking for its ledger and log") from None
+        self.known = True
+        return True
+
+
+def ddl(schema: str = "") -> list[str]:
+    """The statements that make ledger and log; in the current database without a schema."""
+    names = {name: identifier(*filter(None, [schema, f"sparkonce_{name}"])) for name in NAMES}
+    return [read_sql(name, **names) for name in NAMES]
+
+
+def read_sql(name: str, **names: str) -> str:
+    """A statement of the folder sql/, with quoted names put in."""
+    text = (files("pyspark_mysql") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return text.format(**names).strip()
+
+
+def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
+    """The statement that makes a target from the schema of a query; the key is its primary key."""
+    key = detail["key"]
+    columns = [
+        definition(name, detail["kinds"][name], in_key=name in key, mariadb=mariadb)
+        for name in detail["columns"]
+    ]
+    if key:
+        columns.append(f"PRIMARY KEY ({', '.join(map(identifier, key))})")
+    return f"CREATE TABLE IF NOT EXISTS {identifier(*detail['table'])} ({', '.join(columns)})" + (
+        " ENGINE=InnoDB"
+    )

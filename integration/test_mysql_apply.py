@@ -1,0 +1,378 @@
+"""What rows become in MySQL and MariaDB, and what happens where the server refuses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from pymysql.cursors import Cursor
+
+from pyspark_mysql.connector import MySqlConnector
+from sparkonce.errors import BadRow, RowRefused, SparkonceError, StagedDataMissing, StoreLostData
+
+ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+TABLE = "id BIGINT PRIMARY KEY, name VARCHAR(20), x DOUBLE"
+Make = Callable[..., MySqlQuery]
+
+
+@pytest.fixture
+def make(mysql: Cursor, mysql_url: str, table: str) -> Make:
+    """A query into a table with this definition."""
+
+    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
+        mysql.execute(f"CREATE TABLE {table} ({definition})")
+        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
+        query.sink.store.check()
+        return query
+
+    return make
+
+
+@pytest.fixture
+def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
+    """The rows of the table, in order."""
+
+    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
+        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
+        return list(mysql.fetchall())
+
+    return stored
+
+
+def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
+    return {"id": id_, "name": name, "x": x}
+
+
+def test_append_inserts_each_row_once(make: Make, stored: Any) -> None:
+    query = make(ROWS, "id BIGINT, name TEXT, x DOUBLE")
+    query.run(0, [row(1), row(1)], [row(2, None, None)])
+    query.run(0, [row(7)])
+    assert stored() == [(1, "a", 1.5), (1, "a", 1.5), (2, None, None)]
+
+
+def test_append_of_a_duplicate_names_it_and_nothing_of_the_epoch_takes_effect(
+    make: Make, stored: Any
+) -> None:
+    query = make(ROWS, TABLE)
+    query.run(0, [row(5)])
+    with pytest.raises(BadRow, match=r"row with id=5, name='b', x=1.5e0.*Duplicate entry") as bad:
+        query.run(1, [row(1), row(2)], [row(3), row(5, "b"), row(4)])
+    assert "nothing of epoch 1 took effect" in str(bad.value)
+    assert stored("id") == [(5,)]
+    query.restart()
+    query.run(1, [row(6)])
+    assert stored("id") == [(5,), (6,)]
+
+
+def test_upsert_writes_every_column_and_the_last_row_of_a_key_wins(make: Make, stored: Any) -> None:
+    query = make(ROWS, TABLE, key="id")
+    query.run(0, [row(1, "first"), row(2)], [row(1, "last", None)])
+    query.run(1, [row(2, "again", -0.25)])
+    assert stored() == [(1, "last", None), (2, "again", -0.25)]
+
+
+def test_null_is_stored_or_kept_as_told(make: Make, stored: Any) -> None:
+    query = make(ROWS, TABLE, key="id")
+    query.run(0, [row(1)])
+    query.restart(nulls="keep")
+    query.run(1, [row(1, None, 2.0), row(2, None, None)])
+    assert stored() == [(1, "a", 2.0), (2, None, None)]
+    query.restart(nulls="write")
+    query.run(2, [row(1, None, None)])
+    assert stored()[0] == (1, None, None)
+
+
+def test_increment_adds_exactly_and_nulls_add_nothing(make: Make, stored: Any) -> None:
+    schema = pa.schema(
+        [("id", pa.int64()), ("n", pa.int64()), ("d", pa.decimal128(20, 3)), ("x", pa.float64())]
+    )
+    definition = "id BIGINT PRIMARY KEY, n BIGINT NOT NULL, d DECIMAL(20,3), x DOUBLE, w INT"
+    query = make(schema, definition, key="id", writeMode="increment")
+    big, penny = 2**62 + 1, Decimal("0.001")
+    query.run(
+        0,
+        [{"id": 1, "n": big, "d": penny, "x": 0.25}, {"id": 1, "n": None, "d": penny, "x": None}],
+    )
+    query.run(1, [{"id": 1, "n": -1, "d": None, "x": 0.25}])
+    assert stored() == [(1, 2**62, Decimal("0.002"), 0.5, None)]
+
+
+def test_increment_of_a_stored_null_begins_at_zero(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    query = make(COUNTER, "id BIGINT PRIMARY KEY, n BIGINT", key="id", writeMode="increment")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, NULL)")
+    query.run(0, [{"id": 1, "n": 3}, {"id": 1, "n": 4}])
+    assert stored() == [(1, 7)]
+
+
+def test_sum_beyond_its_column_is_refused_and_says_so(make: Make, stored: Any) -> None:
+    query = make(COUNTER, "id BIGINT PRIMARY KEY, n TINYINT", key="id", writeMode="increment")
+    query.run(0, [{"id": 1, "n": 100}])
+    with pytest.raises(BadRow, match=r"row with id=1.*column 'n'"):
+        query.run(1, [{"id": 2, "n": 1}, {"id": 1, "n": 100}])
+    assert stored() == [(1, 100)]
+
+
+def test_delete_removes_the_rows_with_these_keys(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    query = make(ROWS, TABLE, key="id", writeMode="delete")
+    mysql.execute(f"INSERT INTO {table} (id) VALUES (1), (2), (3)")
+    query.run(0, [row(1), row(1), row(9)], [row(3)])
+    assert stored("id") == [(2,)]
+
+
+def test_composite_keys_of_any_type(make: Make, stored: Any) -> None:
+    at = [1357016400123456, 1357016400123457]
+    schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("who", pa.string()), ("n", pa.int32())])
+    definition = (
+        "`at` DATETIME(6), who VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, n INT,"
+        " PRIMARY KEY (`at`, who)"
+    )
+    query = make(schema, definition, key="who,at")
+    names = zip(at * 2, "aA\\'", strict=True)
+    rows = [{"at": t, "who": who, "n": n} for n, (t, who) in enumerate(names)]
+    query.run(0, rows, [{**rows[0], "n": 9}])
+    assert sorted(n for (n,) in stored("n")) == [1, 2, 3, 9]
+    query.restart(writeMode="delete")
+    query.run(1, rows[1:])
+    assert [(who, n) for who, n in stored("who, n")] == [("a", 9)]
+
+
+def test_keys_are_equal_as_their_collation_says(make: Make, stored: Any) -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int32())])
+    definition = "k VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, n INT"
+    query = make(schema, definition, key="k", writeMode="increment")
+    query.run(0, [{"k": k, "n": 1} for k in ("Zoë", "zoe", "ZOE ")])
+    assert stored() == [("Zoë", 3)]
+
+
+@pytest.mark.parametrize("options", [{}, {"sequenceColumn": "n"}, {"writeMode": "increment"}])
+def test_row_that_another_unique_key_takes_for_another_row_is_refused(
+    make: Make, stored: Any, options: dict[str, str]
+) -> None:
+    """Left to itself, MySQL would update the row that has the e-mail, whatever its id."""
+    if "writeMode" in options:
+        schema = pa.schema([("id", pa.int64()), ("mail", pa.int32()), ("n", pa.int64())])
+        mails, definition = (1, 2), "id BIGINT PRIMARY KEY, mail INT UNIQUE, n BIGINT"
+    else:
+        schema = pa.schema([("id", pa.int64()), ("mail", pa.string()), ("n", pa.int64())])
+        mails, definition = ("a", "b"), "id BIGINT PRIMARY KEY, mail VARCHAR(9) UNIQUE, n BIGINT"
+    query = make(schema, definition, key="id", **options)
+    query.run(0, [{"id": 1, "mail": mails[0], "n": 1}, {"id": 2, "mail": mails[1], "n": 1}])
+    before = stored()
+    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
+        query.run(1, [{"id": 4, "mail": None, "n": 1}, {"id": 3, "mail": mails[0], "n": 5}])
+    assert stored() == before
+    query.restart()
+    null = None if "writeMode" not in options else 0
+    query.run(1, [{"id": 1, "mail": null, "n": 5}])
+    assert [row[0] for row in stored()] == [1, 2]
+
+
+def test_key_beyond_the_characters_of_its_column_deletes_nothing(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    schema = pa.schema([("k", pa.string())])
+    definition = "k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY"
+    query = make(schema, definition, key="k", writeMode="delete")
+    mysql.execute(f"INSERT INTO {table} VALUES ('?')")
+    with pytest.raises(BadRow, match="can't hold all characters"):
+        query.run(0, [{"k": "\U0001f600"}])
+    assert stored() == [("?",)]
+
+
+def test_generated_and_auto_increment_columns_are_left_alone(make: Make, stored: Any) -> None:
+    definition = (
+        "seq INT AUTO_INCREMENT UNIQUE, id BIGINT PRIMARY KEY, n BIGINT,"
+        " twice BIGINT AS (n * 2) STORED, made DATE DEFAULT '2020-01-01' NOT NULL"
+    )
+    query = make(COUNTER, definition, key="id")
+    query.run(0, [{"id": 10, "n": 1}])
+    query.run(1, [{"id": 10, "n": 4}])
+    assert stored("seq, id, twice") == [(1, 10, 8)]
+
+
+def test_zero_is_stored_in_an_auto_increment_column(make: Make, stored: Any) -> None:
+    query = make(COUNTER, "id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT", key="id")
+    query.run(0, [{"id": 0, "n": 1}])
+    query.run(1, [{"id": 0, "n": 2}])
+    assert stored() == [(0, 2)]
+
+
+def test_names_with_odd_characters_are_quoted(mysql: Cursor, mysql_url: str, unique: str) -> None:
+    name, column = f"{unique} `x.y`'\"\\%s", "a `b`'\"\\;--%s"
+    quoted = [text.replace("`", "``").replace("%", "%%") for text in (name, column)]
+    mysql.execute(f"CREATE TABLE `{quoted[0]}` (id INT PRIMARY KEY, `{quoted[1]}` INT)", ())
+    option = "`" + name.replace("`", "``") + "`"
+    schema = pa.schema([("id", pa.int32()), (column, pa.int32())])
+    for epoch, mode in enumerate(("append", "upsert", "increment")):
+        query = MySqlQuery(
+            schema, url=mysql_url, dbtable=option, key="id", writeMode=mode, sinkId=f"s{epoch}"
+        )
+        query.sink.store.check()
+        query.run(0, [{"id": int(mode == "append"), column: 2}])
+    mysql.execute(f"SELECT * FROM `{quoted[0]}` ORDER BY 1", ())
+    assert mysql.fetchall() == ((0, 4), (1, 2))
+    mysql.execute(f"DROP TABLE `{quoted[0]}`", ())
+
+
+def test_table_is_created_from_the_schema_with_the_key_as_its_primary_key(
+    mysql_url: str, table: str, stored: Any
+) -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
+    options = {"url": mysql_url, "dbtable": table, "key": "k"}
+    query = MySqlQuery(schema, createTable="true", **options)
+    query.sink.store.check()
+    query.run(0, [{"k": k, "n": 1, "tags": ["x"]} for k in ("a", "A", "a ", "á")])
+    assert len(stored()) == 4, "a new table's keys are equal as Spark's are"
+    MySqlQuery(schema, createTable="true", chunkRows="7", **options).sink.store.check()
+
+
+def test_ledger_may_lie_in_another_database(
+    mysql: Cursor, unique: str, make: Make, stored: Any
+) -> None:
+    mysql.execute(f"CREATE DATABASE {unique}_ledger")
+    try:
+        query = make(COUNTER, "id BIGINT PRIMARY KEY, n INT", ledgerSchema=f"{unique}_ledger")
+        query.run(0, [{"id": 1, "n": 1}])
+        mysql.execute(f"SELECT name FROM {unique}_ledger.sparkonce_ledger")
+        assert mysql.fetchall() == ((query.name,),)
+        assert stored() == [(1, 1)]
+    finally:
+        mysql.execute(f"DROP DATABASE {unique}_ledger")
+
+
+def test_database_with_an_odd_name(mysql: Cursor, mysql_url: str, unique: str) -> None:
+    name = f"{unique} %s `x`"
+    quoted = "`" + name.replace("`", "``") + "`"
+    mysql.execute(f"CREATE DATABASE {quoted}")
+    try:
+        query = MySqlQuery(
+            ROWS,
+            url=mysql_url,
+            dbtable=f"{quoted}.t",
+            key="id",
+            createTable="true",
+            sequenceColumn="id",
+        )
+        query.sink.store.check()
+        query.run(0, [row(1)])
+        query.run(1, [row(1, "b")])
+        assert query.name in query.sink.store.names()
+        mysql.execute(f"SELECT name FROM {quoted}.t")
+        assert mysql.fetchall() == (("b",),)
+    finally:
+        mysql.execute(f"DROP DATABASE {quoted}")
+
+
+def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
+    mysql: Cursor, mysql_url: str, table: str, unique: str, make: Make
+) -> None:
+    mysql.execute(f"CREATE DATABASE {unique}_ledger")
+    mysql.execute("SELECT DATABASE()")
+    ((home,),) = mysql.fetchall()
+    options = {"ledgerSchema": f"{unique}_ledger", "createTables": "false"}
+    try:
+        with pytest.raises(SparkonceError, match="sparkonce ddl mysql"):
+            make(COUNTER, "id BIGINT PRIMARY KEY, n INT", **options)
+        mysql.execute(f"USE {unique}_ledger")
+        for statement in MySqlConnector().ddl():
+            mysql.execute(statement)
+        mysql.execute(f"USE {home}")
+        query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
+        query.sink.store.check()
+        assert query.run(0, [{"id": 1, "n": 1}]).rows == 1
+    finally:
+        mysql.execute(f"DROP DATABASE {unique}_ledger")
+
+
+REFUSED = {
+    "a null": ("id BIGINT PRIMARY KEY, n INT NOT NULL", None, r"id=7.*'n' cannot be null"),
+    "too large": ("id BIGINT PRIMARY KEY, n TINYINT", 300, r"id=7.*Out of range.*'n'"),
+    "negative": ("id BIGINT PRIMARY KEY, n INT UNSIGNED", -1, r"id=7.*Out of range.*'n'"),
+    "a check": ("id BIGINT PRIMARY KEY, n INT, CHECK (n < 5)", 6, r"id=7.*(?i:constraint)"),
+    "partition": (
+        "id BIGINT PRIMARY KEY, n INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (7)",
+        1,
+        r"id=7.*partition",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_row_that_the_server_refuses_is_named_and_nothing_takes_effect(
+    make: Make, stored: Any, case: str
+) -> None:
+    definition, value, said = REFUSED[case]
+    query = make(COUNTER, definition, key="id")
+    rows = [{"id": id_, "n": 1} for id_ in range(6)]
+    with pytest.raises(BadRow, match=said):
+        query.run(0, rows, [{"id": 7, "n": value}, {"id": 6, "n": 1}])
+    assert stored() == []
+    assert query.sink.store.session.live.connection.open
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_number_that_is_not_finite_is_refused_by_name(make: Make, value: float) -> None:
+    query = make(ROWS, TABLE, key="id")
+    with pytest.raises(BadRow, match=rf"column 'x': {value}"):
+        query.run(0, [row(1, "a", value)])
+
+
+def test_null_in_a_key_is_refused_by_name(make: Make) -> None:
+    query = make(ROWS, TABLE, key="id")
+    with pytest.raises(BadRow, match="Column 'id' is null"):
+        query.run(0, [row(None)])
+
+
+def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    query = make(
+        COUNTER,
+        "id BIGINT PRIMARY KEY, n TINYINT",
+        key="id",
+        writeMode="increment",
+        atomicity="chunk",
+        chunkRows="100",
+    )
+    mysql.execute(f"INSERT INTO {table} VALUES (250, 127)")
+    ones = [{"id": i, "n": 1} for i in range(400)]
+    with pytest.raises(RowRefused, match=r"id=250.*stays decided"):
+        query.run(0, ones)
+    assert len(stored()) == 201
+    query.restart(atomicity="epoch")  # a roll-forward goes by the manifest
+    with pytest.raises(RowRefused):
+        query.run(0, ones)
+    mysql.execute(f"UPDATE {table} SET n = 0")
+    query.run(0, ones)
+    assert stored() == [(i, int(i >= 200)) for i in range(400)]
+    assert query.sink.store.staged(query.name) == []
+
+
+def test_vanished_chunk_is_found_before_the_decision_and_after_it(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    query = make(COUNTER, "id BIGINT PRIMARY KEY, n TINYINT", atomicity="chunk", chunkRows="10")
+    mysql.execute(f"INSERT INTO {table} VALUES (15, 0)")
+    receipts = query.stage(0, [{"id": i, "n": 1} for i in range(30)])
+    where = f"sink = '{query.name}' AND seq = 2"
+    mysql.execute(f"CREATE TEMPORARY TABLE kept SELECT * FROM sparkonce_log WHERE {where}")
+    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
+    with pytest.raises(StagedDataMissing, match="Chunk 2"):
+        query.commit(0, receipts)
+    mysql.execute("INSERT INTO sparkonce_log SELECT * FROM kept")
+    with pytest.raises(RowRefused):
+        query.commit(0, receipts)
+    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
+    mysql.execute(f"DELETE FROM {table} WHERE id = 15")
+    with pytest.raises(StoreLostData, match="epoch 0 is decided"):
+        query.commit(0, receipts)
+    assert len(stored()) == 20

@@ -1,0 +1,173 @@
+"""Change streams: inserts, updates and deletes in one epoch, in order or by a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from integration.epochs import MySqlQuery
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import BadRow
+
+CHANGES = pa.schema(
+    [("id", pa.string()), ("op", pa.string()), ("at", pa.int64()), ("v", pa.string())]
+)
+DEFINITION = (
+    "id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY,"
+    " at BIGINT, v VARCHAR(9) NOT NULL, extra INT DEFAULT 7"
+)
+Make = Callable[..., MySqlQuery]
+
+
+@pytest.fixture
+def make(mysql: Cursor, mysql_url: str, table: str) -> Make:
+    """A query of changes, into a table whose keys are compared without case."""
+    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+
+    def make(**options: str) -> MySqlQuery:
+        given = {"opColumn": "op", **options}
+        query = MySqlQuery(CHANGES, url=mysql_url, dbtable=table, key="id", **given)
+        query.sink.store.check()
+        return query
+
+    return make
+
+
+@pytest.fixture
+def stored(mysql: Cursor, table: str) -> Callable[[], dict[str, str]]:
+    def stored() -> dict[str, str]:
+        mysql.execute(f"SELECT LOWER(id), v FROM {table}")
+        return dict(mysql.fetchall())
+
+    return stored
+
+
+def change(id_: str, op: str, v: str | None = "x", at: int | None = 0) -> dict[str, Any]:
+    return {"id": id_, "op": op, "at": at, "v": v}
+
+
+@pytest.mark.parametrize(
+    ("insert", "update", "delete"),
+    [("I", "U", "D"), ("c", "u", "d"), ("r", "u", "D"), ("insert", "update_postimage", "delete")],
+)
+def test_flavours_of_operations(
+    make: Make, stored: Any, insert: str, update: str, delete: str
+) -> None:
+    query = make()
+    query.run(0, [change("a", insert), change("b", insert)], [change("c", insert)])
+    query.run(1, [change("a", update, "y"), change("b", delete, None)], [change("d", delete)])
+    assert stored() == {"a": "y", "c": "x"}
+
+
+def test_preimages_do_nothing(make: Make, stored: Any) -> None:
+    query = make()
+    query.run(0, [change("a", "update_preimage", "old"), change("a", "update_postimage", "new")])
+    query.run(1, [change("a", "update_postimage", "newer"), change("a", "update_preimage", "new")])
+    ledger = query.run(2, [change("a", "update_preimage", "newer")])
+    assert (stored(), ledger.epoch) == ({"a": "newer"}, 2)
+
+
+def test_last_change_of_a_key_wins_in_the_collation_of_its_column(make: Make, stored: Any) -> None:
+    query = make(chunkRows="2")
+    query.run(
+        0,
+        [change("A", "I"), change("a", "D"), change("á", "I", "1"), change("b", "I")],
+        [change("B", "D"), change("Á", "U", "2"), change("c", "D"), change("C", "I")],
+    )
+    assert stored() == {"a": "2", "c": "x"}, "a key keeps the spelling that came first"
+
+
+def test_columns_that_the_query_lacks_are_left_alone(make: Make, mysql: Cursor, table: str) -> None:
+    query = make()
+    query.run(0, [change("a", "I")])
+    mysql.execute(f"UPDATE {table} SET extra = 9")
+    query.run(1, [change("a", "U", "y"), change("b", "I")])
+    mysql.execute(f"SELECT id, v, extra FROM {table} ORDER BY id")
+    assert mysql.fetchall() == (("a", "y", 9), ("b", "x", 7))
+
+
+@pytest.mark.parametrize("op", [None, "X", ""])
+def test_unknown_operation_is_refused_by_name(make: Make, stored: Any, op: str | None) -> None:
+    with pytest.raises(
+        BadRow, match=rf"Column 'op' holds {op!r}, which is no operation.*'id': 'b'"
+    ):
+        make().run(0, [change("a", "I"), change("b", op)])
+    assert stored() == {}
+
+
+def test_highest_sequence_wins_across_chunks_deletes_included(make: Make, stored: Any) -> None:
+    query = make(sequenceColumn="at", chunkRows="1")
+    query.run(
+        0,
+        [change("a", "D", None, 5), change("b", "I", "old", 1), change("c", "I", "1", 3)],
+        [change("A", "U", "late", 4), change("B", "U", "new", 2), change("c", "U", "2", 3)],
+    )
+    assert stored() == {"b": "new", "c": "2"}
+
+
+def test_sequence_is_compared_within_an_epoch(make: Make, stored: Any) -> None:
+    query = make(sequenceColumn="at")
+    query.run(0, [change("a", "I", "first", 9)])
+    query.run(1, [change("a", "U", "second", 1)])
+    assert stored() == {"a": "second"}
+
+
+def test_sequence_alone_orders_an_upsert(
+    mysql: Cursor, mysql_url: str, table: str, stored: Any
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+    schema = pa.schema([("id", pa.string()), ("at", pa.int64()), ("v", pa.string())])
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", sequenceColumn="AT")
+    query.sink.store.check()
+    query.run(0, [{"id": "a", "at": 2, "v": "2"}], [{"id": "A", "at": 1, "v": "1"}])
+    assert stored() == {"a": "2"}
+
+
+def test_null_sequence_is_refused_by_name(make: Make) -> None:
+    with pytest.raises(BadRow, match="Column 'at' is null"):
+        make(sequenceColumn="at").run(0, [change("a", "I", "x", None)])
+
+
+def test_row_that_the_target_refuses_leaves_nothing(make: Make, stored: Any) -> None:
+    query = make()
+    with pytest.raises(BadRow, match=r"'v' cannot be null.*nothing of epoch 0 took effect"):
+        query.run(0, [change("a", "I"), change("b", "I", None)])
+    with pytest.raises(BadRow, match=r"row with id='b': .*Data too long"):
+        query.run(0, [change("a", "I"), change("b", "I", "x" * 10)])
+    assert stored() == {}
+    query.restart()
+    query.run(0, [change("c", "I")])
+    assert stored() == {"c": "x"}
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from("aAbB"), st.sampled_from("IUD"), st.integers(0, 3)), max_size=12
+)
+
+
+@given(changes=st.lists(OPERATIONS, min_size=1, max_size=3), by_sequence=st.booleans())
+@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+def test_epochs_do_what_their_changes_say_one_by_one(
+    make: Make, mysql: Cursor, table: str, stored: Any, by_sequence: bool, changes: list[Any]
+) -> None:
+    mysql.execute(f"DROP TABLE {table}")
+    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+    query = make(chunkRows="3", **({"sequenceColumn": "at"} if by_sequence else {}))
+    query.query_id = query.query_id[:8] + str(id(changes))
+    expected: dict[str, str] = {}
+    for epoch, rows in enumerate(changes):
+        # A stable sort: of equal sequences the later row comes last.
+        for at, (key, op, _) in sorted(
+            enumerate(rows), key=lambda row: row[1][2] if by_sequence else 0
+        ):
+            expected.pop(key.lower(), None)
+            if op != "D":
+                expected[key.lower()] = f"{epoch}.{at}"
+        made = [change(k, op, f"{epoch}.{at}", seq) for at, (k, op, seq) in enumerate(rows)]
+        query.run(epoch, made[: len(made) // 2], made[len(made) // 2 :])
+        assert stored() == expected

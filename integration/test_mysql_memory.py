@@ -1,0 +1,37 @@
+"""The memory of a task and of the driver is bounded by a chunk, not by the rows of an epoch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+from pymysql.cursors import Cursor
+
+PROGRAM = textwrap.dedent(
+    """
+    import resource, sys
+    import pyarrow as pa
+    from integration.epochs import MySqlQuery
+
+    url, table, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    rows = pa.record_batch({"id": pa.array(range(10_000)), "name": pa.array(["x" * 50] * 10_000)})
+    query = MySqlQuery(rows.schema, url=url, dbtable=table)
+    query.run_batches(0, (rows for _ in range(batches)))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    """
+)
+
+
+def peak(url: str, table: str, batches: int) -> int:
+    """The most memory that an epoch took, in the unit of the system (KiB on Linux)."""
+    command = [sys.executable, "-c", PROGRAM, url, table, str(batches)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def test_ten_times_the_rows_take_no_more_memory(mysql: Cursor, mysql_url: str, table: str) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, name VARCHAR(50))")
+    few, many = peak(mysql_url, table, 4), peak(mysql_url, table, 40)
+    assert many < few * 1.1
+    mysql.execute(f"SELECT COUNT(*) FROM {table}")
+    assert mysql.fetchone() == (440_000,)

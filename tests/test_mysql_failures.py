@@ -1,0 +1,90 @@
+"""Every error that pymysql can raise becomes one of ours, with a reason and a remedy."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+from pymysql import err
+from pymysql.constants import CR, ER
+
+from pyspark_mysql.failures import KNOWN, OF_CLIENT, Kind, known, translate, translated
+from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+
+NAMED = {value for names in (ER, CR) for value in vars(names).values() if isinstance(value, int)}
+
+NEWER = {
+    1471: "ER_NON_INSERTABLE_TABLE",
+    1526: "ER_NO_PARTITION_FOR_GIVEN_VALUE",
+    1637: "ER_TOO_MANY_CONCURRENT_TRXS",
+    1644: "ER_SIGNAL_EXCEPTION",
+    1665: "ER_BINLOG_STMT_MODE_AND_ROW_ENGINE",
+    1690: "ER_DATA_OUT_OF_RANGE",
+    1698: "ER_ACCESS_DENIED_NO_PASSWORD_ERROR",
+    1748: "ER_ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET",
+    1761: "ER_FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO",
+    1762: "ER_FOREIGN_DUPLICATE_KEY_WITHOUT_CHILD_INFO",
+    1792: "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION",
+    1836: "ER_READ_ONLY_MODE",
+    1906: "ER_GENERATED_COLUMN_NON_DEFAULT (MariaDB)",
+    1927: "ER_CONNECTION_KILLED (MariaDB)",
+    3100: "ER_RUN_HOOK_ERROR",
+    3101: "ER_TRANSACTION_ROLLBACK_DURING_COMMIT",
+    3105: "ER_NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN",
+    3118: "ER_ACCOUNT_HAS_BEEN_LOCKED",
+    3140: "ER_INVALID_JSON_TEXT",
+    3141: "ER_INVALID_JSON_TEXT_IN_PARAM",
+    3156: "ER_INVALID_JSON_VALUE_FOR_CAST",
+    3157: "ER_JSON_DOCUMENT_TOO_DEEP",
+    3159: "ER_SECURE_TRANSPORT_REQUIRED",
+    3819: "ER_CHECK_CONSTRAINT_VIOLATED",
+    3854: "ER_CANNOT_CONVERT_STRING",
+    4031: "ER_CLIENT_INTERACTION_TIMEOUT",
+    4151: "ER_ACCOUNT_HAS_BEEN_LOCKED (MariaDB)",
+}
+"""Numbers that pymysql has no name for."""
+
+NO_ROW = {1171: "of CREATE TABLE", 1215: "of CREATE TABLE", 1230: "of SET"}
+
+
+def test_numbers_are_those_of_the_servers() -> None:
+    assert set(KNOWN) - NAMED == set(NEWER)
+
+
+def test_each_error_of_data_or_integrity_is_one_of_a_row() -> None:
+    of_rows = {
+        code
+        for code, kind in err.error_map.items()
+        if issubclass(kind, (err.DataError, err.IntegrityError))
+    }
+    assert {code for code in of_rows if known(err.Error(code, "")).kind is not Kind.ROW} == set(
+        NO_ROW
+    )
+
+
+@pytest.mark.parametrize("code", sorted(v for v in vars(CR).values() if isinstance(v, int)))
+def test_error_of_the_client_is_never_taken_for_an_answer(code: int) -> None:
+    refused = known(err.OperationalError(code, "")).kind is Kind.REFUSED
+    assert refused == (code == CR.CR_AUTH_PLUGIN_CANNOT_LOAD)
+
+
+@pytest.mark.parametrize(
+    "error", [err.InterfaceError(0, ""), err.OperationalError(), err.Error("x")]
+)
+def test_error_without_a_number_is_a_lost_connection(error: pymysql.MySQLError) -> None:
+    assert known(error) is OF_CLIENT
+
+
+@pytest.mark.parametrize("code", [*KNOWN, 9999])
+def test_error_says_what_why_and_what_to_do(code: int) -> None:
+    error = translate(err.OperationalError(code, "words of the server"), "doing this")
+    passing = known(err.Error(code, "")).kind in (Kind.LOST, Kind.PASSING)
+    assert isinstance(error, StoreUnreachable if passing else StoreRefused)
+    assert f"while doing this: {code} words of the server" in error.what
+    assert error.why
+    assert error.todo
+
+
+@pytest.mark.parametrize("kind", err.Error.__subclasses__() + err.DatabaseError.__subclasses__())
+def test_each_class_of_errors_is_translated(kind: type[pymysql.MySQLError]) -> None:
+    with pytest.raises(StoreError), translated("doing this"):
+        raise kind(1234, "words")
