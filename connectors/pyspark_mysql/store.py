@@ -12,7 +12,7 @@ from pyspark_mysql.failures import translated
 from pyspark_mysql.log import Log
 from pyspark_mysql.records import Records
 from pyspark_mysql.tables import OwnTables
-from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
+from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
 
 
@@ -76,6 +76,8 @@ class MySqlStore:
                 held = self.records.read(name, lock=True)
                 if not held.revision or held.stamp != new.replaces:
                     return held
+                if new.applied > (self.records.progress(name, held.token) or 0):
+                    return held
                 self.records.update(name, new)
                 return new
 
@@ -136,6 +138,8 @@ class MySqlStore:
                         return
                     if done > ordinal:
                         continue
+                    if done < ordinal:
+                        raise _progress_lost(manifest)
                     self._apply_decided(manifest, part.attempt, seq)
                     self.log.drop_chunk(manifest.sink, part.attempt, seq)
                     self.records.advance(manifest.sink, ordinal + 1)
@@ -182,6 +186,10 @@ class MySqlStore:
                 f"{error.todo}; what the server objects to must be mended there, then restart the"
                 " query: it goes on where it stopped",
             ) from None
+
+
+def _progress_lost(manifest: Manifest) -> StoreUnreachable:
+    return StoreUnreachable(f"The server lost progress of epoch {manifest.epoch} (failover)")
 
 
 def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
