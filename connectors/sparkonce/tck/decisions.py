@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from sparkonce.ledger import Ledger, new_token
-from sparkonce.protocol import Manifest, Receipt, Record
+from sparkonce.protocol import Manifest, Receipt, Record, digest
 from sparkonce.tck.actors import Run
 
 SHORT = 60
@@ -50,7 +50,7 @@ def record(text: str, *, after: Record | None = None, revision: int | None = Non
     """A record to write."""
     before = after or Record()
     number = before.revision + 1 if revision is None else revision
-    return Record(number, new_token(), f"token {text}", text, before.stamp)
+    return Record(number, new_token(), digest(text), text, before.stamp)
 
 
 def brief(one: Record) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkonce.errors import RowRefused, StoreRefused
+from sparkonce.errors import BadRow, RowRefused, StoreRefused
 from sparkonce.tck.actors import Query
 from sparkonce.tck.commits import rows
 from sparkonce.tck.contract import Contract
@@ -10,7 +10,7 @@ from sparkonce.tck.decisions import raises
 from sparkonce.tck.oracles import WITNESS, require_clean, require_rows
 from sparkonce.tck.subject import NewSubject
 
-REFUSED = (RowRefused, StoreRefused)
+REFUSED = (BadRow, RowRefused, StoreRefused)
 
 
 class RefusalRules(Contract):
