@@ -93,3 +93,10 @@ def test_one_pip_install_makes_the_format_work(
         check=True,
     )
     assert f'"target": "hash:{unique}:{{id}}"' in status.stdout
+
+    empty.install(f"{wheel}[tck]")
+    program = "import sparkonce.tck.streaming, sparkonce.tck.explore.__main__ as e; e.main()"
+    kit = subprocess.run(
+        [empty.python, "-c", program, "--seeds", "3"], capture_output=True, text=True, check=True
+    )
+    assert "explore: schedules=3 failed=0" in kit.stdout

@@ -43,6 +43,15 @@ def test_a_seed_alone_brings_a_schedule_back(profile: str) -> None:
         assert len(told) > 10
 
 
+def test_the_history_of_a_seed_is_that_of_its_losses() -> None:
+    def lossy(seed: int, losses: float) -> bool:
+        return any("loses" in line for line in history(seed, "atomic chunks", losses=losses))
+
+    seeds = range(20)
+    assert any(lossy(seed, 1.0) for seed in seeds)
+    assert not any(lossy(seed, 0.0) for seed in seeds)
+
+
 # -- planted bugs
 
 

@@ -10,6 +10,8 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,7 @@ def note(**changed: object) -> Note:
         ({"a": 2}, 1, 1, 0),
         ({"a": 1, "b": 1, "x": 2}, 0, 0, 2),
         ({}, 2, 0, 0),
+        ({"a": 1, "b": 1, "x": -3, "y": 1}, 3, 0, 1),
     ],
 )
 def test_oracle_counts_a_multiset(
@@ -232,6 +235,39 @@ def test_what_a_check_does_decides_its_finding(
     target.counts["left by somebody else"] = 1
     finding = run.run_check(bench, "Q01", target.sink())
     assert (finding.outcome, finding.sent, finding.alien) == (outcome, 5, 0)
+
+
+def test_rows_of_earlier_checks_that_are_gone_are_lost(
+    bench: Bench, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(_: Bench, trial: Trial) -> str:
+        trial.put(rows=5)
+        target.counts = Counter([*trial.sent, "kept"])
+        return "done"
+
+    monkeypatch.setitem(run.CHECKS, "Q01", check)
+    target.counts.update({"kept": 2, "old": 3})
+    finding = run.run_check(bench, "Q01", target.sink())
+    assert (finding.outcome, finding.sent, finding.lost, finding.alien) == (BROKEN, 5, 4, 0)
+    assert finding.seen == "done; 4 of the lost rows are of earlier checks"
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_a_target_that_cannot_be_read_breaks_the_rule(
+    bench: Bench, target: Target, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    answers = iter([Counter[str]()] * reads)
+    monkeypatch.setitem(run.CHECKS, "Q01", lambda *_: "done")
+    sink = replace(target.sink(), read=lambda: fail_after(answers))
+    finding = run.run_check(bench, "Q01", sink)
+    assert finding.outcome == BROKEN
+    assert finding.seen == "read() raised OSError: no route to the target"
+
+
+def fail_after(answers: Iterator[Counter[str]]) -> Counter[str]:
+    for answer in answers:
+        return answer
+    raise OSError("no route to the target")
 
 
 def test_contract_without_pytest_checks_every_rule_and_takes_a_new_target_for_each(

@@ -32,10 +32,12 @@ def fast() -> Iterator[Path]:
         yield Path(home)
 
 
-def run(home: Path, *tests: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the kit as the page says."""
+def run(
+    home: Path, *tests: str, broken: tuple[str, str] = ("", ""), **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the kit as the page says; with a fault put into the connector."""
     for name, code in files().items():
-        (home / name).write_text(code)
+        (home / name).write_text(code.replace(*broken) if broken[0] else code)
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
         [
@@ -68,3 +70,14 @@ def test_the_kit_is_green(fast: Path) -> None:
     assert passed is not None
     assert int(passed[1]) > 40, done.stdout
     assert "apply: every epoch is published in one transaction" in done.stdout
+
+
+def test_a_commit_in_the_middle_of_publish_is_found(fast: Path) -> None:
+    """What the end of the page says."""
+    end = "            return self._swap(db, manifest.sink, replace("
+    assert end in files()["pyspark_sqlite.py"]
+    two = f'            db.execute("COMMIT")\n            db.execute("BEGIN")\n{end}'
+    done = run(fast, "test_sqlite.py", "-k", "c01_a_crash_at_any_line", broken=(end, two))
+    assert done.returncode == 1
+    assert "rule C01" in done.stdout
+    assert "of publish" in done.stdout

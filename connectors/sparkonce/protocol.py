@@ -214,13 +214,15 @@ class Store(Protocol):
         """
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
-        """Decide, apply and finish in one atomic step, or None where that can't be done.
+        """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
 
         Nothing is done unless what `decided` replaces is there. Returns what is there then.
         """
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """Apply the decided chunks; each takes effect once, however often this is called.
+
+        Nothing is held (no lock, no open transaction) while `advance` runs.
 
         Raises:
             RowRefused: the server refused a row; a later call goes on from it.

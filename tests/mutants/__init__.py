@@ -3,9 +3,18 @@
 from tests.mutants.commit_mutants import COMMIT_MUTANTS
 from tests.mutants.core_mutants import CORE_MUTANTS
 from tests.mutants.effect_mutants import EFFECT_MUTANTS
+from tests.mutants.late_mutants import LATE_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.store_mutants import STORE_MUTANTS
+from tests.mutants.volume_mutants import VOLUME_MUTANTS
 
-MUTANTS = [*STORE_MUTANTS, *EFFECT_MUTANTS, *COMMIT_MUTANTS, *CORE_MUTANTS]
+MUTANTS = [
+    *STORE_MUTANTS,
+    *EFFECT_MUTANTS,
+    *COMMIT_MUTANTS,
+    *CORE_MUTANTS,
+    *VOLUME_MUTANTS,
+    *LATE_MUTANTS,
+]
 
 __all__ = ["MUTANTS", "Mutant"]

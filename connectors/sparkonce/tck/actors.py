@@ -58,7 +58,7 @@ class Query:
 
     def faulty(self) -> FaultyStore:
         """Reach the store through one that can fail, from now on."""
-        store = FaultyStore(self.world.connect())
+        store = FaultyStore(self.world.connect(), connect=self.world.connect)
         self.through = store
         return store
 

@@ -233,6 +233,8 @@ class CommitRules(Contract):
             for each in (run, query.start()):
                 raises(SinkBehindCheckpoint, each.write, 2, rows(2, "x"))
                 unchanged(world, before, "a refused commit")
+        query.on_lost_commit = "continue@3"
+        raises(SinkBehindCheckpoint, query.start().write, 2, rows(2, "x"))
         query.on_lost_commit = "continue@2"
         query.start().write(2, rows(2, "y"))
         require_rows(world, {*rows(2, "y")} - {WITNESS})

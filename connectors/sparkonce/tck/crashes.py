@@ -80,7 +80,7 @@ def replaced_query(sink_id: str | None) -> Scenario:
 def calls_of(new_subject: NewSubject, scenario: Scenario) -> list[str]:
     """The calls that a run without faults makes."""
     world = new_subject()
-    store = FaultyStore(world.connect())
+    store = FaultyStore(world.connect(), connect=world.connect)
     world.store = store
     scenario(world)
     return store.calls
@@ -92,7 +92,7 @@ def fail(world: Subject, scenario: Scenario, faults: dict[int, Fault]) -> list[S
     Raises:
         AssertionError: an oracle found something.
     """
-    store = FaultyStore(world.connect(), faults)
+    store = FaultyStore(world.connect(), faults, connect=world.connect)
     world.store = store
     sparks = scenario(world)
     require_exactly_once(*sparks)
@@ -223,7 +223,8 @@ class CrashRules(Contract):
         new_subject().need("whole epochs")
         for at in range(0, len(calls_of(new_subject, one_query)), new_subject().step):
             world = new_subject()
-            world.store = FaultyStore(world.connect(), {at: CRASHES[1]})
+            faults = {at: CRASHES[1]}
+            world.store = FaultyStore(world.connect(), faults, connect=world.connect)
             spark = Spark(Query(world))
             seen = world.store.watch(world.took_effect)
             spark.run_to(2)

@@ -1,6 +1,6 @@
-"""Two actors at one store, call by call, in every order in which each interrupts the other once.
+"""Two actors at one store, in every order in which each interrupts the other once.
 
-The calls of both are counted first; then each order is tried in a world of its own.
+The turns of both are counted first; then each order is tried in a world of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Duel:
 
     def fight(self, order: list[int]) -> Turns:
         """Let them act in this order."""
-        self.turns = Turns(self.world.connect(), order)
+        self.turns = Turns(self.world.connect, order)
         self.turns.run(*self.actors)
         for spark in self.sparks:
             spark.query.through = None

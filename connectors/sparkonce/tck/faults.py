@@ -78,6 +78,8 @@ class FaultyStore:
         store: does the work.
         faults: what happens at which call.
         hooks: run before a call, with the faults switched off.
+        connect: makes the client of the process that goes on after a crash; without it the dead
+            process and its successor share `store`.
 
     Attributes:
         calls: their names.
@@ -89,8 +91,9 @@ class FaultyStore:
         store: Store,
         faults: Mapping[int, Fault] | None = None,
         hooks: Mapping[int, Callable[[], object]] | None = None,
+        connect: Callable[[], Store] | None = None,
     ) -> None:
-        self._store = store
+        self._store, self._connect = store, connect
         self._faults = {
             at + n: fault for at, fault in (faults or {}).items() for n in range(fault.span)
         }
@@ -145,7 +148,14 @@ class FaultyStore:
             if hook is not None:
                 hook()
         fault = self._next.pop(name, None) or self._faults.pop(at, None)
-        return step() if fault is None else self._fail(at, name, fault, step)
+        if fault is None:
+            return step()
+        try:
+            return self._fail(at, name, fault, step)
+        except Crash:
+            if self._connect is not None:
+                self._store = self._connect()
+            raise
 
     def _fail(self, at: int, name: str, fault: Fault, step: Callable[[], Any]) -> Any:
         if fault.within and name == "apply":

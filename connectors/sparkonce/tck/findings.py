@@ -24,7 +24,7 @@ class Finding:
         outcome: `HELD`, `BROKEN`, `LEFT_OUT` (the sink's author says that it can't), or
             `NOT_REACHED` (the fault did not come about, so nothing is known).
         sent: rows that should have taken effect.
-        lost: those of them that did not.
+        lost: those of them that did not; and rows of earlier checks that are gone.
         doubled: how often a row took effect once more than it should.
         alien: rows that took effect and were never sent.
         seen: what happened, in words.
@@ -81,13 +81,19 @@ class Finding:
 
 
 def judge(rule: Rule, sent: Iterable[str], found: Counter[str]) -> Finding:
-    """Compare what was sent, each id once, with how often each took effect."""
+    """Compare what was sent, each id once, with how often each took effect.
+
+    What took effect less than 0 times was there before, and is gone.
+    """
     wanted = set(sent)
-    lost = sum(found[one] < 1 for one in wanted)
+    others = [times for one, times in found.items() if one not in wanted]
+    gone = -sum(times for times in others if times < 0)
+    lost = sum(found[one] < 1 for one in wanted) + gone
     doubled = sum(found[one] - 1 for one in wanted if found[one] > 1)
-    alien = sum(times for one, times in found.items() if one not in wanted)
+    alien = sum(times for times in others if times > 0)
     outcome = BROKEN if lost or doubled or alien else HELD
-    return Finding(rule, outcome, len(wanted), lost, doubled, alien)
+    seen = f"{gone} of the lost rows are of earlier checks" if gone else ""
+    return Finding(rule, outcome, len(wanted), lost, doubled, alien, seen)
 
 
 def stems(found: Counter[str]) -> Counter[str]:
@@ -96,6 +102,11 @@ def stems(found: Counter[str]) -> Counter[str]:
     for one, times in found.items():
         counts[one[:-2] if one.endswith((".a", ".b")) else one] += times
     return counts
+
+
+def with_story(finding: Finding, seen: str) -> Finding:
+    """The finding with what was done; what was seen in the target comes after it."""
+    return replace(finding, seen="; ".join(filter(None, [seen, finding.seen])))
 
 
 def with_error(finding: Finding, error: str) -> Finding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed
 from sparkonce.tck.actors import Query
 from sparkonce.tck.commits import rows, unchanged
@@ -25,11 +27,11 @@ class IdentityRules(Contract):
 
     def test_i01_a_replaced_checkpoint_is_refused(self, new_subject: NewSubject) -> None:
         """Whatever its epoch: before, at and after that of the ledger."""
-        for sink_id in (None, "orders"):
+        for sink_id, override in product((None, "orders"), (None, "continue:another")):
             world = new_subject()
             old(world, sink_id)
             before = world.contents()
-            new = Query(world, id="new", sink_id=sink_id)
+            new = Query(world, id="new", sink_id=sink_id, on_new_checkpoint=override)
             for epoch in (0, 1, 2):
                 raises(CheckpointReplaced, new.start().write, epoch, rows(epoch, "x", query="new"))
                 unchanged(world, before, "a refused query")

@@ -35,12 +35,14 @@ class MemorySubject(Subject):
     """
 
     plan = PLAN
+    limits: dict[str, str]
 
     def __init__(self, memory: MemoryStore) -> None:
         self.memory = memory
         self.rows = memory.rows
+        self.limits = {"lines": "the server of this store is in the same process"}
         if not memory.whole_epochs:
-            self.limits = {"whole epochs": "this profile applies an epoch in several steps"}
+            self.limits["whole epochs"] = "this profile applies an epoch in several steps"
 
     def connect(self) -> MemoryStore:
         """The store itself: it keeps nothing of a client."""

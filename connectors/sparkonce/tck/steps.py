@@ -1,4 +1,4 @@
-"""Rules S01 to S14: each step of a store, alone."""
+"""Rules S01 to S15: each step of a store, alone."""
 
 from __future__ import annotations
 
@@ -149,15 +149,15 @@ class StepRules(ApplyRules):
         """Of this sink; the same attempt of another sink stays."""
         world = new_subject()
         mine, other = Query(world, id="mine").start(), Query(world, id="other").start()
-        task, kept = mine.task(0), mine.task(0, 1)
+        task, kept = mine.task(0), [mine.task(0), mine.task(0, 1), mine.task(1)]
         twin = replace(other.task(0), attempt=task.attempt)
-        for each in (task, kept, twin):
+        for each in (task, *kept, twin):
             world.store.stage(Chunk(each, 0, 1, world.encode(batch(["a"]))))
         for attempts in ([], [new_token()], [task.attempt], [task.attempt]):
             world.store.discard(mine.query.name, attempts)
         world.settle()
         left = {name: _attempts(world, name) for name in (mine.query.name, other.query.name)}
-        wanted = {mine.query.name: {kept.attempt}, other.query.name: {task.attempt}}
+        wanted = {mine.query.name: {one.attempt for one in kept}, other.query.name: {task.attempt}}
         require(left == wanted, f"left: {left}, not {wanted}")
 
     def test_s12_sinks_of_one_target_do_not_disturb_each_other(

@@ -12,9 +12,20 @@ from sparkonce.tck.commits import CommitRules
 from sparkonce.tck.crashes import CrashRules
 from sparkonce.tck.drivers import DriverRules
 from sparkonce.tck.identities import IdentityRules
+from sparkonce.tck.lines import LineRules
 from sparkonce.tck.refusals import RefusalRules
 from sparkonce.tck.steps import StepRules
+from sparkonce.tck.volumes import VolumeRules
 
 
-class StoreContract(StepRules, CrashRules, CommitRules, RefusalRules, DriverRules, IdentityRules):
+class StoreContract(
+    StepRules,
+    VolumeRules,
+    CrashRules,
+    LineRules,
+    CommitRules,
+    RefusalRules,
+    DriverRules,
+    IdentityRules,
+):
     """Every rule of `sparkonce.tck.rulebook` that binds a store, its commits and its queries."""

@@ -19,6 +19,10 @@ SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
 """The rows of every check: a row id, and how much it adds (always 1)."""
 
 
+ABILITIES = {"snapshot", "whole epochs", "apply", "unreachable", "refusal", "lines"}
+"""What a store may not be able to do, or a check may not be able to see of it."""
+
+
 def batch(rows: Sequence[str]) -> pa.RecordBatch:
     """Rows as Spark hands them to a task."""
     return pa.record_batch([pa.array(rows, pa.string()), [1] * len(rows)], schema=SCHEMA)
@@ -31,9 +35,10 @@ class Subject(ABC):
     named by its id, or it is appended. An upsert would hide a row that took effect twice.
 
     Attributes:
-        limits: what this store can't do, with the reason: ``snapshot``, ``whole epochs``,
-            ``apply`` (apart from publish), ``unreachable``, ``refusal``. Checks that need one are
-            skipped.
+        limits: what can't be done with this store, with the reason, for the checks that need it
+            and are then skipped. ``snapshot``, ``unreachable`` and ``refusal`` are methods here;
+            ``whole epochs``: readers see whole epochs; ``apply``: epochs are also applied apart
+            from publish; ``lines``: its code can be left at any line.
         pace: try every so many-th crash point and interleaving only, for slow stores; the
             environment variable SPARKONCE_TCK_PACE sets another.
         store: how queries reach the store; a check may put another one around it.
@@ -68,6 +73,9 @@ class Subject(ABC):
         Raises:
             unittest.SkipTest: with the reason.
         """
+        unknown = set(self.limits) - ABILITIES
+        if unknown:
+            raise ValueError(f"limits names {sorted(unknown)}; there are {sorted(ABILITIES)}")
         if ability in self.limits:
             raise SkipTest(f"{ability}: {self.limits[ability]}")
 

@@ -1,28 +1,33 @@
-"""Actors that take turns at a store, call by call, in a given order. Nothing is left to chance."""
+"""Actors that take turns at a store, in a given order. Nothing is left to chance.
+
+A turn is a call to the store, or what an apply does from one chunk to the next.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
-from sparkonce.protocol import Store
+from sparkonce.protocol import Advance, Manifest, Store, ignore
 
 Actor = Callable[[Store], object]
 PATIENCE = 20.0
-"""Seconds after which a turn that never comes is a failure of the test."""
+"""Seconds after which a turn that never comes or never ends is a failure of the test."""
+CHUNK = "a chunk"
+"""What a turn is called that goes on after a chunk, in the middle of an apply."""
 
 
 class Turns:
-    """Lets one actor at a time run, from one call to the store to its next one.
+    """Lets one actor at a time run, from one turn to its next one.
 
     Args:
-        store: does the work.
-        order: whose turn it is at each call; after its end the actors go on one after the other.
+        connect: makes a client for each of the actors.
+        order: whose turn it is; after its end the actors go on one after the other.
     """
 
-    def __init__(self, store: Store, order: Sequence[int]) -> None:
-        self._store, self._order = store, list(order)[::-1]
+    def __init__(self, connect: Callable[[], Store], order: Sequence[int]) -> None:
+        self._connect, self._order = connect, list(order)[::-1]
         self._seats: list[_Seat] = []
         self.failures: list[BaseException] = []
         self.calls: list[tuple[int, str]] = []
@@ -32,18 +37,21 @@ class Turns:
 
         Raises:
             BaseException: what an actor raised first.
+            AssertionError: an actor hangs.
         """
-        self._seats = [_Seat(self, number, actor) for number, actor in enumerate(actors)]
+        self._seats = [
+            _Seat(self, number, actor, self._connect()) for number, actor in enumerate(actors)
+        ]
         for seat in self._seats:
             seat.start()
         self._next().turn.release()
         for seat in self._seats:
-            seat.join(PATIENCE)
+            self._see_off(seat)
         if self.failures:
             raise self.failures[0]
 
-    def call(self, seat: _Seat, name: str, args: tuple[Any, ...]) -> Any:
-        """One call by one actor, when its turn comes."""
+    def take(self, seat: _Seat, name: str) -> None:
+        """Comes back when it is this actor's turn."""
         following = self._next()
         if following is not seat:
             following.turn.release()
@@ -51,13 +59,27 @@ class Turns:
         if self._order:
             self._order.pop()
         self.calls.append((seat.number, name))
-        return getattr(self._store, name)(*args)
 
     def leave(self, seat: _Seat) -> None:
         """An actor came to its end."""
         seat.done = True
         if not all(seat.done for seat in self._seats):
             self._next().turn.release()
+
+    def _see_off(self, seat: _Seat) -> None:
+        """Wait for the end of an actor, as long as any of them takes turns."""
+        while seat.is_alive():
+            taken = len(self.calls)
+            seat.join(PATIENCE)
+            if seat.is_alive() and len(self.calls) == taken:
+                number, name = self._last_turn()
+                raise AssertionError(f"actor {number} hangs in {name}")
+
+    def _last_turn(self) -> tuple[int, str]:
+        """Who took a turn last of those who are still there, and the call it is in."""
+        left = [seat.number for seat in self._seats if not seat.done]
+        turns = [(n, name) for n, name in self.calls if n in left and name != CHUNK]
+        return turns[-1] if turns else (left[0], "what it does before its first call")
 
     def _next(self) -> _Seat:
         while self._order and self._seats[self._order[-1]].done:
@@ -68,18 +90,18 @@ class Turns:
 
 
 class _Seat(threading.Thread):
-    """The thread of one actor, and the store as that actor sees it."""
+    """The thread of one actor, and its client."""
 
-    def __init__(self, turns: Turns, number: int, actor: Actor) -> None:
+    def __init__(self, turns: Turns, number: int, actor: Actor, store: Store) -> None:
         super().__init__(daemon=True)
-        self.turns, self.number, self.actor = turns, number, actor
+        self.turns, self.number, self.actor, self.store = turns, number, actor, store
         self.turn, self.done = threading.Lock(), False
         self.turn.acquire()
 
     def run(self) -> None:
         try:
             self.wait()
-            self.actor(_View(self))
+            self.actor(cast(Store, _View(self)))
         except BaseException as error:
             self.turns.failures.append(error)
         self.turns.leave(self)
@@ -90,11 +112,30 @@ class _Seat(threading.Thread):
 
 
 class _View:
+    """The store as an actor sees it."""
+
     def __init__(self, seat: _Seat) -> None:
         self._seat = seat
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args: self._seat.turns.call(self._seat, name, args)
+        return lambda *args: self._call(name, *args)
+
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+        """See `Store.apply`. Others may have turns between two chunks."""
+        left = len(manifest.chunks)
+
+        def advanced(rows: int) -> None:
+            nonlocal left
+            advance(rows)
+            left -= 1
+            if left:  # What follows the last chunk is a call of its own.
+                self._seat.turns.take(self._seat, CHUNK)
+
+        self._call("apply", manifest, advanced)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        self._seat.turns.take(self._seat, name)
+        return getattr(self._seat.store, name)(*args)
 
 
 def interleavings(

@@ -60,7 +60,7 @@ def main(
     if seed is not None:
         report.add(explore([seed], profile, losses=losses))
         if not report.failed:
-            print("\n".join(history(seed, profile)))
+            print("\n".join(history(seed, profile, losses=losses)))
     else:
         chosen = range(start, start + seeds)
         with Progress(console=console) as progress:

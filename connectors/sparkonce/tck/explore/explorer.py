@@ -184,10 +184,13 @@ def shortened(theatre: Theatre, seed: int, profile: str, outcome: Outcome) -> Fa
     return Failure(seed, profile, told.rule, told.seen, tuple(choices), history, theatre.losses)
 
 
-def history(seed: int, profile: str, *, make: Make | None = None) -> list[str]:
-    """All that happens in one schedule."""
+def history(
+    seed: int, profile: str, *, make: Make | None = None, losses: float = LOSSES
+) -> list[str]:
+    """All that happens in one schedule; the arguments are those of `explore`."""
     name, pool = profile_of(seed, profile), Pool()
     with frozen() as tokens:
-        told = Theatre(make or PROFILES[name], pool, tokens).play(f"{name}/{seed}", telling=True)
+        theatre = Theatre(make or PROFILES[name], pool, tokens, losses)
+        told = theatre.play(f"{name}/{seed}", telling=True)
     pool.close()
     return [*told.history, f"{told.rule} {told.seen}".strip()]

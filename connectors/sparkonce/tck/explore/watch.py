@@ -21,7 +21,7 @@ class Watch:
     """Looks at each request that takes effect.
 
     Attributes:
-        marks: what this schedule covered; names of `report.WANTED`, and errors.
+        marks: what this schedule covered; names of `explorer.WANTED`, and errors.
         checkpoints: by query id.
         options: the options of the run that staged an attempt.
         aborted: attempts whose epoch was aborted.

@@ -9,14 +9,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sparkonce.tck.findings import LEFT_OUT, NOT_REACHED, Finding, judge, stems, with_error
+from sparkonce.tck.findings import (
+    BROKEN,
+    LEFT_OUT,
+    NOT_REACHED,
+    Finding,
+    judge,
+    stems,
+    with_error,
+    with_story,
+)
 from sparkonce.tck.rulebook import RULES
 from sparkonce.tck.rules import Rule
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.remote import SparkTrouble
 from sparkonce.tck.spark.sink import StreamingSink
-from sparkonce.tck.spark.trial import NotReached, QueryFailed, Trial
+from sparkonce.tck.spark.trial import NotReached, QueryFailed, ReadFailed, Trial
 
 # Time for the requests of tasks that Spark has given up to arrive.
 SETTLE = {"Q03": 0.5, "Q04": 1.0, "Q05": 1.0, "Q06": 1.0, "Q09": 1.0}
@@ -59,7 +68,14 @@ def run_check(bench: Bench, number: str, sink: StreamingSink) -> Finding:
 
 def _checked(bench: Bench, rule: Rule, sink: StreamingSink) -> Finding:
     tag = f"{rule.number.lower()}-{uuid.uuid4().hex[:6]}"
-    trial = Trial(sink, bench.new_home(rule.number), tag)
+    try:
+        trial = Trial(sink, bench.new_home(rule.number), tag)
+        return _tried(bench, rule, trial)
+    except ReadFailed as error:
+        return Finding(rule, BROKEN, seen=str(error))
+
+
+def _tried(bench: Bench, rule: Rule, trial: Trial) -> Finding:
     try:
         seen = CHECKS[rule.number](bench, trial)
     except (NotReached, SparkTrouble) as error:
@@ -68,7 +84,7 @@ def _checked(bench: Bench, rule: Rule, sink: StreamingSink) -> Finding:
     except QueryFailed as error:
         bench.reset()
         return with_error(_judged(rule, trial), str(error))
-    return replace(_judged(rule, trial), seen=seen)
+    return with_story(_judged(rule, trial), seen)
 
 
 def _judged(rule: Rule, trial: Trial) -> Finding:

@@ -25,6 +25,10 @@ class NotReached(Exception):
     """The fault did not come about: this check says nothing of the sink."""
 
 
+class ReadFailed(Exception):
+    """The sink's author could not read the target: nobody knows what took effect."""
+
+
 class Trial:
     """A streaming query that is run again and again over its input and its checkpoint."""
 
@@ -34,7 +38,7 @@ class Trial:
         self.input.mkdir(parents=True)
         self.sent: list[str] = []
         self.files = 0
-        self._before = sink.read()
+        self._before = self._read()
 
     def put(self, files: int = 1, rows: int = ROWS) -> None:
         """Add input files, so epochs, of so many new rows."""
@@ -122,8 +126,20 @@ class Trial:
     # -- the target
 
     def found(self) -> Counter[str]:
-        """How often each id took effect since the trial began."""
-        return self.sink.read() - self._before
+        """How often each id took effect since the trial began; less than 0 where it is gone.
+
+        Raises:
+            ReadFailed: the target can't be read.
+        """
+        found = self._read()
+        found.subtract(self._before)
+        return found
+
+    def _read(self) -> Counter[str]:
+        try:
+            return Counter(self.sink.read())
+        except Exception as error:
+            raise ReadFailed(f"read() raised {type(error).__name__}: {error}") from error
 
 
 def until(reached: Callable[[], bool], what: str, driver: Driver, patience: float = 180.0) -> None:
