@@ -95,28 +95,21 @@ def test_roll_forward_goes_on_at_the_chunk_that_was_reached() -> None:
     assert query.world.rows == ["a", "b", "c", "d", "e"]
 
 
-def refuse(world: World, bad: str) -> Callable[[], None]:
-    """Let the store refuse a row, until the function that is returned is called."""
-    take = world.memory.take
-
-    def strict(row: str) -> None:
-        if row == bad:
-            raise RowRefused("a row of the wrong type")
-        take(row)
-
-    world.memory.take = strict
-    return lambda: setattr(world.memory, "take", take)
-
-
-def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
-    world = World(whole_epochs=False)
-    query = Query(world)
-    accept = refuse(world, "bad")
+def refused(query: Query) -> Callable[[], None]:
+    """A commit and its abort, of an epoch with a row that is refused until this is called."""
+    accept = query.world.refuse("bad")
     run = query.start()
     receipts = run.stage(0, ["a", "b"], ["bad"], ["c"])
     with pytest.raises(RowRefused):
         run.commit(0, receipts)
     run.abort(0, receipts)
+    return accept
+
+
+def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
+    world = World(whole_epochs=False)
+    query = Query(world)
+    accept = refused(query)
     assert query.ledger.epoch == 0
     with pytest.raises(RowRefused):
         query.start().write(0, ["other"])
@@ -129,12 +122,7 @@ def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
 def test_a_row_refused_in_a_transaction_leaves_nothing_of_its_epoch() -> None:
     world = World(whole_epochs=True)
     query = Query(world)
-    accept = refuse(world, "bad")
-    run = query.start()
-    receipts = run.stage(0, ["a", "b"], ["bad"], ["c"])
-    with pytest.raises(RowRefused):
-        run.commit(0, receipts)
-    run.abort(0, receipts)
+    accept = refused(query)
     assert (world.rows, query.ledger.epoch) == ([], -1)
     accept()
     query.start().write(0, ["other"])

@@ -13,7 +13,7 @@ from sparkonce.memory import MemoryStore
 from sparkonce.tck.contract import Contract, rule_of
 from sparkonce.tck.memory_subject import MemorySubject
 from sparkonce.tck.oracles import after, require
-from sparkonce.tck.rulebook import ORACLES, RULES
+from sparkonce.tck.rulebook import BY_NUMBER, ORACLES, RULES
 from sparkonce.tck.rules import MAY, MUST, Rule, RuleBroken
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
@@ -73,7 +73,7 @@ def test_a_number_that_is_not_there_is_noticed_when_the_suite_is_loaded() -> Non
 
 
 def test_a_failure_names_the_rule_what_was_seen_and_where_to_look() -> None:
-    rule = next(rule for rule in RULES if rule.number == "C10")
+    rule = BY_NUMBER["C10"]
     broken = RuleBroken(rule, "epoch 3 took effect without its rows")
     assert str(broken).splitlines() == [
         f"rule C10 (MUST): {rule.text}",

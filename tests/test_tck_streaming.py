@@ -27,7 +27,7 @@ from sparkonce.tck.findings import (
     stems,
     with_error,
 )
-from sparkonce.tck.rulebook import RULES
+from sparkonce.tck.rulebook import BY_NUMBER, RULES
 from sparkonce.tck.rules import RuleBroken
 from sparkonce.tck.spark import run
 from sparkonce.tck.spark.bench import Bench
@@ -47,8 +47,7 @@ from sparkonce.tck.spark.processes import Session
 from sparkonce.tck.spark.trial import NotReached, QueryFailed, Trial
 from sparkonce.tck.streaming import REPORT, Record, StreamingContract, StreamingSink
 
-RULE = {rule.number: rule for rule in RULES}
-Q02 = RULE["Q02"]
+Q02 = BY_NUMBER["Q02"]
 PATIENCE = 10.0
 
 
@@ -110,7 +109,7 @@ def test_a_loss_does_not_make_up_for_a_double() -> None:
 
 
 def test_both_versions_of_a_row_are_one_too_many() -> None:
-    finding = judge(RULE["Q08"], ["1", "2"], stems(Counter({"1.a": 1, "1.b": 1, "2.b": 1})))
+    finding = judge(BY_NUMBER["Q08"], ["1", "2"], stems(Counter({"1.a": 1, "1.b": 1, "2.b": 1})))
     assert (finding.lost, finding.doubled, finding.outcome) == (0, 1, BROKEN)
 
 
@@ -159,10 +158,10 @@ def test_finding_as_json_has_what_programs_need() -> None:
 
 
 FINDINGS = [
-    Finding(RULE["Q01"], HELD, 1101, seen="3 epochs", seconds=8.2),
+    Finding(BY_NUMBER["Q01"], HELD, 1101, seen="3 epochs", seconds=8.2),
     Finding(Q02, BROKEN, 360, 0, 240, 7, "2 epochs replayed", 2.0),
-    Finding(RULE["Q05"], LEFT_OUT, seen="runs on one machine"),
-    Finding(RULE["Q06"], NOT_REACHED, seen="no twin"),
+    Finding(BY_NUMBER["Q05"], LEFT_OUT, seen="runs on one machine"),
+    Finding(BY_NUMBER["Q06"], NOT_REACHED, seen="no twin"),
 ]
 
 

@@ -41,13 +41,18 @@ class Registers:
         """The ledger of a sink, None before its first write."""
         return from_record(self.read(name))
 
-    def swap(self, new: Ledger) -> Ledger:
+    def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
         """Write the next revision of a ledger; gives what is there now, ours or another's.
+
+        Args:
+            new: to be written.
+            applied: chunks of the decision that is there which must have been applied.
 
         Raises:
             StoreLostData: the ledger vanished.
         """
-        return self.learn(new, lambda: self.store.swap(new.name, new.to_record()))
+        record = replace(new.to_record(), applied=applied)
+        return self.learn(new, lambda: self.store.swap(new.name, record))
 
     def learn(self, new: Ledger, step: Callable[[], Record]) -> Ledger:
         """Run a step that writes `new`; find out what became of it if its answer is lost.
@@ -98,9 +103,7 @@ class Registers:
             if ledger.manifest is None or ledger.token != token:
                 return ledger
             self.patience.run(partial(self.store.apply, ledger.manifest, advance))
-            finished = ledger.finished()
-            record = replace(finished.to_record(), applied=len(ledger.manifest.chunks))
-            ledger = self.learn(finished, partial(self.store.swap, ledger.name, record))
+            ledger = self.swap(ledger.finished(), applied=len(ledger.manifest.chunks))
         raise contended(ledger.name)
 
     def _fence(self, new: Ledger) -> Ledger:

@@ -42,6 +42,11 @@ class Query:
         return self.through or self.world.store
 
     @property
+    def policy(self) -> Policy:
+        """What its options allow."""
+        return Policy(self.repeatable, self.on_new_checkpoint, self.on_lost_commit)
+
+    @property
     def target(self) -> str:
         """The target of its plan."""
         return (self.plan or self.world.plan).target
@@ -78,8 +83,7 @@ class Run:
     def committer(self) -> Committer:
         """Spark makes a writer anew for each epoch, and so does this."""
         query = self.query
-        policy = Policy(query.repeatable, query.on_new_checkpoint, query.on_lost_commit)
-        return Committer(query.store, query.plan or query.world.plan, policy, QUICK)
+        return Committer(query.store, query.plan or query.world.plan, query.policy, QUICK)
 
     def driver(
         self, epoch: int, offsets: str | None = None, offsets_before: str | None = None

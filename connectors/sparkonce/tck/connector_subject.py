@@ -34,20 +34,22 @@ class ConnectorSubject(Subject):
     @cached_property
     def plan(self) -> Plan:
         """See `Subject.plan`."""
-        return self.connector.plan(options.parse(self.connector.options, self.raw), SCHEMA)
+        return self.connector.plan(self._parsed(self.raw), SCHEMA)
 
     def connect(self) -> Store:
         """See `Subject.connect`."""
-        return self.connector.connect(options.parse(self.connector.options, self.raw), self.plan)
+        return self.connector.connect(self._parsed(self.raw), self.plan)
 
     def unreachable(self) -> Store:
         """See `Subject.unreachable`."""
-        raw = {**self.raw, **(self.nowhere or {})}
-        return self.connector.connect(options.parse(self.connector.options, raw), self.plan)
+        return self.connector.connect(self._parsed({**self.raw, **(self.nowhere or {})}), self.plan)
 
     def encode(self, rows: pa.RecordBatch) -> bytes:
         """See `Subject.encode`."""
         return self._encoder(rows)
+
+    def _parsed(self, raw: Mapping[str, str]) -> options.Options:
+        return options.parse(self.connector.options, raw)
 
     @cached_property
     def _encoder(self) -> Encoder:

@@ -13,12 +13,11 @@ from typing import Any
 from unittest import SkipTest
 
 from sparkonce.tck.faults import Crash
-from sparkonce.tck.rulebook import RULES
+from sparkonce.tck.rulebook import BY_NUMBER
 from sparkonce.tck.rules import Rule, RuleBroken
 
 Check = Callable[..., Any]
 _NAME = re.compile(r"test_([a-z]\d\d)_")
-_BY_NUMBER = {rule.number: rule for rule in RULES}
 
 
 def rule_of(name: str) -> Rule | None:
@@ -28,7 +27,7 @@ def rule_of(name: str) -> Rule | None:
         KeyError: there is no such rule.
     """
     found = _NAME.match(name)
-    return _BY_NUMBER[found[1].upper()] if found else None
+    return BY_NUMBER[found[1].upper()] if found else None
 
 
 class Contract:

@@ -66,22 +66,15 @@ class LineRules(Contract):
             world.need("lines")
             query = Query(world)
             run = query.start()
-            receipts = run.stage(0, rows(0, "first"), rows(0, "first too"))
+            first, second = [rows(0, "first"), rows(0, "first too")], rows(0, "second")
+            receipts = run.stage(0, *first)
             fuse = Fuse(type(world.store).__module__.partition(".")[0], line)
             self._die(fuse, run, receipts)
-            second = rows(0, "second")
             with after(f"the driver died at {fuse.died or 'no line'}, and another went on"):
                 query.start().write(0, second)
-                taken = {row.partition(".")[0] for row in world.took_effect()} - {WITNESS}
-                version = (
-                    second
-                    if taken == {"a/0#second"}
-                    else [
-                        *rows(0, "first"),
-                        *rows(0, "first too"),
-                    ]
-                )
-                require_rows(world, set(version) - {WITNESS})
+                decided_first = first[0][0] in world.took_effect()
+                version = {*first[0], *first[1]} if decided_first else {*second}
+                require_rows(world, version - {WITNESS})
                 query.start().write(1, rows(1, "next"))
                 require_clean(world, query)
             if not fuse.died:

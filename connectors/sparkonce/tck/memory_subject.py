@@ -66,7 +66,7 @@ class MemorySubject(Subject):
 
     def contents(self) -> list[str]:
         """See `Subject.contents`."""
-        return list(self.rows)
+        return self.in_order()
 
     def refuse(self, row: str) -> Callable[[], None]:
         """See `Subject.refuse`."""

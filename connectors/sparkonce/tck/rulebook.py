@@ -350,6 +350,8 @@ RULES: Sequence[Rule] = (
     ),
 )
 
+BY_NUMBER = {rule.number: rule for rule in RULES}
+
 ORACLES = {
     "O1": "Rows are compared as a multiset of unique row ids, never as a set.",
     "O2": "A witness, a counter to which each row adds 1, agrees with a recount of the rows.",

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sparkonce.datasource import Message, StreamWriter
-from sparkonce.guards import Policy
 from sparkonce.sink import Sink
 from sparkonce.tck.actors import QUICK, SMALL
 
@@ -29,9 +28,9 @@ class Writer(StreamWriter):
         query, world = self.query, self.query.world
         return Sink(
             store=query.store,
-            plan=world.plan,
+            plan=query.plan or world.plan,
             encode=world.encode,
-            policy=Policy(query.repeatable, query.on_new_checkpoint, query.on_lost_commit),
+            policy=query.policy,
             patience=QUICK,
             size=SMALL,
             sink_id=query.sink_id,

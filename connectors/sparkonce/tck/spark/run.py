@@ -19,7 +19,7 @@ from sparkonce.tck.findings import (
     with_error,
     with_story,
 )
-from sparkonce.tck.rulebook import RULES
+from sparkonce.tck.rulebook import BY_NUMBER
 from sparkonce.tck.rules import Rule
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
@@ -58,7 +58,7 @@ def run_contract(
 
 def run_check(bench: Bench, number: str, sink: StreamingSink) -> Finding:
     """Check one rule of a sink."""
-    (rule,) = (rule for rule in RULES if rule.number == number)
+    rule = BY_NUMBER[number]
     if number in sink.limits:
         return Finding(rule, LEFT_OUT, seen=sink.limits[number])
     began = time.monotonic()
