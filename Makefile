@@ -69,8 +69,8 @@ explore: $(DEV)
 # The kit at every crash point and interleaving; `make test` tries every third.
 conformance: $(DEV)
 	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/test_redis_contract.py \
-		integration/test_mysql_contract.py tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
+		integration/test_mysql_contract.py integration/test_elasticsearch_contract.py tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
 
 docs: $(DEV)
-	@for name in redis mysql; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done
+	@for name in redis mysql elasticsearch; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done
 	@$(BIN)/python -m sparkonce.tck.spec > docs/spec.md

@@ -10,6 +10,8 @@ import pytest
 from integration.proxy import Proxy
 from integration.runs import Job
 from integration.servers import spark as local_spark
+from integration.servers.elasticsearch import ELASTICSEARCH, ElasticsearchProcess, private_tree
+from integration.servers.elasticsearch import connect as connect_elasticsearch
 from integration.servers.finder import NoServerError, Server, or_skip
 from integration.servers.mysql import SERVERS as MYSQLS
 from integration.servers.mysql import MySqlProcess, private_binary
@@ -20,12 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from elasticsearch import Elasticsearch
     from pymysql.cursors import Cursor
     from pyspark.sql import SparkSession
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for finder in (REDIS, *MYSQLS.values()):
+    for finder in (REDIS, *MYSQLS.values(), ELASTICSEARCH):
         config.add_cleanup(finder.close)
 
 
@@ -41,7 +44,8 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     verbose = config.get_verbosity() > 0
     shared = REDIS.describe(fully=verbose) if "redis_server" in wanted else []
     private = [_private_line()] if "private_redis" in wanted else []
-    return shared + private + _mysql_lines(items, fully=verbose)
+    search = ELASTICSEARCH.describe(fully=verbose) if "elasticsearch_server" in wanted else []
+    return shared + private + _mysql_lines(items, fully=verbose) + search
 
 
 def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:
@@ -143,6 +147,51 @@ def private_mysql(mysql_name: str) -> Iterator[Callable[..., MySqlProcess]]:
 def mysql_proxy(mysql_url: str) -> Iterator[Proxy]:
     """Stand between a test and the shared MySQL or MariaDB, to make the network fail."""
     with Proxy(mysql_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_server() -> Server:
+    return or_skip(ELASTICSEARCH.find)
+
+
+@pytest.fixture
+def elasticsearch_url(elasticsearch_server: Server) -> str:
+    """Give the address of a cluster that tests share: use `index` as the target's name."""
+    return elasticsearch_server.url
+
+
+@pytest.fixture
+def elastic(elasticsearch_url: str) -> Iterator[Elasticsearch]:
+    """A plain client of that cluster."""
+    with connect_elasticsearch(elasticsearch_url) as client:
+        yield client
+
+
+@pytest.fixture
+def index(elastic: Elasticsearch, unique: str) -> Iterator[str]:
+    """Give the name of an index that no other test uses, and drop it in the end."""
+    yield unique
+    elastic.options(ignore_status=404).indices.delete(index=unique)
+
+
+@pytest.fixture
+def private_elasticsearch() -> Iterator[Callable[..., ElasticsearchProcess]]:
+    """Start a node of the test's own: `private_elasticsearch("http.max_content_length: 1mb")`."""
+    with ExitStack() as running:
+
+        def start(*config: str, **settings: str) -> ElasticsearchProcess:
+            return running.enter_context(
+                or_skip(lambda: ElasticsearchProcess(private_tree(), *config, **settings))
+            )
+
+        yield start
+
+
+@pytest.fixture
+def elasticsearch_proxy(elasticsearch_url: str) -> Iterator[Proxy]:
+    """Stand between a test and the shared cluster, to make the network fail."""
+    with Proxy(elasticsearch_url) as proxy:
         yield proxy
 
 

@@ -95,7 +95,14 @@ class Tree:
             start = [f"-D{name}={value}" for name, value in settings.items()]
             start += ["-cp", jars, "org.elasticsearch.launcher.CliToolLauncher"]
         folders = ["-E", f"path.data={data}", "-E", f"path.logs={logs}"]
-        return [*_not_root(), str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", *start, *folders]
+        return [
+            *_not_root(),
+            str(java / "bin/java"),
+            "-Xmx64m",
+            "-XX:+UseSerialGC",
+            *start,
+            *folders,
+        ]
 
 
 def _not_root() -> list[str]:
@@ -298,3 +305,8 @@ WAYS = {
     "tree8": partial(_in_tree, "8.16.1"),
 }
 ELASTICSEARCH = Finder("elasticsearch", WAYS)
+
+
+def private_tree() -> Tree:
+    """What private nodes run: the release that was asked for."""
+    return find_tree("8.16.1" if ELASTICSEARCH.asked == "tree8" else NEWEST)

@@ -1,0 +1,16 @@
+"""``format("elasticsearch")``. Spark imports this module to find `DefaultSource`; no driver."""
+
+from sparkonce.datasource import SinkSource
+
+__all__ = ["DefaultSource"]
+
+
+class DefaultSource(SinkSource):
+    """Exactly-once writes of streams into Elasticsearch."""
+
+    connector = "pyspark_elasticsearch.connector:ElasticsearchConnector"
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "elasticsearch"

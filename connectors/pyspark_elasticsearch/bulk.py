@@ -1,0 +1,61 @@
+"""One bulk request, and a look at every item of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark_elasticsearch.client import Cluster
+from sparkonce.errors import StoreUnreachable
+
+SHOWN = "items.*.status,items.*.error,error,status"
+"""What an answer is cut down to: of an item that went well, its status."""
+
+
+class Item(NamedTuple):
+    """What became of one operation.
+
+    Attributes:
+        error: None if it was done.
+    """
+
+    status: int
+    error: Any
+
+    @property
+    def done(self) -> bool:
+        """Whether it took effect: also a delete of what is not there."""
+        return self.error is None and (self.status < 300 or self.status == 404)
+
+
+def send(
+    cluster: Cluster,
+    doing: str,
+    target: str,
+    lines: bytes,
+    count: int,
+    params: Mapping[str, str] | None = None,
+) -> list[Item] | int:
+    """What became of each operation; or the status of a refusal of the whole, 413 or 429.
+
+    Raises:
+        StoreError: no answer, another refusal, or an answer that does not fit the request.
+    """
+    server_waits = f"{max(100, int(cluster.timeout * 800))}ms"
+    asked = {"filter_path": SHOWN, "timeout": server_waits, **(params or {})}
+    answer = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
+    if answer.status in (413, 429):
+        return answer.status
+    found = [_item(item) for item in answer.body.get("items", [])]
+    if len(found) != count:
+        raise StoreUnreachable(
+            f"Elasticsearch answered {len(found)} of {count} operations while {doing}",
+            why="what became of the others is not known",
+            todo="look for a proxy that changes answers",
+        )
+    return found
+
+
+def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
+    (told,) = item.values()
+    return Item(int(told["status"]), told.get("error"))

@@ -1,0 +1,115 @@
+"""A client of the cluster that sends each request once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import elasticsearch
+
+from pyspark_elasticsearch import address, tls
+from pyspark_elasticsearch.failures import translated
+from sparkonce.errors import OptionError
+from sparkonce.options import password
+
+JSON = {"accept": "application/json", "content-type": "application/json"}
+LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
+
+
+class Answer(NamedTuple):
+    """What the cluster said."""
+
+    status: int
+    body: Any
+
+
+def path(*parts: str) -> str:
+    """The path of a request; names in it may have any characters."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+class Cluster:
+    """Sends requests to the cluster.
+
+    A resent compare-and-set would not know that it came before, so the client's own retries are
+    off; `sparkonce.retry` repeats what may be repeated.
+
+    Args:
+        options: as parsed.
+
+    Raises:
+        OptionError: address, credentials and TLS contradict each other, or a file is not there.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options, self.address = options, address.parse(options)
+        self.timeout = float(options["timeout"])
+        self.parallelism = int(options["parallelism"])
+        self.tls = tls.context(options, tls=self.address.tls)
+        _require_one_identity(options, self.address)
+
+    @cached_property
+    def client(self) -> elasticsearch.Elasticsearch:
+        """The official client; it connects at its first request."""
+        secured: dict[str, Any] = {"ssl_context": self.tls} if self.tls else {}
+        if self.options["tlsMode"] == "unverified":
+            secured["ssl_show_warn"] = False
+        return elasticsearch.Elasticsearch(
+            list(self.address.hosts),
+            **self._credentials(),
+            **secured,
+            request_timeout=self.timeout,
+            max_retries=0,
+            retry_on_timeout=False,
+            retry_on_status=(),
+            connections_per_node=self.parallelism + 2,
+        )
+
+    def ask(
+        self,
+        doing: str,
+        method: str,
+        target: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        allow: tuple[int, ...] = (),
+    ) -> Answer:
+        """Send one request.
+
+        Args:
+            doing: what an error says was tried.
+            method: of HTTP.
+            target: the path.
+            params: behind the path.
+            body: JSON values, or ready-made bytes.
+            allow: statuses that are answers, not errors.
+
+        Raises:
+            StoreError: no answer came, or it says no.
+        """
+        headers = LINES if target.endswith("/_bulk") else JSON
+        with translated(doing):
+            sender = self.client.options(ignore_status=allow) if allow else self.client
+            said = sender.perform_request(method, target, params=params, headers=headers, body=body)
+        return Answer(said.meta.status, said.body)
+
+    def _credentials(self) -> dict[str, Any]:
+        if self.options["apiKey"]:
+            return {"api_key": self.options["apiKey"]}
+        secret = self.address.password or password(self.options)
+        if self.address.user:
+            return {"basic_auth": (self.address.user, secret or "")}
+        return {}
+
+
+def _require_one_identity(options: Mapping[str, Any], at: address.Address) -> None:
+    named = at.user or at.password or options.get("password") or options.get("passwordFile")
+    if options["apiKey"] and named:
+        raise OptionError(
+            "Options apiKey and user or password contradict each other",
+            why="both say who comes",
+            todo="leave one of them out",
+        )

@@ -1,0 +1,67 @@
+"""Rows that can't be stored, written to an index of their own, each once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark_elasticsearch import bulk, indices
+from pyspark_elasticsearch.chunks import chunk_name
+from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import of_answer
+from pyspark_elasticsearch.log import Place
+from sparkonce.errors import StoreUnreachable
+from sparkonce.protocol import Manifest
+
+DOING = "writing dead letters"
+LONGEST = 32_000
+"""Characters of a reason or a row that are kept."""
+
+
+class Letter(NamedTuple):
+    """A row that can't be stored: its id, why, and what it holds as JSON."""
+
+    id: str
+    reason: str
+    row: str
+
+
+class DeadLetters:
+    """The index of such rows.
+
+    Args:
+        cluster: where.
+        index: its name.
+    """
+
+    def __init__(self, cluster: Cluster, index: str) -> None:
+        self.cluster, self.index = cluster, index
+
+    def ensure(self, *, create: bool) -> None:
+        """Make the index unless it is there."""
+        indices.ensure(self.cluster, self.index, "dead_letter", create=create)
+
+    def write(self, manifest: Manifest, place: Place, letters: Mapping[str, Letter]) -> None:
+        """Write the letters of a chunk; those that are there already stay as they are."""
+        name, now = chunk_name(place.attempt, place.seq), time.time_ns() // 1_000_000
+        lines = []
+        for at, letter in letters.items():
+            about = {
+                "sink": manifest.sink,
+                "epoch": manifest.epoch,
+                "index": manifest.notes["index"],
+                "id": letter.id,
+                "reason": letter.reason[:LONGEST],
+                "row": letter.row[:LONGEST],
+                "at": now,
+            }
+            lines += [json.dumps({"create": {"_id": f"{name}{at}"}}), json.dumps(about)]
+        text = "".join(f"{line}\n" for line in lines).encode()
+        items = bulk.send(self.cluster, DOING, path(self.index, "_bulk"), text, len(letters))
+        if isinstance(items, int):
+            raise StoreUnreachable(f"Elasticsearch is too busy while {DOING}: {items}")
+        for item in items:
+            if not item.done and item.status != 409:
+                raise of_answer(item.status, item.error, DOING)

@@ -1,0 +1,187 @@
+"""The cluster's errors as ours: one table by status and type, one place."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import elasticsearch
+
+from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+
+GOES_ON = "then restart the query; it goes on where it stopped"
+AGAIN = "check option url and the cluster; a restarted query loses and doubles nothing"
+
+
+class Kind(enum.Enum):
+    """What an answer asks for."""
+
+    LOST = "no answer, or none that says what became of the request"
+    PASSING = "nothing was done; the same may work in a moment"
+    CONFLICT = "the document has a version that is as high"
+    ROW = "this document can't be stored"
+    TOO_LARGE = "the request is larger than the server takes"
+    REFUSED = "someone must change something"
+
+
+class Known(NamedTuple):
+    """What is known of an answer."""
+
+    kind: Kind
+    why: str
+    todo: str
+
+
+def _refused(why: str, todo: str) -> Known:
+    return Known(Kind.REFUSED, why, f"{todo}, {GOES_ON}")
+
+
+def _row(why: str) -> Known:
+    return Known(
+        Kind.ROW,
+        why,
+        "mend the mapping, or set option onBadRow=deadLetter, which puts such rows aside",
+    )
+
+
+_BUSY = Known(Kind.PASSING, "the cluster has more to do than it can", AGAIN)
+
+BY_TYPE = {
+    "index_not_found_exception": _refused(
+        "the index is not there (any more)", "create or restore it"
+    ),
+    "index_closed_exception": _refused("the index is closed", "open it (POST <index>/_open)"),
+    "invalid_index_name_exception": _refused("that is no name of an index", "mend option index"),
+    "cluster_block_exception": _refused(
+        "the index or the cluster is read-only", "remove the block (index.blocks.*)"
+    ),
+    "security_exception": _refused(
+        "the user or the API key lacks a right", "grant it as docs/elasticsearch.md lists"
+    ),
+    "version_conflict_engine_exception": Known(
+        Kind.CONFLICT, "the document was changed meanwhile", AGAIN
+    ),
+    "es_rejected_execution_exception": _BUSY,
+    "circuit_breaking_exception": _BUSY,
+    "process_cluster_event_timeout_exception": _BUSY,
+    "unavailable_shards_exception": Known(
+        Kind.PASSING, "the index has no primary shard now", AGAIN
+    ),
+    "no_shard_available_action_exception": Known(
+        Kind.PASSING, "the index has no shard that answers now", AGAIN
+    ),
+    "document_parsing_exception": _row("a field does not fit its mapping"),
+    "mapper_parsing_exception": _row("a field does not fit its mapping"),
+    "mapper_exception": _row("a field does not fit the mapping"),
+    "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
+    "illegal_argument_exception": _row("the cluster can't store the document as it is"),
+    "script_exception": _row("the number can't be added to what is stored"),
+    "document_missing_exception": _row("there is no such document"),
+    "routing_missing_exception": _row("the mapping asks for a routing; set option routing"),
+    "parsing_exception": _row("the document is malformed"),
+    "x_content_parse_exception": _row("the document is malformed"),
+    "action_request_validation_exception": _row("the document's id or size is refused"),
+    "ingest_processor_exception": _row("the ingest pipeline failed on it"),
+    "fail_processor_exception": _row("the ingest pipeline refused it"),
+    "media_type_header_exception": _refused(
+        "this release of the client does not speak to this release of the server",
+        "pip install 'elasticsearch>=8.15,<9' on the driver and every executor",
+    ),
+}
+
+BY_STATUS = {
+    401: _refused(
+        "the cluster does not take these credentials",
+        "check options user, password, passwordFile and apiKey, or the URL",
+    ),
+    403: BY_TYPE["security_exception"],
+    404: BY_TYPE["index_not_found_exception"],
+    409: BY_TYPE["version_conflict_engine_exception"],
+    413: Known(
+        Kind.TOO_LARGE,
+        "a single document is larger than http.max_content_length of the server, or of a proxy",
+        "raise it, or cut the row's large columns before the sink",
+    ),
+    429: _BUSY,
+    502: Known(Kind.LOST, "a proxy could not reach the server", AGAIN),
+    503: Known(Kind.PASSING, "the cluster is not ready: it has no master, or starts", AGAIN),
+    504: Known(Kind.LOST, "a proxy waited too long for the server", AGAIN),
+}
+
+OTHER = _refused("the cluster gave this answer to the connector", "look it up")
+OF_SERVER = Known(Kind.LOST, "the server failed inside", "look into its log")
+FLOOD = Known(
+    Kind.PASSING,
+    "a node's disk is nearly full (flood stage), and the index takes no writes",
+    "free disk space on the cluster",
+)
+
+
+def known(status: int, error: Any) -> Known:
+    """What is known of an answer, of a request or of one item of a bulk."""
+    kind = error.get("type", "") if isinstance(error, Mapping) else ""
+    if status == 429 and kind == "cluster_block_exception":
+        return FLOOD
+    if status in (429, 503) and kind == "cluster_block_exception":
+        return BY_STATUS[status]
+    if kind in BY_TYPE:
+        return BY_TYPE[kind]
+    return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
+
+
+def message(error: Any) -> str:
+    """The server's own words: the reason, and what caused it."""
+    words: list[str] = []
+    while isinstance(error, Mapping) and len(words) < 3:
+        words.append(f"{error.get('type', '')}: {error.get('reason', '')}")
+        error = error.get("caused_by")
+    return "; ".join(words) or str(error)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise what the client raises as one of our errors; `doing` says what was tried."""
+    try:
+        yield
+    except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
+        raise translate(error, doing) from None
+
+
+def translate(error: Exception, doing: str) -> StoreError:
+    """Our error for one of the client's."""
+    if isinstance(error, elasticsearch.UnsupportedProductError):
+        return StoreRefused(
+            f"What answers is not Elasticsearch, while {doing}",
+            why=str(error.message),
+            todo="check option url; OpenSearch and servers before 7.14 are not supported",
+        )
+    if isinstance(error, elasticsearch.ApiError):
+        body = error.body
+        told = body.get("error") if isinstance(body, Mapping) else str(body)[:200]
+        return of_answer(error.meta.status, told, doing)
+    if isinstance(error, elasticsearch.SSLError):
+        return StoreRefused(
+            f"TLS to the cluster failed while {doing}: {error.message}",
+            why="its certificate is not trusted, or it speaks no TLS",
+            todo=f"set option tlsCaFile, or mend option url, {GOES_ON}",
+        )
+    said = getattr(error, "message", str(error))
+    return StoreUnreachable(
+        f"Elasticsearch did not answer while {doing}: {type(error).__name__}: {said}",
+        why="it is down, too slow (option timeout), or the network or option url is wrong",
+        todo=AGAIN,
+    )
+
+
+def of_answer(status: int, error: Any, doing: str) -> StoreError:
+    """Our error for an answer that says no."""
+    kind, why, todo = known(status, error)
+    if kind in (Kind.LOST, Kind.PASSING):
+        return StoreUnreachable(
+            f"Elasticsearch failed while {doing}: {status} {message(error)}", why, todo
+        )
+    return StoreRefused(
+        f"Elasticsearch refused while {doing}: {status} {message(error)}", why, todo
+    )

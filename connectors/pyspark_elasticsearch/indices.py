@@ -1,0 +1,76 @@
+"""The connector's own indices: one for ledgers, one for staged chunks."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pyspark_elasticsearch.client import Cluster, path
+from sparkonce.errors import StoreRefused
+
+MISSING = "index_not_found_exception"
+
+
+@cache
+def definition(name: str) -> dict[str, Any]:
+    """Settings and mappings of one of the connector's indices."""
+    text = files("pyspark_elasticsearch").joinpath("json", f"{name}.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def is_missing(body: Any) -> bool:
+    """Whether an answer says that there is no such index."""
+    error = body.get("error") if isinstance(body, dict) else None
+    return isinstance(error, dict) and error.get("type") == MISSING
+
+
+def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
+    """Make an index unless it is there.
+
+    Raises:
+        StoreRefused: it is not there, and must not be made.
+    """
+    doing = f"looking for index {index}"
+    if cluster.ask(doing, "HEAD", path(index), allow=(404,)).status == 200:
+        return
+    if not create:
+        raise StoreRefused(
+            f"There is no index {index}",
+            why="the connector keeps its ledgers or staged rows there, and createIndices is false",
+            todo="create it as docs/elasticsearch.md shows",
+        )
+    made = cluster.ask(
+        f"making index {index}", "PUT", path(index), body=definition(name), allow=(400,)
+    )
+    error = made.body.get("error", {}) if made.status == 400 else {}
+    if error and error.get("type") != "resource_already_exists_exception":
+        raise StoreRefused(
+            f"Index {index} could not be made: {error.get('reason')}",
+            why="ledgers and staged rows need indices of their own",
+            todo="mend option indexPrefix, or create it as docs/elasticsearch.md shows",
+        )
+
+
+class OwnIndices:
+    """The names of the connector's own indices, made when they are first needed.
+
+    Args:
+        cluster: where.
+        prefix: begins their names.
+        create: whether they may be made.
+    """
+
+    def __init__(self, cluster: Cluster, prefix: str, *, create: bool) -> None:
+        self.cluster, self.create = cluster, create
+        self.ledger, self.log = f"{prefix}-ledger", f"{prefix}-log"
+        self._there = False
+
+    def ensure(self) -> None:
+        """See that they are there: an index made by a first write would have wrong mappings."""
+        if not self._there:
+            ensure(self.cluster, self.ledger, "ledger", create=self.create)
+            ensure(self.cluster, self.log, "log", create=self.create)
+            self._there = True

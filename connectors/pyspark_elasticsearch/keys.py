@@ -1,0 +1,115 @@
+"""The id of a document: key columns, joined so that no two keys are alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sparkonce import json_text
+from sparkonce.errors import BadRow
+from sparkonce.text import to_text
+
+LONGEST = 512
+"""Bytes that the server takes for an id."""
+
+
+def ids(rows: pa.RecordBatch, key: list[str]) -> Any:
+    """The id of each row, as JSON text without quotes.
+
+    Several columns are joined with ``:``, and a ``:`` or ``%`` inside a value is percent-encoded.
+
+    Raises:
+        BadRow: a key is null, empty or too long.
+    """
+    for name in key:
+        if rows.column(name).null_count:
+            raise _null_key(name, rows, key)
+    texts = [to_text(rows.column(name)) for name in key]
+    if len(key) == 1:
+        joined = texts[0]
+    else:
+        escaped = [_escaped(text) for text in texts]
+        joined = pc.binary_join_element_wise(*escaped, pa.scalar(b":", pa.binary()))
+    _require_length(joined, rows, key)
+    if all(_is_plain(rows.schema.field(name).type) for name in key):
+        return joined.cast(pa.string())
+    quoted = json_text.escaped(_utf8(joined))
+    return pc.binary_replace_slice(pc.binary_replace_slice(quoted, 0, 1, ""), -1, 2**31 - 1, "")
+
+
+def last_of_each(texts: Any) -> Any | None:
+    """The place of the last row of each id; None if no id comes twice."""
+    coded = texts.dictionary_encode()
+    if len(coded.dictionary) == len(texts):
+        return None
+    table = pa.table({"id": coded.indices, "row": numbers(len(texts))})
+    kept = table.group_by("id").aggregate([("row", "max")]).column("row_max").combine_chunks()
+    return kept.take(pc.sort_indices(kept))
+
+
+def sums_of_each(texts: Any, columns: list[Any]) -> tuple[Any | None, list[Any]]:
+    """The sums of the rows of each id, and the place of one of those; None if no id is twice."""
+    coded = texts.dictionary_encode()
+    if len(coded.dictionary) == len(texts):
+        return None, columns
+    named = {str(place): column for place, column in enumerate(columns)}
+    table = pa.table({"id": coded.indices, "row": numbers(len(texts)), **named})
+    sums = [(name, "sum") for name in named]
+    done = table.group_by("id").aggregate([("row", "max"), *sums]).combine_chunks()
+    return done.column("row_max").combine_chunks(), [
+        done.column(f"{name}_sum").combine_chunks() for name in named
+    ]
+
+
+def numbers(count: int) -> Any:
+    """Whole numbers from 0 on."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
+
+
+def _escaped(text: Any) -> Any:
+    if not pc.any(pc.match_substring_regex(text, "[:%]")).as_py():
+        return text
+    return pc.replace_substring(pc.replace_substring(text, b"%", b"%25"), b":", b"%3A")
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether the text of such values needs no escapes."""
+    return not (types.is_string(kind) or types.is_large_string(kind))
+
+
+def _utf8(text: Any) -> Any:
+    try:
+        return text.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise ValueError("a key is not valid UTF-8") from None
+
+
+def _require_length(texts: Any, rows: pa.RecordBatch, key: list[str]) -> None:
+    lengths = pc.binary_length(texts)
+    ends = pc.min_max(lengths)
+    if len(texts) and not 0 < ends["min"].as_py() <= ends["max"].as_py() <= LONGEST:
+        wrong = pc.or_(pc.equal(lengths, 0), pc.greater(lengths, LONGEST))
+        row = pc.index(wrong, True).as_py()
+        raise BadRow(
+            f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
+            f" the row: {_shown(rows, row)}",
+            why=f"an id in Elasticsearch has from 1 to {LONGEST}",
+            todo="use a digest as the key, for example sha2(name, 256)",
+        )
+
+
+def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:
+    row = pc.index(rows.column(name).is_null(), True).as_py()
+    return BadRow(
+        f"Column {name!r} is null in a row, and {','.join(key)!r} must not be;"
+        f" the row: {_shown(rows, row)}",
+        why="a row without a key has no id",
+        todo=f"filter such rows out, for example where {name} is not null, or fill them",
+    )
+
+
+def _shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
+    return {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}

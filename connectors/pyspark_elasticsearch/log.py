@@ -1,0 +1,210 @@
+"""Documents of the log index: staged chunks, and verdicts on rows that can't be stored.
+
+The id of a chunk names its row count and size, so that to find it is to know that it is whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.indices import OwnIndices
+from sparkonce.errors import StoreUnreachable
+from sparkonce.protocol import Chunk, Manifest, Staged
+
+PAGE = 500
+
+
+class Place(NamedTuple):
+    """One chunk of a manifest, and where it lies."""
+
+    sink: str
+    attempt: str
+    seq: int
+    rows: int
+    size: int
+
+    @property
+    def id(self) -> str:
+        """Of the chunk's document."""
+        return f"{self.sink}/{self.attempt}/{self.seq}/{self.rows}/{self.size}"
+
+    @property
+    def verdict(self) -> str:
+        """The id of the verdict on its rows."""
+        return f"{self.sink}/{self.attempt}/{self.seq}/verdict"
+
+
+class Found(NamedTuple):
+    """A chunk, and the verdict on its rows if there is one.
+
+    Attributes:
+        payload: None if the chunk is not there.
+        verdict: what is written of its bad rows.
+        guard: what a write over the verdict must name.
+    """
+
+    payload: bytes | None
+    verdict: dict[str, Any]
+    guard: dict[str, Any]
+
+
+def places(manifest: Manifest) -> list[Place]:
+    """The chunks of a manifest, in its order."""
+    return [
+        Place(manifest.sink, part.attempt, seq, part.rows[seq], part.sizes[seq])
+        for part, seq in manifest.chunks
+    ]
+
+
+class Log:
+    """Appends, reads and drops chunks.
+
+    Args:
+        cluster: where.
+        indices: the connector's own.
+    """
+
+    def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
+        self.cluster, self.indices = cluster, indices
+
+    def append(self, chunk: Chunk) -> None:
+        """Write a chunk. Repeating it changes nothing."""
+        task = chunk.task
+        place = Place(task.sink, task.attempt, chunk.seq, chunk.rows, len(chunk.payload))
+        about = {
+            "kind": "chunk",
+            "sink": task.sink,
+            "attempt": task.attempt,
+            "query": task.query_id,
+            "epoch": task.epoch,
+            "at": time.time(),
+        }
+        head = json.dumps(about).encode()[:-1] + b',"payload":"'
+        body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
+        target = path(self.indices.log, "_create", place.id)
+        self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409,))
+
+    def missing(self, wanted: Sequence[Place]) -> Place | None:
+        """The first of these chunks that is not there; None if all are, whole."""
+        for start in range(0, len(wanted), PAGE):
+            page = wanted[start : start + PAGE]
+            docs = self._get("checking staged rows", [place.id for place in page], source=False)
+            for place, doc in zip(page, docs, strict=True):
+                if not doc.get("found"):
+                    return place
+        return None
+
+    def fetch(self, place: Place) -> Found:
+        """A chunk and the verdict on it."""
+        chunk, verdict = self._get("reading staged rows", [place.id, place.verdict], source=True)
+        payload = None
+        if chunk.get("found"):
+            try:
+                payload = binascii.a2b_base64(chunk["_source"]["payload"])
+            except (KeyError, binascii.Error):
+                payload = b""
+        if not verdict.get("found"):
+            return Found(payload, {}, {"op_type": "create"})
+        guard = {"if_seq_no": verdict["_seq_no"], "if_primary_term": verdict["_primary_term"]}
+        return Found(payload, verdict["_source"], guard)
+
+    def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
+        """Write a verdict; False if another one came first."""
+        source = {**verdict, "kind": "verdict", "sink": place.sink, "attempt": place.attempt}
+        target = path(self.indices.log, "_doc", place.verdict)
+        answer = self.cluster.ask(
+            "noting rows that can't be stored",
+            "PUT",
+            target,
+            params=guard,
+            body=source,
+            allow=(409,),
+        )
+        return answer.status != 409
+
+    def attempts(self, sink: str) -> list[Staged]:
+        """What is staged for a sink."""
+        now = time.time()
+        query = {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}}
+        buckets = self._buckets(query, ["attempt", "query", "epoch"])
+        return [
+            Staged(
+                bucket["key"]["attempt"],
+                bucket["key"]["query"],
+                int(bucket["key"]["epoch"]),
+                int(bucket["doc_count"]),
+                max(0.0, now - bucket["at"]["value"]),
+            )
+            for bucket in buckets
+        ]
+
+    def sinks(self) -> list[str]:
+        """The sinks that have something staged."""
+        return [bucket["key"]["sink"] for bucket in self._buckets({"match_all": {}}, ["sink"])]
+
+    def drop(self, sink: str, attempts: Iterable[str]) -> None:
+        """Drop attempts, as far as they are there."""
+        named = sorted(set(attempts))
+        self._refresh()
+        for start in range(0, len(named), PAGE):
+            page = named[start : start + PAGE]
+            query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": page}}]}}
+            answer = self.cluster.ask(
+                "dropping staged rows",
+                "POST",
+                path(self.indices.log, "_delete_by_query"),
+                params={"conflicts": "proceed"},
+                body={"query": query},
+                allow=(404,),
+            )
+            if answer.body.get("failures"):
+                raise StoreUnreachable(
+                    "Elasticsearch could not drop all staged rows", str(answer.body["failures"][0])
+                )
+
+    def _get(self, doing: str, ids: Sequence[str], *, source: bool) -> list[dict[str, Any]]:
+        params = {} if source else {"_source": "false"}
+        answer = self.cluster.ask(
+            doing, "POST", path(self.indices.log, "_mget"), params=params, body={"ids": list(ids)}
+        )
+        docs: list[dict[str, Any]] = answer.body["docs"]
+        for doc in docs:
+            failed = doc.get("error")
+            if failed and failed.get("type") != "index_not_found_exception":
+                raise StoreUnreachable(
+                    f"Elasticsearch failed while {doing}: {failed.get('reason')}"
+                )
+        return docs
+
+    def _buckets(self, query: dict[str, Any], fields: Sequence[str]) -> list[dict[str, Any]]:
+        self._refresh()
+        found: list[dict[str, Any]] = []
+        after: dict[str, Any] | None = None
+        while True:
+            sources = [{name: {"terms": {"field": name}}} for name in fields]
+            page = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
+            latest = {"at": {"max": {"field": "at"}}}
+            body = {"size": 0, "query": query, "aggs": {"by": {"composite": page, "aggs": latest}}}
+            answer = self.cluster.ask(
+                "listing staged rows",
+                "POST",
+                path(self.indices.log, "_search"),
+                params={"allow_partial_search_results": "false"},
+                body=body,
+                allow=(404,),
+            )
+            by = answer.body["aggregations"]["by"] if answer.status == 200 else {"buckets": []}
+            found += by["buckets"]
+            after = by.get("after_key")
+            if after is None or len(by["buckets"]) < PAGE:
+                return found
+
+    def _refresh(self) -> None:
+        target = path(self.indices.log, "_refresh")
+        self.cluster.ask("listing staged rows", "POST", target, allow=(404,))

@@ -1,0 +1,140 @@
+"""The options of the Elasticsearch connector, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark_elasticsearch import address
+from sparkonce.options import COMMON, Option, choice, integer, pattern
+
+_NOT_IN_NAMES = re.compile(r'[\\/*?"<>| ,#:A-Z]')
+
+
+def index_name(text: str) -> str:
+    """Read the name of an index or an alias.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if (
+        _NOT_IN_NAMES.search(text)
+        or text[:1] in "-_+"
+        or text in ("", ".", "..")
+        or len(text) > 255
+    ):
+        raise ValueError(
+            'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
+            " and not beginning with - _ +"
+        )
+    return text
+
+
+def boolean(text: str) -> bool:
+    """True or false.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
+def columns(text: str) -> list[str]:
+    """Column names between commas.
+
+    Raises:
+        ValueError: a name is empty or there twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise ValueError("column names with commas between, such as order_id,line_no")
+    return names
+
+
+OPTIONS = (
+    Option(
+        "url",
+        "`https://host:9200`, or several nodes of one cluster with commas between.",
+        address.url,
+        required=True,
+    ),
+    Option("index", "The target: an index, or an alias of one.", index_name, required=True),
+    Option(
+        "writeMode",
+        "`append` adds documents; `upsert` writes whole documents by key; `update` writes the"
+        " columns into the document, and leaves its other fields; `increment` adds all columns but"
+        " the key's to the document's fields; `delete` deletes the documents with these keys."
+        " Default: `upsert` where a key is given, else `append`.",
+        choice("append", "upsert", "update", "increment", "delete"),
+    ),
+    Option(
+        "key",
+        "Columns whose values are the document's id: `order_id,line_no`. Without a key (append)"
+        " ids are made from what was staged.",
+        columns,
+    ),
+    Option(
+        "nulls",
+        "Update: `write` stores a null, `keep` leaves what is stored.",
+        choice("write", "keep"),
+        "write",
+    ),
+    Option(
+        "opColumn",
+        "Upsert: a column that says what each row does, and is not stored: I, U, D; insert, update,"
+        " delete; Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
+    ),
+    Option(
+        "versioning",
+        "`external`: documents get versions that only grow from epoch to epoch, which refuse late"
+        " writers. `none`: for an index that others write with versions of their own; a driver that"
+        " was overtaken in mid-request may then write old values once more.",
+        choice("external", "none"),
+        "external",
+    ),
+    Option(
+        "versionColumn",
+        "Upsert and delete: a whole-number column that is the document's version; a row whose"
+        " version is lower than the stored one changes nothing.",
+    ),
+    Option(
+        "onConflict",
+        "What to do where a document has a higher version than this sink ever gave: `fail`, or"
+        " `ignore`, which leaves the document as it is.",
+        choice("fail", "ignore"),
+        "fail",
+    ),
+    Option("routing", "A column whose value routes the document to a shard."),
+    Option("pipeline", "An ingest pipeline that every document goes through."),
+    Option(
+        "onBadRow",
+        "A row that can't be stored: `fail` stops the query at it, and the error names it;"
+        " `deadLetter` writes it to an index, and the others go on.",
+        choice("fail", "deadLetter"),
+        "fail",
+    ),
+    Option("deadLetter", "The index for `onBadRow=deadLetter`.", index_name),
+    Option("createIndex", "Whether to create a target that is not there.", boolean, False),
+    Option("shards", "Primary shards of an index made by createIndex.", integer(1, 1024)),
+    Option("replicas", "Replicas of an index made by createIndex.", integer(0, 100)),
+    Option(
+        "indexPrefix",
+        "Begins the names of the connector's own indices, `<prefix>-ledger` and `<prefix>-log`.",
+        pattern(r"[a-z0-9.][a-z0-9._-]{0,63}", "1 to 64 of the characters a-z 0-9 . _ -"),
+        "sparkonce",
+    ),
+    Option("createIndices", "Whether to create the connector's own indices.", boolean, True),
+    Option("parallelism", "Bulk requests that the driver sends at once.", integer(1, 64), 4),
+    Option("apiKey", "An API key, in its encoded form.", secret=True),
+    Option(
+        "tlsMode",
+        "For https: `verify` checks the certificate and the host name, `unverified` only encrypts.",
+        choice("verify", "unverified"),
+        "verify",
+    ),
+    Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
+    Option("tlsCertFile", "Client certificate (PEM)."),
+    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+    *COMMON,
+)

@@ -1,0 +1,95 @@
+"""What is checked before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import elasticsearch
+
+from pyspark_elasticsearch import targets
+from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.indices import OwnIndices
+from sparkonce.errors import OptionError, StoreRefused
+
+OLDEST = 8
+
+
+def require_fit_server(cluster: Cluster) -> None:
+    """Refuse a server that this client does not speak to.
+
+    Raises:
+        StoreRefused: it is too old, or the client too new.
+    """
+    answer = cluster.ask("asking the server for its version", "GET", "/", allow=(400,))
+    client = elasticsearch.__version__[0]
+    if answer.status == 400:
+        raise _versions("an older one", client)
+    version = str(answer.body["version"]["number"])
+    major = int(version.partition(".")[0])
+    if not OLDEST <= major <= client + 1 or client > major:
+        raise _versions(version, client)
+
+
+def require_safe_indices(cluster: Cluster, own: OwnIndices) -> None:
+    """Refuse own indices that may lose what they have acknowledged."""
+    for index in (own.ledger, own.log):
+        found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
+        if found is not None:
+            targets.require_safe(found)
+
+
+def require_fit_target(
+    cluster: Cluster, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
+) -> None:
+    """Refuse a target that is not there or not fit, and make it fit where that can be done.
+
+    Raises:
+        OptionError: there is no such index, and it may not be made.
+    """
+    found = targets.resolve(cluster, detail)
+    if found is None and new_index is not None:
+        _create(cluster, detail["index"], new_index)
+        found = targets.resolve(cluster, detail)
+    if found is None:
+        raise OptionError(
+            f"Option index: there is no index {detail['index']}",
+            why="a first write would make it, with mappings that are guessed from one row",
+            todo="create it, mend the option, or set option createIndex=true",
+        )
+    targets.require_safe(found)
+    targets.prepare_for(cluster, found, detail)
+    if detail["pipeline"]:
+        _require_pipeline(cluster, detail["pipeline"])
+
+
+def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> None:
+    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=(400,))
+    error = made.body.get("error", {}) if made.status == 400 else {}
+    if error and error.get("type") != "resource_already_exists_exception":
+        raise OptionError(
+            f"Option createIndex could not make index {index}: {error.get('reason')}",
+            why="the cluster refuses the name or the mappings",
+            todo="mend option index, or create the index by hand",
+        )
+
+
+def _require_pipeline(cluster: Cluster, name: str) -> None:
+    answer = cluster.ask(
+        f"looking for pipeline {name}", "GET", path("_ingest", "pipeline", name), allow=(404,)
+    )
+    if answer.status == 404:
+        raise OptionError(
+            f"Option pipeline: there is no ingest pipeline {name!r}",
+            why="every row would be refused, after its epoch is decided",
+            todo="create it, or mend the option",
+        )
+
+
+def _versions(server: str, client: int) -> StoreRefused:
+    wanted = "'elasticsearch>=8.15,<9'"
+    return StoreRefused(
+        f"The server is release {server}, and the Python client release {client}",
+        why="a client speaks to servers of its own major release and of the next one, 8 and newer",
+        todo=f"pip install {wanted} on the driver and every executor, for servers 8 and 9",
+    )

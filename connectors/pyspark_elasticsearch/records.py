@@ -1,0 +1,180 @@
+"""Documents of the ledger index: records, and a fence counter for each target.
+
+They are read by id, which shows every acknowledged write at once, and written with the sequence
+number that was read (or ``op_type=create``), so that a write over anything else fails.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.indices import OwnIndices
+from sparkonce.errors import StoreUnreachable
+from sparkonce.protocol import Record
+
+RACES = 100
+PAGE = 1000
+
+
+class Held(NamedTuple):
+    """A document as it was read, and what a write over it must name."""
+
+    source: dict[str, Any]
+    guard: dict[str, Any]
+
+    @property
+    def record(self) -> Record:
+        """The record in it."""
+        if not self.source:
+            return Record()
+        return Record(*(self.source[name] for name in ("revision", "stamp", "token", "body")))
+
+    @property
+    def applied(self) -> int:
+        """Chunks of the decision in it that took effect."""
+        return int(self.source.get("applied", 0))
+
+
+class Records:
+    """Reads and writes records.
+
+    Args:
+        cluster: where.
+        indices: the connector's own.
+    """
+
+    def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
+        self.cluster, self.indices = cluster, indices
+
+    def read(self, name: str) -> Record:
+        """The record, or ``Record()``."""
+        return self._held(_record(name)).record
+
+    def swap(self, name: str, new: Record) -> Record:
+        """Compare and set; gives what is there then."""
+        for _ in range(RACES):
+            held = self._held(_record(name))
+            there = held.record
+            if there.stamp != new.replaces or held.applied < new.applied:
+                return there
+            applied = held.applied if there.token == new.token else 0
+            if self._write(_record(name), _source(name, new, applied), held):
+                return new
+        raise _contended(name)
+
+    def progress(self, name: str, token: str) -> int | None:
+        """Chunks of this decision that took effect; None if it is no longer the last one."""
+        held = self._held(_record(name))
+        return held.applied if held.source and held.record.token == token else None
+
+    def advance(self, name: str, token: str, applied: int, *, always: bool = False) -> int | None:
+        """Write how many chunks took effect, and give what is there then, as `progress` does.
+
+        Args:
+            name: of the record.
+            token: of the decision.
+            applied: chunks from its beginning.
+            always: write even what is there already: only a write proves that a read is current.
+        """
+        for _ in range(RACES):
+            held = self._held(_record(name))
+            if not held.source or held.record.token != token:
+                return None
+            reached = max(held.applied, applied)
+            if reached == held.applied and not always:
+                return reached
+            if self._write(_record(name), _source(name, held.record, reached), held):
+                return reached
+        raise _contended(name)
+
+    def draw(self, target: str) -> int:
+        """A number higher than any that was drawn for this target before.
+
+        It is at least the time in milliseconds, so that it does not go back where the counter is
+        lost while the documents that carry such numbers are still there.
+        """
+        for _ in range(RACES):
+            held = self._held(_fence(target))
+            fence = max(int(held.source.get("fence", 0)) + 1, time.time_ns() // 1_000_000)
+            source = {"kind": "fence", "name": target, "fence": fence}
+            if self._write(_fence(target), source, held):
+                return fence
+        raise _contended(target)
+
+    def last_drawn(self, target: str) -> int:
+        """The last number that `draw` gave for a target."""
+        return int(self._held(_fence(target)).source.get("fence", 0))
+
+    def names(self) -> list[str]:
+        """The names of all records."""
+        index = path(self.indices.ledger)
+        self.cluster.ask("listing the ledgers", "POST", f"{index}/_refresh", allow=(404,))
+        found: list[str] = []
+        while True:
+            body = {
+                "size": PAGE,
+                "_source": ["name"],
+                "query": {"term": {"kind": "record"}},
+                "sort": ["name"],
+                **({"search_after": [found[-1]]} if found else {}),
+            }
+            answer = self.cluster.ask(
+                "listing the ledgers", "POST", f"{index}/_search", body=body, allow=(404,)
+            )
+            hits = answer.body["hits"]["hits"] if answer.status == 200 else []
+            found += [hit["_source"]["name"] for hit in hits]
+            if len(hits) < PAGE:
+                return found
+
+    def _held(self, id_: str) -> Held:
+        answer = self.cluster.ask(
+            "reading the ledger", "GET", path(self.indices.ledger, "_doc", id_), allow=(404,)
+        )
+        if answer.status == 404:
+            return Held({}, {"op_type": "create"})
+        guard = {
+            "if_seq_no": answer.body["_seq_no"],
+            "if_primary_term": answer.body["_primary_term"],
+        }
+        return Held(answer.body["_source"], guard)
+
+    def _write(self, id_: str, source: dict[str, Any], held: Held) -> bool:
+        """Write over what was read; False if something else is there now."""
+        self.indices.ensure()
+        answer = self.cluster.ask(
+            "writing the ledger",
+            "PUT",
+            path(self.indices.ledger, "_doc", id_),
+            params=held.guard,
+            body=source,
+            allow=(409,),
+        )
+        return answer.status != 409
+
+
+def _record(name: str) -> str:
+    return f"record/{name}"
+
+
+def _fence(target: str) -> str:
+    return f"fence/{target}"
+
+
+def _source(name: str, record: Record, applied: int) -> dict[str, Any]:
+    return {
+        "kind": "record",
+        "name": name,
+        "revision": record.revision,
+        "stamp": record.stamp,
+        "token": record.token,
+        "body": record.body,
+        "applied": applied,
+    }
+
+
+def _contended(name: str) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"{RACES} races for a document of {name!r} were lost", "others write it all the time"
+    )

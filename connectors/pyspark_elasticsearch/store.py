@@ -1,0 +1,190 @@
+"""The protocol's steps in Elasticsearch. See `records` and `log` for the documents they keep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark_elasticsearch import preflight, targets
+from pyspark_elasticsearch.apply import ORDINAL_BITS, Applier, Gone, Superseded
+from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.dead_letters import DeadLetters
+from pyspark_elasticsearch.indices import OwnIndices
+from pyspark_elasticsearch.log import Log, Place, places
+from pyspark_elasticsearch.records import Records
+from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
+from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
+
+CHECKED_FOR = 60.0
+"""Seconds for which a check of cluster and target holds."""
+
+MARK_EVERY = 10.0
+"""Seconds after which a long apply notes how far it has come."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What today's options say, whatever a manifest says.
+
+    Attributes:
+        new_index: settings and mappings of a target that may be made; None if it may not.
+    """
+
+    on_conflict: str
+    dead_letter: str | None
+    new_index: Mapping[str, Any] | None
+
+
+class ElasticsearchStore:
+    """See `sparkonce.protocol.Store`.
+
+    Args:
+        cluster: sends each request once.
+        indices: the connector's own.
+        plan: what the sink does; None where only the ledgers are looked after.
+        settings: of today.
+    """
+
+    def __init__(
+        self, cluster: Cluster, indices: OwnIndices, plan: Plan | None, settings: Settings
+    ) -> None:
+        self.cluster, self.indices, self.plan, self.settings = cluster, indices, plan, settings
+        self.records, self.log = Records(cluster, indices), Log(cluster, indices)
+        named = settings.dead_letter
+        self.dead_letters = DeadLetters(cluster, named) if named else None
+        self._checked = -CHECKED_FOR
+
+    def check(self) -> None:
+        """Refuse cluster and target, unless they were fit a moment ago."""
+        if time.monotonic() - self._checked < CHECKED_FOR:
+            return
+        preflight.require_fit_server(self.cluster)
+        self.indices.ensure()
+        preflight.require_safe_indices(self.cluster, self.indices)
+        if self.dead_letters is not None:
+            self.dead_letters.ensure(create=self.indices.create)
+        if self.plan is not None:
+            preflight.require_fit_target(self.cluster, self.plan.detail, self.settings.new_index)
+        self._checked = time.monotonic()
+
+    def read(self, name: str) -> Record:
+        """See `Store.read`."""
+        return self.records.read(name)
+
+    def swap(self, name: str, new: Record) -> Record:
+        """See `Store.swap`."""
+        return self.records.swap(name, new)
+
+    def names(self) -> list[str]:
+        """See `Store.names`."""
+        return sorted({*self.records.names(), *self.log.sinks()})
+
+    def stage(self, chunk: Chunk) -> None:
+        """See `Store.stage`."""
+        self.indices.ensure()
+        self.log.append(chunk)
+
+    def staged(self, sink: str) -> list[Staged]:
+        """See `Store.staged`."""
+        return self.log.attempts(sink)
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """See `Store.prepare`. Draws the fence, and notes the index that the target is now."""
+        gone = self.log.missing(places(manifest))
+        if gone is not None:
+            raise _missing(manifest, gone)
+        if len(manifest.chunks) >> ORDINAL_BITS:
+            raise _too_many(manifest)
+        index = targets.require_there(self.cluster, manifest.detail).name
+        fence = self.records.draw(manifest.target)
+        return replace(manifest, notes={"fence": fence, "index": index})
+
+    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002
+        """See `Store.publish`. Elasticsearch has no transactions."""
+        return
+
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+        """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
+        total = len(manifest.chunks)
+        done = self.records.progress(manifest.sink, manifest.token)
+        if done is None or done >= total:
+            return
+        applier = Applier(
+            self.cluster,
+            self.log,
+            self.records,
+            manifest,
+            self.settings.on_conflict,
+            self.dead_letters,
+        )
+        try:
+            self._apply_from(done, applier, advance)
+        except Superseded:
+            return
+        except Gone:
+            # Only a write proves that the ledger read here is the present one.
+            there = self.records.advance(manifest.sink, manifest.token, 0, always=True)
+            if there is not None and there < total:
+                raise _lost(manifest) from None
+            return
+        self.records.advance(manifest.sink, manifest.token, total)
+
+    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+        """See `Store.discard`."""
+        if attempts:
+            self.log.drop(sink, attempts)
+
+    def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
+        manifest, marked = applier.manifest, time.monotonic()
+        for ordinal, rows in enumerate(self._applied(done, applier), done):
+            advance(rows)
+            if time.monotonic() - marked > MARK_EVERY:
+                if self.records.advance(manifest.sink, manifest.token, ordinal + 1) is None:
+                    raise Superseded
+                marked = time.monotonic()
+
+    def _applied(self, done: int, applier: Applier) -> Iterator[int]:
+        """The rows of each chunk, in order, once it is applied; several are on their way."""
+        wanted = enumerate(places(applier.manifest)[done:], done)
+        serial = applier.detail["mode"] == "update" or applier.detail["versioning"] == "none"
+        width = 1 if serial else self.cluster.parallelism
+        pool = ThreadPoolExecutor(width, "sparkonce-apply")
+        try:
+            on_their_way: list[Future[int]] = []
+            for ordinal, place in wanted:
+                on_their_way.append(pool.submit(applier.apply, ordinal, place))
+                if len(on_their_way) > width:
+                    yield on_their_way.pop(0).result()
+            for future in on_their_way:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:
+    return StagedDataMissing(
+        f"Chunk {place.seq} of attempt {place.attempt} of epoch {manifest.epoch} is not whole in"
+        " the log",
+        why="someone dropped it, or the cluster lost what was staged",
+        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
+    )
+
+
+def _lost(manifest: Manifest) -> StoreLostData:
+    return StoreLostData(
+        f"A chunk of epoch {manifest.epoch} is gone, and the epoch is decided and not yet applied",
+        why="the cluster lost data, or someone deleted from the connector's log",
+        todo="restore the cluster from a snapshot and restart the query; or run `sparkonce recover`"
+        " with --accept-loss, which leaves the rest of that epoch out",
+    )
+
+
+def _too_many(manifest: Manifest) -> StoreRefused:
+    return StoreRefused(
+        f"Epoch {manifest.epoch} has {len(manifest.chunks):,} chunks",
+        why=f"a document's version has room for {1 << ORDINAL_BITS:,}",
+        todo="raise option chunkRows, or limit what a trigger reads",
+    )

@@ -1,0 +1,167 @@
+"""The target as the cluster knows it: which index a name leads to, and whether it is fit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark_elasticsearch.client import Cluster, path
+from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+
+log = logging.getLogger("sparkonce")
+
+GUARD = "sparkonce"
+"""The field in which documents of updates and increments keep what they have seen."""
+
+TOMBSTONES = 3600
+"""Seconds for which a deleted document's version must be remembered."""
+
+
+class Target(NamedTuple):
+    """An index.
+
+    Attributes:
+        name: of the index itself, whatever alias leads to it.
+        settings: flat, defaults included.
+        mappings: of its fields.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    mappings: Mapping[str, Any]
+
+
+def resolve(cluster: Cluster, detail: Mapping[str, Any]) -> Target | None:
+    """The index that a target's name leads to now; None if there is none.
+
+    Raises:
+        OptionError: it leads to several, or to one for a while only.
+    """
+    name = detail["index"]
+    answer = cluster.ask(
+        f"looking at index {name}",
+        "GET",
+        path(name),
+        params={"flat_settings": "true", "include_defaults": "true"},
+        allow=(404,),
+    )
+    if answer.status == 404:
+        return None
+    found: dict[str, Any] = answer.body
+    chosen = name if name in found else _behind_alias(name, found, detail["mode"])
+    about = found[chosen]
+    settings = {**about.get("defaults", {}), **about["settings"]}
+    return Target(chosen, settings, about.get("mappings", {}))
+
+
+def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
+    """The index, which was there when the query began.
+
+    Raises:
+        StoreRefused: it is not there any more.
+    """
+    found = resolve(cluster, detail)
+    if found is None:
+        raise StoreRefused(
+            f"There is no index {detail['index']} any more",
+            why="it was deleted since the query began; the rows of earlier epochs are gone with it",
+            todo="restore it from a snapshot, or create it, then restart the query; to write all"
+            " rows again, start a new checkpoint",
+        )
+    return found
+
+
+def require_safe(target: Target) -> None:
+    """Refuse an index that may lose what it has acknowledged, or that takes no writes.
+
+    Raises:
+        StoreUnsafe: ``index.translog.durability`` is ``async``.
+        StoreRefused: it is read-only.
+    """
+    settings = target.settings
+    if str(settings.get("index.translog.durability", "request")).lower() == "async":
+        raise StoreUnsafe(
+            f"Index {target.name} has index.translog.durability=async",
+            why="rows that were acknowledged are lost if a node dies within seconds, and the epoch"
+            " is finished by then",
+            todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
+        )
+    if settings.get("index.verified_before_close") == "true":
+        raise _blocked(target.name, "is closed", f"POST {target.name}/_open")
+    for block in ("read_only", "write"):
+        if str(settings.get(f"index.blocks.{block}")).lower() == "true":
+            raise _blocked(target.name, f"has index.blocks.{block}", "remove the block")
+
+
+def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
+    """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
+    if detail["mode"] in ("update", "increment") and not _has_guard(target):
+        body: dict[str, Any] = {"properties": {GUARD: {"type": "object", "enabled": False}}}
+        cluster.ask(
+            f"adding field {GUARD} to the mapping of {target.name}",
+            "PUT",
+            path(target.name, "_mapping"),
+            body=body,
+        )
+    deletes = detail["mode"] == "delete" or detail["op"]
+    if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
+        body = {"index.gc_deletes": f"{TOMBSTONES}s"}
+        answer = cluster.ask(
+            "raising index.gc_deletes",
+            "PUT",
+            path(target.name, "_settings"),
+            body=body,
+            allow=(403,),
+        )
+        if answer.status == 403:
+            log.warning(
+                "Index %s forgets after %s what was deleted, and this user may not change that:"
+                " a write that is late by more brings a deleted document back",
+                target.name,
+                target.settings.get("index.gc_deletes", "60s"),
+            )
+
+
+def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
+    if any("data_stream" in about for about in found.values()):
+        raise OptionError(
+            f"Option index={name!r} names a data stream",
+            why="after a rollover a row that is sent again would be written twice",
+            todo="name an index, or an alias of one",
+        )
+    aliases = {index: about["aliases"].get(name, {}) for index, about in found.items()}
+    rollover = any("is_write_index" in about for about in aliases.values())
+    if mode != "append" and (rollover or len(aliases) > 1):
+        raise OptionError(
+            f"Option index={name!r} names an alias of {len(aliases)} indices that rolls over",
+            why=f"writeMode={mode} looks a document up by its id, which may lie in any of them",
+            todo="name one index, or use writeMode=append",
+        )
+    writable = [index for index, about in aliases.items() if about.get("is_write_index")]
+    if not writable and len(aliases) > 1:
+        raise OptionError(
+            f"Option index={name!r} names an alias of {', '.join(sorted(aliases))}",
+            why="none of them is its write index",
+            todo="set is_write_index on one of them, or name an index",
+        )
+    return next(iter(writable or aliases))
+
+
+def _has_guard(target: Target) -> bool:
+    fields = target.mappings.get("properties", {})
+    return GUARD in fields and fields[GUARD].get("enabled") is False
+
+
+def _blocked(index: str, what: str, todo: str) -> StoreRefused:
+    return StoreRefused(
+        f"Index {index} {what}", why="it takes no writes", todo=f"{todo}, then restart the query"
+    )
+
+
+def _seconds(text: str) -> float:
+    units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+    for unit in ("ms", "s", "m", "h", "d"):
+        if text.endswith(unit) and text.removesuffix(unit).replace(".", "", 1).isdigit():
+            return float(text.removesuffix(unit)) * units[unit]
+    return 0.0
