@@ -12,12 +12,16 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
 
 PAGE = 500
+DROPPING = "dropping staged rows"
+STALE = 30.0
+"""Seconds after which a listing surely knows what was dropped; see log.json for the usual time."""
 
 
 class Place(NamedTuple):
@@ -72,6 +76,8 @@ class Log:
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
         self.cluster, self.indices = cluster, indices
+        self._known: dict[str, list[Place]] = {}
+        self._dropped: dict[str, float] = {}
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk. Repeating it changes nothing."""
@@ -92,6 +98,9 @@ class Log:
 
     def missing(self, wanted: Sequence[Place]) -> Place | None:
         """The first of these chunks that is not there; None if all are, whole."""
+        self._known = {}
+        for place in wanted:
+            self._known.setdefault(place.attempt, []).append(place)
         for start in range(0, len(wanted), PAGE):
             page = wanted[start : start + PAGE]
             docs = self._get("checking staged rows", [place.id for place in page], source=False)
@@ -128,9 +137,18 @@ class Log:
         )
         return answer.status != 409
 
-    def attempts(self, sink: str) -> list[Staged]:
-        """What is staged for a sink."""
+    def attempts(self, sink: str, *, fresh: bool) -> list[Staged]:
+        """What is staged for a sink.
+
+        Args:
+            sink: its name.
+            fresh: with what was staged in the last seconds. Without, and so without a refresh that
+                costs more than a small commit, what was just dropped here is left out.
+        """
+        if fresh:
+            self.refresh()
         now = time.time()
+        self._dropped = {name: at for name, at in self._dropped.items() if at > now - STALE}
         query = {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}}
         buckets = self._buckets(query, ["attempt", "query", "epoch"])
         return [
@@ -142,21 +160,50 @@ class Log:
                 max(0.0, now - bucket["at"]["value"]),
             )
             for bucket in buckets
+            if fresh or bucket["key"]["attempt"] not in self._dropped
         ]
 
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
+        self.refresh()
         return [bucket["key"]["sink"] for bucket in self._buckets({"match_all": {}}, ["sink"])]
 
     def drop(self, sink: str, attempts: Iterable[str]) -> None:
         """Drop attempts, as far as they are there."""
-        named = sorted(set(attempts))
-        self._refresh()
+        named = set(attempts)
+        known = {name for name in named if self._sink_of(name) == sink}
+        self._drop_places([place for name in sorted(known) for place in self._known.pop(name)])
+        self._drop_listed(sink, sorted(named - known))
+        self._dropped.update(dict.fromkeys(named, time.time()))
+
+    def refresh(self) -> None:
+        """Let listings show what is there now."""
+        target = path(self.indices.log, "_refresh")
+        self.cluster.ask("listing staged rows", "POST", target, allow=(404,))
+
+    def _sink_of(self, attempt: str) -> str | None:
+        """Of an attempt whose chunks are known by name, from the last `missing`."""
+        places = self._known.get(attempt)
+        return places[0].sink if places else None
+
+    def _drop_places(self, known: Sequence[Place]) -> None:
+        ids = [id_ for place in known for id_ in (place.id, place.verdict)]
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page]
+            target, text = path(self.indices.log, "_bulk"), "".join(actions).encode()
+            answer = bulk.send(self.cluster, DROPPING, target, text, len(page))
+            if isinstance(answer, int) or not all(item.done for item in answer):
+                raise StoreUnreachable(f"Elasticsearch did not do all while {DROPPING}")
+
+    def _drop_listed(self, sink: str, named: Sequence[str]) -> None:
+        if named:
+            self.refresh()
         for start in range(0, len(named), PAGE):
             page = named[start : start + PAGE]
             query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": page}}]}}
             answer = self.cluster.ask(
-                "dropping staged rows",
+                DROPPING,
                 "POST",
                 path(self.indices.log, "_delete_by_query"),
                 params={"conflicts": "proceed"},
@@ -183,7 +230,6 @@ class Log:
         return docs
 
     def _buckets(self, query: dict[str, Any], fields: Sequence[str]) -> list[dict[str, Any]]:
-        self._refresh()
         found: list[dict[str, Any]] = []
         after: dict[str, Any] | None = None
         while True:
@@ -204,7 +250,3 @@ class Log:
             after = by.get("after_key")
             if after is None or len(by["buckets"]) < PAGE:
                 return found
-
-    def _refresh(self) -> None:
-        target = path(self.indices.log, "_refresh")
-        self.cluster.ask("listing staged rows", "POST", target, allow=(404,))

@@ -89,7 +89,7 @@ class ElasticsearchStore:
 
     def staged(self, sink: str) -> list[Staged]:
         """See `Store.staged`."""
-        return self.log.attempts(sink)
+        return self.log.attempts(sink, fresh=self.plan is None)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws the fence, and notes the index that the target is now."""

@@ -18,6 +18,10 @@ TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
 
 
+_WHOLE = {"include_defaults": "true"}
+_BRIEF = {"filter_path": "*.aliases,*.data_stream,*.settings"}
+
+
 class Target(NamedTuple):
     """An index.
 
@@ -32,8 +36,13 @@ class Target(NamedTuple):
     mappings: Mapping[str, Any]
 
 
-def resolve(cluster: Cluster, detail: Mapping[str, Any]) -> Target | None:
+def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) -> Target | None:
     """The index that a target's name leads to now; None if there is none.
+
+    Args:
+        cluster: where.
+        detail: of a plan.
+        whole: with mappings, and with all settings.
 
     Raises:
         OptionError: it leads to several, or to one for a while only.
@@ -43,7 +52,7 @@ def resolve(cluster: Cluster, detail: Mapping[str, Any]) -> Target | None:
         f"looking at index {name}",
         "GET",
         path(name),
-        params={"flat_settings": "true", "include_defaults": "true"},
+        params={"flat_settings": "true", **(_WHOLE if whole else _BRIEF)},
         allow=(404,),
     )
     if answer.status == 404:
@@ -61,7 +70,7 @@ def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
     Raises:
         StoreRefused: it is not there any more.
     """
-    found = resolve(cluster, detail)
+    found = resolve(cluster, detail, whole=False)
     if found is None:
         raise StoreRefused(
             f"There is no index {detail['index']} any more",
@@ -130,7 +139,7 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
             why="after a rollover a row that is sent again would be written twice",
             todo="name an index, or an alias of one",
         )
-    aliases = {index: about["aliases"].get(name, {}) for index, about in found.items()}
+    aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
     rollover = any("is_write_index" in about for about in aliases.values())
     if mode != "append" and (rollover or len(aliases) > 1):
         raise OptionError(
