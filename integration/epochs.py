@@ -17,6 +17,7 @@ from sparkonce.staging import stage
 
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"
+ELASTICSEARCH = "pyspark_elasticsearch.connector:ElasticsearchConnector"
 
 
 class Query:
@@ -73,3 +74,9 @@ class MySqlQuery(Query):
     """A query that writes to MySQL or MariaDB."""
 
     connector = MYSQL
+
+
+class ElasticsearchQuery(Query):
+    """A query that writes to Elasticsearch."""
+
+    connector = ELASTICSEARCH

@@ -1,0 +1,24 @@
+"""What lies in an index, as tests compare it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+
+def documents(client: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
+    """Every document by id, without what guards it."""
+    client.indices.refresh(index=index)
+    hits = client.search(index=index, size=10_000)["hits"]["hits"]
+    return {hit["_id"]: _plain(hit["_source"]) for hit in hits}
+
+
+def rows(client: Elasticsearch, index: str) -> list[dict[str, Any]]:
+    """Every document, duplicates and all, in the order of all its values."""
+    return sorted(documents(client, index).values(), key=str)
+
+
+def _plain(source: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in source.items() if name != "sparkonce"}

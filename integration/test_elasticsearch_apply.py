@@ -1,0 +1,387 @@
+"""What rows become in Elasticsearch, in each write mode, whatever is sent again or late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from integration.documents import documents, rows
+from integration.epochs import ElasticsearchQuery
+
+from sparkonce.errors import BadRow, OptionError, StagedDataMissing, StoreLostData
+
+ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
+CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
+VERSIONED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.int64())])
+Make = Callable[..., ElasticsearchQuery]
+
+
+@pytest.fixture
+def make(elasticsearch_url: str, index: str) -> Make:
+    """A query into an index that is made from its schema."""
+
+    def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
+        given = {"url": elasticsearch_url, "index": index, **options}
+        if given.setdefault("createIndex", "true") == "true":
+            given["replicas"] = "0"
+        query = ElasticsearchQuery(schema, **given)
+        query.sink.store.check()
+        return query
+
+    return make
+
+
+def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
+    return {"id": id_, "name": name, "x": x}
+
+
+def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
+    """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
+    store = query.sink.store
+    store.records.advance = lambda *_, **__: None
+    store.records.progress = lambda *_: 0
+    try:
+        store.apply(decided)
+    finally:
+        del store.records.advance, store.records.progress
+
+
+def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
+    """Decide an epoch, and apply nothing; its manifest."""
+    receipts, kept = query.stage(epoch, *partitions), {}
+    store = query.sink.store
+
+    def dies(manifest: Any, *_: Any) -> None:
+        kept["manifest"] = manifest
+        raise KeyboardInterrupt
+
+    store.apply = dies
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            query.commit(epoch, receipts)
+    finally:
+        del store.apply
+    return kept["manifest"]
+
+
+def keep_log(query: ElasticsearchQuery) -> None:
+    """Let nothing be cleaned, so that a late driver still finds its chunks."""
+    query.sink.store.discard = lambda *_: None
+
+
+def test_append_adds_each_row_once(make: Make, elastic: Elasticsearch, index: str) -> None:
+    query = make(ROWS)
+    query.run(0, [row(1), row(1)], [row(2, None, None)])
+    query.run(0, [row(7)])
+    assert rows(elastic, index) == [row(1), row(1), row(2, None, None)]
+
+
+def test_append_that_is_sent_again_adds_nothing(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(ROWS, chunkRows="2")
+    keep_log(query)
+    manifest = decide(query, 0, [row(i) for i in range(7)], [row(9)])
+    for _ in range(2):
+        apply_again(query, manifest)
+    query.restart()
+    query.run(1, [row(10)])
+    apply_again(query, manifest)
+    assert sorted(one["id"] for one in rows(elastic, index)) == [*range(7), 9, 10]
+
+
+def test_upsert_writes_whole_documents_and_the_last_row_of_a_key_wins(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(ROWS, key="id", chunkRows="2")
+    first = [row(1, "first"), row(1, "second"), row(2), row(3), row(1, "third")]
+    query.run(0, first, [row(1, "last", None)])
+    query.run(1, [row(2, "again", -0.25)])
+    assert documents(elastic, index) == {
+        "1": row(1, "last", None),
+        "2": row(2, "again", -0.25),
+        "3": row(3),
+    }
+
+
+def test_late_driver_overwrites_nothing(make: Make, elastic: Elasticsearch, index: str) -> None:
+    query = make(ROWS, key="id")
+    keep_log(query)
+    late = decide(query, 0, [row(1, "old"), row(2, "old")])
+    query.restart()
+    query.run(1, [row(1, "new")])
+    before = documents(elastic, index)
+    assert before == {"1": row(1, "new"), "2": row(2, "old")}
+    apply_again(query, late)
+    assert documents(elastic, index) == before
+
+
+def test_two_queries_that_write_the_same_ids_both_get_through(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    first, second = make(ROWS, key="id"), make(ROWS, key="id", sinkId="second")
+    for epoch in range(3):
+        first.run(epoch, [row(1, f"first {epoch}"), row(2, "first")])
+        second.run(epoch, [row(1, f"second {epoch}")])
+    assert documents(elastic, index) == {"1": row(1, "second 2"), "2": row(2, "first")}
+
+
+def test_epoch_that_was_decided_before_another_querys_does_not_wedge(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    slow, fast = make(ROWS, key="id"), make(ROWS, key="id", sinkId="fast")
+    decide(slow, 0, [row(1, "slow"), row(2, "slow")])
+    fast.run(0, [row(1, "fast")])
+    slow.restart()
+    slow.run(0, [])
+    assert documents(elastic, index) == {"1": row(1, "fast"), "2": row(2, "slow")}
+
+
+def test_new_generation_writes_over_the_old_ones_documents(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    old = make(ROWS, key="id", sinkId="orders")
+    for epoch in range(3):
+        old.run(epoch, [row(1, f"old {epoch}")])
+    new = make(ROWS, key="id", sinkId="orders")
+    new.run(0, [row(1, "new")])
+    assert documents(elastic, index) == {"1": row(1, "new")}
+
+
+def test_update_leaves_the_other_fields(make: Make, elastic: Elasticsearch, index: str) -> None:
+    make(ROWS, key="id").run(0, [row(1, "a", 1.0), row(2, "b", 2.0)])
+    query = make(
+        pa.schema([("id", pa.int64()), ("name", pa.string())]), key="id", writeMode="update"
+    )
+    query.run(0, [{"id": 1, "name": "new"}, {"id": 3, "name": None}])
+    assert documents(elastic, index) == {
+        "1": row(1, "new", 1.0),
+        "2": row(2, "b", 2.0),
+        "3": {"id": 3, "name": None},
+    }
+
+
+def test_update_keeps_what_is_stored_where_told(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(ROWS, key="id", writeMode="update", nulls="keep", chunkRows="1")
+    query.run(0, [row(1, "a", 1.0), row(1, None, 2.0), row(1, "b", None)])
+    assert documents(elastic, index) == {"1": row(1, "b", 2.0)}
+    query.restart(nulls="write")
+    query.run(1, [row(1, None, 3.0)])
+    assert documents(elastic, index) == {"1": row(1, None, 3.0)}
+
+
+def test_late_update_changes_nothing(make: Make, elastic: Elasticsearch, index: str) -> None:
+    query = make(ROWS, key="id", writeMode="update")
+    keep_log(query)
+    late = decide(query, 0, [row(1, "old")])
+    query.restart()
+    query.run(1, [row(1, "new")])
+    apply_again(query, late)
+    assert documents(elastic, index) == {"1": row(1, "new")}
+
+
+def test_increment_adds_exactly_once_whatever_is_sent_again(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(COUNTER, key="id", writeMode="increment", chunkRows="2")
+    keep_log(query)
+    big = 2**62
+    first = [{"id": 1, "n": big, "x": 0.25}, {"id": 2, "n": 1, "x": None}] * 2
+    with pytest.raises(BadRow, match="leaves the range of a long"):
+        query.stage(0, [{"id": 1, "n": big, "x": 0.0}] * 2)
+    first[2] = {"id": 1, "n": big - 1, "x": 0.5}
+    late = decide(query, 0, first, [{"id": 2, "n": 5, "x": 0.5}])
+    for _ in range(2):
+        apply_again(query, late)
+    query.restart()
+    query.run(1, [{"id": 2, "n": None, "x": 1.0}, {"id": 3, "n": 2**31 - 1, "x": 1e300}])
+    query.run(2, [{"id": 3, "n": 1, "x": 1.0}])
+    apply_again(query, late)
+    assert documents(elastic, index) == {
+        "1": {"id": 1, "n": 2 * big - 1, "x": 0.75},
+        "2": {"id": 2, "n": 7, "x": 1.5},
+        "3": {"id": 3, "n": 2**31, "x": 1e300},
+    }
+
+
+def test_increments_of_two_queries_and_of_a_generation_add_up(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    one = {"id": 1, "n": 1, "x": None}
+    options = {"key": "id", "writeMode": "increment"}
+    first, second = make(COUNTER, **options), make(COUNTER, sinkId="s", **options)
+    for epoch in range(3):
+        first.run(epoch, [one], [one])
+        second.run(epoch, [one])
+    again = f"continue:{second.query_id}"
+    make(COUNTER, sinkId="s", onNewCheckpoint=again, **options).run(0, [one])
+    assert documents(elastic, index)["1"]["n"] == 10
+
+
+def test_delete_removes_the_documents_with_these_keys(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    make(ROWS, key="id").run(0, [row(1), row(2), row(3)])
+    query = make(ROWS, key="id", writeMode="delete", createIndex="false")
+    query.run(0, [row(1), row(1), row(9)], [row(3)])
+    assert list(documents(elastic, index)) == ["2"]
+    settings = elastic.indices.get_settings(index=index, flat_settings=True)[index]["settings"]
+    assert settings["index.gc_deletes"] == "3600s"
+
+
+def test_change_stream_inserts_updates_and_deletes(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(CHANGES, key="id", opColumn="op", chunkRows="3")
+    changes = [(1, "a", "I"), (2, "b", "c"), (1, "a2", "update_postimage"), (2, "b", "d")]
+    changes += [(3, "c", "r"), (1, "old", "update_preimage"), (3, "c", "DELETE"), (3, "c2", "u")]
+    query.run(0, [{"id": i, "name": name, "op": op} for i, name, op in changes])
+    assert documents(elastic, index) == {"1": {"id": 1, "name": "a2"}, "3": {"id": 3, "name": "c2"}}
+    with pytest.raises(BadRow, match="'x', which is no operation"):
+        query.stage(1, [{"id": 1, "name": "a", "op": "x"}])
+
+
+def test_late_delete_does_not_remove_what_came_later(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(CHANGES, key="id", opColumn="op")
+    keep_log(query)
+    late = decide(query, 0, [{"id": 1, "name": "a", "op": "d"}])
+    query.restart()
+    query.run(1, [{"id": 1, "name": "b", "op": "i"}])
+    apply_again(query, late)
+    assert documents(elastic, index) == {"1": {"id": 1, "name": "b"}}
+
+
+def test_late_write_does_not_bring_back_what_was_deleted(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(CHANGES, key="id", opColumn="op")
+    keep_log(query)
+    late = decide(query, 0, [{"id": 1, "name": "a", "op": "i"}])
+    query.restart()
+    query.run(1, [{"id": 1, "name": "a", "op": "d"}])
+    apply_again(query, late)
+    assert documents(elastic, index) == {}
+
+
+def test_version_column_orders_rows_of_all_epochs(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(VERSIONED, key="id", versionColumn="v", chunkRows="1")
+    query.run(0, [{"id": 1, "name": "new", "v": 7}, {"id": 1, "name": "old", "v": 3}])
+    query.run(1, [{"id": 1, "name": "older", "v": 5}, {"id": 2, "name": "b", "v": 0}])
+    found = documents(elastic, index)
+    assert {name: one["name"] for name, one in found.items()} == {"1": "new", "2": "b"}
+    with pytest.raises(BadRow, match="versionColumn, is null or negative"):
+        query.stage(2, [{"id": 1, "name": "a", "v": -1}])
+
+
+def test_document_with_a_foreign_version_fails_or_is_left_alone(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(ROWS, key="id")
+    elastic.index(
+        index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
+    )
+    with pytest.raises(Exception, match="versions of its own"):
+        query.run(0, [row(1), row(2)])
+    query.restart(onConflict="ignore")
+    query.run(0, [row(1), row(2)])
+    assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
+
+
+def test_without_versions_others_may_have_their_own(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(ROWS, key="id", versioning="none", chunkRows="1")
+    query.run(0, [row(1, "a"), row(1, "b"), row(1, "c")])
+    elastic.index(index=index, id="1", document=row(1, "x"), version=2**62, version_type="external")
+    query.run(1, [row(1, "d")])
+    assert documents(elastic, index) == {"1": row(1, "d")}
+
+
+def test_composite_keys_are_joined_unambiguously(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int32())])
+    query = make(schema, key="a,b")
+    pairs = [
+        ("x:y", "z"),
+        ("x", "y:z"),
+        ("x%3Ay", "z"),
+        ('"\\\n', "ä\N{PARTY POPPER}"),
+        ("/?#", ""),
+    ]
+    query.run(0, [{"a": a, "b": b, "n": n} for n, (a, b) in enumerate(pairs)])
+    query.run(1, [{"a": a, "b": b, "n": n} for n, (a, b) in enumerate(pairs)])
+    found = documents(elastic, index)
+    assert len(found) == 5
+    assert '"\\\n:ä\N{PARTY POPPER}' in found
+
+
+def test_key_that_is_null_or_too_long_is_refused(make: Make) -> None:
+    query = make(ROWS, key="name")
+    with pytest.raises(BadRow, match="'name' is null in a row"):
+        query.stage(0, [row(1, None)])
+    with pytest.raises(BadRow, match="has 513 bytes"):
+        query.stage(0, [row(1, "x" * 513)])
+
+
+def test_routing_and_pipeline(make: Make, elastic: Elasticsearch, index: str) -> None:
+    words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
+    elastic.ingest.put_pipeline(id=index, processors=words)
+    query = make(ROWS, key="id", routing="name", pipeline=index, shards="3")
+    query.run(0, [row(i, f"r{i % 2}") for i in range(9)])
+    elastic.indices.refresh(index=index)
+    hits = elastic.search(index=index, size=20)["hits"]["hits"]
+    assert {hit["_routing"] for hit in hits} == {"r0", "r1"}
+    assert {hit["_source"]["name"] for hit in hits} == {"R0", "R1"}
+    assert len(hits) == 9
+    elastic.ingest.delete_pipeline(id=index)
+    with pytest.raises(OptionError, match="there is no ingest pipeline"):
+        make(ROWS, key="id", pipeline=index, sinkId="other")
+
+
+def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
+    try:
+        query = make(ROWS, createIndex="false")
+        keep_log(query)
+        manifest = decide(query, 0, [row(1), row(2)])
+        apply_again(query, manifest)
+        elastic.indices.rollover(alias=index)
+        apply_again(query, manifest)
+        query.restart()
+        query.run(1, [row(3)])
+        assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
+        assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
+        with pytest.raises(OptionError, match="that rolls over"):
+            make(ROWS, key="id", createIndex="false")
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
+def test_chunk_that_is_gone_before_the_decision_fails_the_batch(make: Make) -> None:
+    query = make(ROWS)
+    receipts = query.stage(0, [row(1)])
+    query.sink.store.discard(query.name, [receipts[0].task.attempt])
+    with pytest.raises(StagedDataMissing):
+        query.commit(0, receipts)
+
+
+def test_chunk_that_is_gone_after_the_decision_is_lost_data(make: Make) -> None:
+    query = make(ROWS)
+    manifest = decide(query, 0, [row(1)])
+    query.sink.store.discard(query.name, sorted(manifest.attempts))
+    query.restart()
+    with pytest.raises(StoreLostData, match="accept-loss"):
+        query.run(0, [row(1)])
