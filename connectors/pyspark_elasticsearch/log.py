@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.indices import OwnIndices
-from sparkonce.errors import StoreUnreachable
+from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
 
 PAGE = 500
@@ -94,7 +94,13 @@ class Log:
         head = json.dumps(about).encode()[:-1] + b',"payload":"'
         body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
         target = path(self.indices.log, "_create", place.id)
-        self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409,))
+        answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409, 413))
+        if answer.status == 413:
+            raise StoreRefused(
+                f"Elasticsearch refused a chunk of {chunk.rows:,} rows: {len(body):,} bytes",
+                why="that is more than http.max_content_length of the server, or of a proxy",
+                todo="set option chunkBytes or chunkRows lower, or raise that limit",
+            )
 
     def missing(self, wanted: Sequence[Place]) -> Place | None:
         """The first of these chunks that is not there; None if all are, whole."""

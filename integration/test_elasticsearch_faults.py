@@ -1,0 +1,349 @@
+"""A network that fails at each request in turn, late drivers, and a cluster that says no."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from integration.documents import documents
+from integration.epochs import ElasticsearchQuery
+from integration.proxy import Proxy
+
+from sparkonce.errors import (
+    OptionError,
+    RowRefused,
+    SparkonceError,
+    StoreRefused,
+    StoreUnreachable,
+    StoreUnsafe,
+)
+from sparkonce.protocol import Receipt
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+FAULTS = ("cut_request", "cut_reply", "reset")
+Make = Callable[..., ElasticsearchQuery]
+
+
+@pytest.fixture
+def counters(elastic: Elasticsearch, index: str) -> str:
+    """An index of counters."""
+    fields = {
+        "id": {"type": "long"},
+        "n": {"type": "long"},
+        "sparkonce": {"type": "object", "enabled": False},
+    }
+    elastic.indices.create(
+        index=index,
+        settings={"number_of_replicas": 0},
+        mappings={"dynamic": "strict", "properties": fields},
+    )
+    return index
+
+
+@pytest.fixture
+def bad_index(elastic: Elasticsearch, index: str) -> Iterator[str]:
+    """A name for the index of dead letters."""
+    yield f"{index}-bad"
+    elastic.options(ignore_status=404).indices.delete(index=f"{index}-bad")
+
+
+def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
+    given = {"url": url, "index": index, "key": "id", "writeMode": "increment", "chunkRows": "4"}
+    return ElasticsearchQuery(COUNTER, **{**given, **options})
+
+
+def ones(ids: range) -> list[dict[str, int]]:
+    return [{"id": i, "n": 1} for i in ids]
+
+
+def counts(client: Elasticsearch, index: str) -> Counter[int]:
+    """How often each row took effect: a multiset."""
+    found: Counter[int] = Counter()
+    for one in documents(client, index).values():
+        found[one["id"]] += one["n"]
+    return found
+
+
+def until_committed(query: ElasticsearchQuery, epoch: int, ids: range) -> list[SparkonceError]:
+    """Run an epoch as Spark would: abort on failure, and replay it in a new run."""
+    errors: list[SparkonceError] = []
+    while True:
+        receipts: list[Receipt] = []
+        try:
+            receipts = query.stage(epoch, ones(ids[: len(ids) // 2]), ones(ids[len(ids) // 2 :]))
+            query.commit(epoch, receipts)
+        except SparkonceError as error:
+            errors.append(error)
+            assert len(errors) < 5, errors
+            query.restart()
+        else:
+            return errors
+
+
+@pytest.mark.parametrize("mode", ["increment", "append"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_rows_count_once_whichever_request_the_network_cuts(
+    elasticsearch_proxy: Proxy, elastic: Elasticsearch, counters: str, fault: str, mode: str
+) -> None:
+    proxy = elasticsearch_proxy
+    query = counting(proxy.url, counters, writeMode=mode, parallelism="2")
+    if mode == "append":
+        query.options.pop("key")
+    until_committed(query, 0, range(10))
+    for nth in count(1):
+        cuts = proxy.cuts
+        getattr(proxy, fault)(lambda _: True, nth=nth)
+        until_committed(query, nth, range(10))
+        proxy.restore()
+        assert counts(elastic, counters) == Counter(dict.fromkeys(range(10), nth + 1))
+        if proxy.cuts == cuts:
+            break  # an epoch has no request of that number
+    assert nth > 20
+    query.sink.store.log.refresh()  # what is listed late is listed now, and the next commit cleans
+    assert query.run(nth + 1).rows == 10 * (nth + 1)
+    query.sink.store.log.refresh()
+    assert query.sink.store.staged(query.name) == []
+
+
+@pytest.mark.parametrize("mode", ["increment", "upsert", "append"])
+def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
+    elasticsearch_proxy: Proxy,
+    elasticsearch_url: str,
+    elastic: Elasticsearch,
+    counters: str,
+    mode: str,
+) -> None:
+    proxy = elasticsearch_proxy
+    slow = counting(proxy.url, counters, writeMode=mode, maxRetries="0", timeout="1")
+    fast = counting(elasticsearch_url, counters, writeMode=mode)
+    if mode == "append":
+        slow.options.pop("key")
+        fast.options.pop("key")
+    fast.query_id = slow.query_id
+    slow.sink.store.check()
+    receipts = slow.stage(0, [{"id": 1, "n": 1}])
+    proxy.stall(b"/_bulk")
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(slow.commit, 0, receipts)
+        assert proxy.wait()
+        fast.run(0, [])
+        for epoch in (1, 2):
+            fast.run(epoch, [{"id": 1, "n": 1}])
+        before = documents(elastic, counters)
+        proxy.restore()
+        late.exception()  # it may have found in time that its epoch was finished for it
+    assert documents(elastic, counters) == before
+    assert sum(one["n"] for one in before.values()) == (1 if mode == "upsert" else 3)
+
+
+def set_block(client: Elasticsearch, index: str, name: str, on: bool | None) -> None:
+    client.indices.put_settings(index=index, settings={f"index.blocks.{name}": on})
+
+
+def test_flood_stage_is_waited_for_and_then_named(
+    elasticsearch_url: str, elastic: Elasticsearch, counters: str
+) -> None:
+    query = counting(elasticsearch_url, counters, timeout="1")
+    query.sink.store.check()
+    receipts = query.stage(0, ones(range(5)))
+    set_block(elastic, counters, "read_only_allow_delete", True)
+    with pytest.raises(StoreRefused, match=r"not within 1 s.*flood.*free disk space"):
+        query.commit(0, receipts)
+    query.restart(timeout="20")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(query.run, 0, [])
+        with pytest.raises(TimeoutError):
+            waiting.result(0.5)
+        set_block(elastic, counters, "read_only_allow_delete", None)
+        waiting.result(20)
+    assert counts(elastic, counters) == Counter(range(5))
+
+
+@pytest.mark.parametrize("block", ["write", "read_only"])
+def test_read_only_index_is_refused_until_it_is_not(
+    elasticsearch_url: str, elastic: Elasticsearch, counters: str, block: str
+) -> None:
+    query = counting(elasticsearch_url, counters)
+    query.sink.store.check()
+    receipts = query.stage(0, ones(range(5)))
+    set_block(elastic, counters, block, True)
+    with pytest.raises(StoreRefused, match=r"read-only.*remove the block"):
+        query.commit(0, receipts)
+    with pytest.raises(StoreRefused, match=f"has index.blocks.{block}"):
+        counting(elasticsearch_url, counters, sinkId="other").sink.store.check()
+    set_block(elastic, counters, block, None)
+    query.restart()
+    query.run(0, [])
+    assert counts(elastic, counters) == Counter(range(5))
+
+
+def test_closed_index_is_named_and_goes_on_once_it_is_open(
+    elasticsearch_url: str, elastic: Elasticsearch, counters: str
+) -> None:
+    query = counting(elasticsearch_url, counters)
+    query.sink.store.check()
+    receipts = query.stage(0, ones(range(5)))
+    query.sink.store.prepare = lambda manifest: _prepared(query, manifest, elastic, counters)
+    with pytest.raises(StoreRefused, match=r"closed.*_open"):
+        query.commit(0, receipts)
+    del query.sink.store.prepare
+    with pytest.raises(StoreRefused, match="is closed"):
+        counting(elasticsearch_url, counters, sinkId="other").sink.store.check()
+    elastic.indices.open(index=counters)
+    query.restart()
+    query.run(0, [])
+    assert counts(elastic, counters) == Counter(range(5))
+
+
+def _prepared(query: ElasticsearchQuery, manifest: Any, client: Elasticsearch, index: str) -> Any:
+    """Prepare, and then close the index."""
+    made = type(query.sink.store).prepare(query.sink.store, manifest)
+    client.indices.close(index=index)
+    return made
+
+
+def test_index_that_is_deleted_in_mid_query_is_not_made_anew(
+    elasticsearch_url: str, elastic: Elasticsearch, counters: str
+) -> None:
+    query = counting(elasticsearch_url, counters)
+    query.sink.store.check()
+    query.run(0, ones(range(5)))
+    elastic.indices.delete(index=counters)
+    with pytest.raises(StoreRefused, match=r"no index .* any more"):
+        query.run(1, ones(range(5)))
+    assert not elastic.indices.exists(index=counters)
+
+
+@pytest.mark.parametrize("which", ["target", "ledger"])
+def test_index_that_may_lose_what_it_acknowledged_is_refused(
+    elasticsearch_url: str, elastic: Elasticsearch, counters: str, which: str
+) -> None:
+    query = counting(elasticsearch_url, counters, indexPrefix=f"{counters}-own")
+    query.sink.store.check()
+    index = counters if which == "target" else f"{counters}-own-ledger"
+    elastic.indices.put_settings(index=index, settings={"index.translog.durability": "async"})
+    try:
+        other = counting(elasticsearch_url, counters, indexPrefix=f"{counters}-own", sinkId="b")
+        with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
+            other.sink.store.check()
+    finally:
+        elastic.indices.delete(index=f"{counters}-own-ledger,{counters}-own-log")
+
+
+def test_index_that_is_not_there_is_named_at_start(elasticsearch_url: str, index: str) -> None:
+    with pytest.raises(OptionError, match=rf"no index {index}.*createIndex"):
+        counting(elasticsearch_url, index).sink.store.check()
+
+
+def test_unreachable_cluster_is_named_with_what_to_do() -> None:
+    query = counting("http://127.0.0.1:1", "any", maxRetries="0")
+    with pytest.raises(StoreUnreachable, match=r"did not answer.*check option url"):
+        query.sink.store.check()
+
+
+# -- rows that the mapping refuses
+
+
+def words_in(elastic: Elasticsearch, index: str) -> None:
+    """Let the cluster refuse the row of id 27: its number becomes a word."""
+    script = {"script": {"source": "if (ctx.id == 27) ctx.n = 'a word'"}}
+    elastic.ingest.put_pipeline(id=index, processors=[script])
+    elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
+
+
+@pytest.fixture
+def refusing(elastic: Elasticsearch, counters: str) -> Iterator[str]:
+    yield counters
+    elastic.options(ignore_status=404).indices.put_settings(
+        index=counters, settings={"index.final_pipeline": None}
+    )
+    elastic.options(ignore_status=404).ingest.delete_pipeline(id=counters)
+
+
+@pytest.mark.parametrize("mode", ["increment", "append", "upsert"])
+def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand(
+    elasticsearch_url: str, elastic: Elasticsearch, refusing: str, bad_index: str, mode: str
+) -> None:
+    query = counting(elasticsearch_url, refusing, writeMode=mode)
+    if mode == "append":
+        query.options.pop("key")
+    query.sink.store.check()
+    words_in(elastic, refusing)
+    with pytest.raises(RowRefused, match=r"field \[n\].*a word") as refused:
+        query.run(0, ones(range(80)))
+    if mode != "append":
+        assert "id '27'" in str(refused.value)
+    assert "Epoch 0 stays decided" in str(refused.value)
+    query.restart()
+    with pytest.raises(RowRefused):
+        query.run(0, ones(range(80)))
+    query.restart(onBadRow="deadLetter", deadLetter=bad_index)
+    query.sink.store.check()
+    query.run(0, ones(range(80)))
+    query.run(1, [*ones(range(26, 29)), {"id": 27, "n": 5}])
+    found = counts(elastic, refusing)
+    letters = documents(elastic, bad_index)
+    twice = Counter() if mode == "upsert" else Counter([26, 28])
+    assert found == Counter(range(80)) - Counter([27]) + twice
+    assert len(letters) == (2 if mode != "append" else 3)
+    assert {one["epoch"] for one in letters.values()} == {0, 1}
+    assert all("field [n]" in one["reason"] for one in letters.values())
+
+
+def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
+    elasticsearch_url: str, elastic: Elasticsearch, refusing: str, bad_index: str
+) -> None:
+    query = counting(
+        elasticsearch_url, refusing, onBadRow="deadLetter", deadLetter=bad_index, writeMode="append"
+    )
+    query.options.pop("key")
+    query.sink.store.check()
+    words_in(elastic, refusing)
+    receipts = query.stage(0, ones(range(24, 32)))
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    query.sink.store.records.advance = dies
+    with pytest.raises(KeyboardInterrupt):
+        query.commit(0, receipts)
+    del query.sink.store.records.advance
+    elastic.indices.put_settings(index=refusing, settings={"index.final_pipeline": None})
+    query.restart(onBadRow="fail")
+    query.options.pop("deadLetter")
+    query.run(0, [])
+    assert counts(elastic, refusing) == Counter(range(24, 32)) - Counter([27])
+    assert [one["epoch"] for one in documents(elastic, bad_index).values()] == [0]
+
+
+def test_bad_rows_that_a_task_finds_are_put_aside(
+    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    query = ElasticsearchQuery(
+        schema,
+        url=elasticsearch_url,
+        index=index,
+        key="id",
+        createIndex="true",
+        replicas="0",
+        onBadRow="deadLetter",
+        deadLetter=bad_index,
+        chunkRows="3",
+    )
+    query.sink.store.check()
+    rows = [{"id": i, "x": 1.0} for i in range(7)]
+    rows[2]["x"], rows[4]["id"] = float("nan"), None
+    query.run(0, rows)
+    query.run(0, rows)
+    assert sorted(one["id"] for one in documents(elastic, index).values()) == [0, 1, 3, 5, 6]
+    reasons = sorted(one["reason"] for one in documents(elastic, bad_index).values())
+    assert len(reasons) == 2
+    assert "'id' is null" in reasons[0]
+    assert "nan has no place" in reasons[1]
