@@ -271,10 +271,11 @@ def test_late_write_does_not_bring_back_what_was_deleted(
     assert documents(elastic, index) == {}
 
 
+@pytest.mark.parametrize("chunk_rows", ["1", "100"])
 def test_version_column_orders_rows_of_all_epochs(
-    make: Make, elastic: Elasticsearch, index: str
+    make: Make, elastic: Elasticsearch, index: str, chunk_rows: str
 ) -> None:
-    query = make(VERSIONED, key="id", versionColumn="v", chunkRows="1")
+    query = make(VERSIONED, key="id", versionColumn="v", chunkRows=chunk_rows)
     query.run(0, [{"id": 1, "name": "new", "v": 7}, {"id": 1, "name": "old", "v": 3}])
     query.run(1, [{"id": 1, "name": "older", "v": 5}, {"id": 2, "name": "b", "v": 0}])
     found = documents(elastic, index)

@@ -39,7 +39,9 @@ def test_files_and_names_in_the_protocol_page_exist() -> None:
         assert hasattr(guards, name.removeprefix("guards."))
     for name in re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page):
         assert hasattr(errors, name) or name == "DefaultSource", name
-    for path in re.findall(r"`((?:sparkonce|pyspark_redis|pyspark_mysql)/[\w/.]+)`", page):
+    for path in re.findall(
+        r"`((?:sparkonce|pyspark_redis|pyspark_mysql|pyspark_elasticsearch)/[\w/.]+)`", page
+    ):
         assert (ROOT / "connectors" / path).exists(), path
 
 

@@ -64,7 +64,8 @@ class ChunkEncoder:
         ids = keys.ids(rows, self.key)
         if self.mode == "increment":
             return self._guarded(*self._summed(rows, ids))
-        kept = keys.last_of_each(ids)
+        # Of rows with versions of their own the server keeps the highest, wherever it comes.
+        kept = None if self.detail["versionColumn"] else keys.last_of_each(ids)
         if kept is not None:
             rows, ids = rows.take(kept), ids.take(kept)
             deleted = deleted.take(kept) if deleted is not None else None
@@ -121,7 +122,7 @@ class ChunkEncoder:
         column = self.detail["versionColumn"]
         if not column:
             return [FENCED]
-        return [',"version":', _versions(rows, column), ',"version_type":"external_gte"']
+        return [',"version":', _versions(rows, column), ',"version_type":"external"']
 
     def _members(self, rows: pa.RecordBatch) -> list[Any]:
         return _listed([(name, values(rows, name)) for name in self.columns])

@@ -96,7 +96,7 @@ OPTIONS = (
     Option(
         "versionColumn",
         "Upsert and delete: a whole-number column that is the document's version; a row whose"
-        " version is lower than the stored one changes nothing.",
+        " version is not higher than the stored one changes nothing.",
     ),
     Option(
         "onConflict",

@@ -1,0 +1,224 @@
+"""How fast the Elasticsearch sink is, beside what users do today and beside the server alone.
+
+Run it on a quiet machine::
+
+    python -m integration.bench.elasticsearch_speed [--rows 200000] [--rounds 3] [--no-spark]
+
+All figures come from one run, one node and the same rows of four columns (bigint, string, double,
+timestamp), into an index with the same explicit mapping, new for each writer. A round is one
+epoch of new keys; the median of the rounds is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from elasticsearch.helpers import parallel_bulk
+from integration.bench.redis_speed import Counting, make_input, run, seconds
+from integration.epochs import ElasticsearchQuery
+from integration.servers import spark as local_spark
+from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
+from rich.console import Console
+from rich.table import Table
+
+from pyspark_elasticsearch.chunks import ChunkEncoder
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from sparkonce import options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.float64()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+MAPPING = {
+    "dynamic": "strict",
+    "properties": {
+        "id": {"type": "long"},
+        "name": {"type": "keyword"},
+        "price": {"type": "double"},
+        "at": {"type": "date"},
+    },
+}
+SETTINGS = {"number_of_shards": 2, "number_of_replicas": 0}
+LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
+CHUNK = 6000
+
+
+def fresh(url: str, index: str) -> None:
+    with connect(url) as client:
+        client.options(ignore_status=404).indices.delete(index=index)
+        client.indices.create(index=index, settings=SETTINGS, mappings=MAPPING)
+
+
+def make_rows(first: int, count: int) -> pa.RecordBatch:
+    ids = range(first, first + count)
+    columns = [
+        ids,
+        [f"name-{i % 1000}" for i in ids],
+        [i * 0.123457 for i in ids],
+        [1_600_000_000_000_000 + i * 1_000_003 for i in ids],
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def query(url: str, index: str, **given: str) -> ElasticsearchQuery:
+    made = ElasticsearchQuery(SCHEMA, url=url, index=index, key="id", **given)
+    made.sink.store.check()
+    return made
+
+
+def timed(step: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    step()
+    return time.perf_counter() - started
+
+
+# -- the server alone, without Spark
+
+
+def encoding(rows: pa.RecordBatch) -> float:
+    """Rows a second from Arrow to the lines of a request, on one core."""
+    parsed = options.parse(
+        ElasticsearchConnector.options, {"url": "http://localhost", "index": "x", "key": "id"}
+    )
+    encode = ChunkEncoder(ElasticsearchConnector().plan(parsed, SCHEMA).detail)
+    parts = [rows.slice(at, CHUNK) for at in range(0, rows.num_rows, CHUNK)]
+    return rows.num_rows / timed(lambda: [encode.lines(part) for part in parts])
+
+
+def raw_bulk(url: str, rows: pa.RecordBatch, threads: int = 4) -> float:
+    """Seconds for ready-made requests with explicit ids from a plain client."""
+    fresh(url, "raw")
+    bodies = []
+    for start in range(0, rows.num_rows, CHUNK):
+        part = rows.slice(start, CHUNK).to_pylist()
+        lines = [
+            f'{{"index":{{"_id":"{one["id"]}"}}}}\n'
+            + json.dumps({**one, "at": one["at"].isoformat()})
+            for one in part
+        ]
+        bodies.append(("\n".join(lines) + "\n").encode())
+    with connect(url) as client, ThreadPoolExecutor(threads) as pool:
+
+        def send(body: bytes) -> None:
+            said = client.perform_request("POST", "/raw/_bulk", headers=LINES, body=body)
+            assert not said.body["errors"]
+
+        return timed(lambda: list(pool.map(send, bodies)))
+
+
+def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
+    fresh(url, "alone")
+    sink = query(url, "alone")
+    found: dict[str, list[float]] = {"raw _bulk": [], "stage": [], "commit": [], "stage+commit": []}
+    for epoch in range(rounds + 1):
+        batch = make_rows(epoch * rows, rows)
+        raw = raw_bulk(url, batch)
+        batches = [batch.slice(at, 10_000) for at in range(0, rows, 10_000)]
+        receipts: list[Any] = []
+        stage = timed(lambda: receipts.extend(sink.stage_batches(epoch, batches)))  # noqa: B023
+        commit = timed(lambda: sink.commit(epoch, receipts))  # noqa: B023
+        if epoch:  # the server warms up in the first one
+            for name, each in zip(found, (raw, stage, commit, stage + commit), strict=True):
+                found[name].append(each)
+    rates = {name: rows / statistics.median(each) for name, each in found.items()}
+    return {"encoding, one core": encoding(make_rows(0, rows)), **rates}
+
+
+# -- through Spark
+
+
+def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
+    """What users write by hand: foreachBatch with helpers.parallel_bulk in each partition."""
+
+    def send(rows: Iterator[Row]) -> None:
+        def actions() -> Iterator[dict[str, Any]]:
+            for row in rows:
+                yield {"_index": "byhand", "_id": row["id"], "_source": row.asDict()}
+
+        with connect(url) as client:
+            for done, told in parallel_bulk(client, actions(), chunk_size=5000):
+                assert done, told
+
+    return lambda batch, _: batch.foreachPartition(send)
+
+
+def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
+    return {
+        "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
+        "foreachBatch + parallel_bulk": lambda rows: rows.writeStream.foreachBatch(
+            at_least_once(url)
+        ),
+        "sparkonce": lambda rows: (
+            rows.writeStream.format("elasticsearch")
+            .option("url", url)
+            .option("index", "sink")
+            .option("key", "id")
+        ),
+    }
+
+
+def through_spark(
+    spark: SparkSession, source: Path, url: str, rows: int, files: int
+) -> dict[str, float]:
+    found = {}
+    for name, writer in writers(url).items():
+        for index in ("byhand", "sink"):
+            fresh(url, index)
+        took = statistics.median(seconds(run(spark, source, writer, files), "addBatch"))
+        found[name] = rows / took if rows > 1 else took * 1000
+    return found
+
+
+def show(title: str, found: dict[str, float], unit: str) -> None:
+    table = Table(title=title)
+    table.add_column("what")
+    table.add_column(unit, justify="right")
+    for name, figure in found.items():
+        table.add_row(name, f"{figure:,.0f}")
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-spark", action="store_true")
+    args = parser.parse_args()
+    tree = private_tree()
+    title = f"{args.rows:,} rows of 4 columns, Elasticsearch {tree.version}"
+    with ElasticsearchProcess(tree) as node:
+        show(f"{title}, no Spark", alone(node.url, args.rows, args.rounds), "rows/s")
+        if args.no_spark:
+            return
+        with tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as scratch:
+            home = Path(scratch)
+            with local_spark.session(home) as spark:
+                spark.dataSource.register(Counting)
+                large = make_input(spark, home / "large", args.rows, args.rounds + 1)
+                single = make_input(spark, home / "single", 1, 12)
+                fast = through_spark(spark, large, node.url, args.rows, files=4)
+                show(f"{title}, through Spark", fast, "rows/s")
+                small = through_spark(spark, single, node.url, 1, files=1)
+                show("an epoch of one row", small, "ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Every answer that says no becomes one of our errors, with a reason and a remedy."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import elasticsearch
+import pytest
+
+from pyspark_elasticsearch import preflight
+from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.failures import BY_STATUS, BY_TYPE, Kind, known, of_answer
+from sparkonce import options
+from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+
+STATUSES = sorted({*BY_STATUS, 400, 406, 418, 500, 501})
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_status_says_what_why_and_what_to_do(status: int) -> None:
+    error = of_answer(status, {"type": "x_exception", "reason": "words"}, "doing this")
+    passing = known(status, None).kind in (Kind.LOST, Kind.PASSING)
+    assert isinstance(error, StoreUnreachable if passing else StoreRefused)
+    assert f"while doing this: {status} x_exception: words" in error.what
+    assert error.why
+    assert error.todo
+
+
+@pytest.mark.parametrize("name", BY_TYPE)
+def test_type_is_known_whatever_the_status(name: str) -> None:
+    assert known(400, {"type": name}) is BY_TYPE[name]
+    assert BY_TYPE[name].why
+    assert BY_TYPE[name].todo
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_block_that_passes_is_waited_for(status: int) -> None:
+    assert known(status, {"type": "cluster_block_exception"}).kind is Kind.PASSING
+    assert known(403, {"type": "cluster_block_exception"}).kind is Kind.REFUSED
+
+
+def test_unknown_answer_of_a_server_that_fails_inside_is_no_refusal() -> None:
+    assert known(500, {"type": "null_pointer_exception"}).kind is Kind.LOST
+    assert known(400, {"type": "new_exception"}).kind is Kind.REFUSED
+
+
+Say = Callable[..., Cluster]
+
+
+@pytest.fixture
+def say() -> Iterator[Say]:
+    """A server that gives one answer to all: `say(200, {...}, product="Elasticsearch")`."""
+    servers = []
+
+    def start(status: int, body: Any, *, product: str | None = "Elasticsearch") -> Cluster:
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.rfile.read(int(self.headers.get("content-length") or 0))
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(text)))
+                if product:
+                    self.send_header("X-Elastic-Product", product)
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_POST = do_PUT = do_GET  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        given = {"url": f"http://127.0.0.1:{server.server_port}", "index": "x"}
+        return Cluster(options.parse(ElasticsearchConnector.options, given))
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def version(number: str) -> dict[str, Any]:
+    return {"version": {"number": number}, "tagline": "You Know, for Search"}
+
+
+@pytest.mark.parametrize("number", ["8.0.0", "8.16.1", "9.4.3"])
+def test_server_that_the_client_speaks_to_is_fit(say: Say, number: str) -> None:
+    preflight.require_fit_server(say(200, version(number)))
+
+
+@pytest.mark.parametrize("number", ["7.17.0", "10.0.0"])
+def test_server_that_the_client_does_not_speak_to_is_refused(say: Say, number: str) -> None:
+    with pytest.raises(StoreRefused, match=rf"release {number}.*pip install 'elasticsearch>=8.15"):
+        preflight.require_fit_server(say(200, version(number)))
+
+
+def test_client_that_is_too_new_is_told_what_to_install(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elasticsearch, "__version__", (9, 0, 0))
+    with pytest.raises(StoreRefused, match=r"client release 9.*elasticsearch>=8.15,<9"):
+        preflight.require_fit_server(say(200, version("8.16.1")))
+    refusal = {"error": {"type": "media_type_header_exception", "reason": "Accept version"}}
+    with pytest.raises(StoreRefused, match=r"client release 9.*elasticsearch>=8.15,<9"):
+        preflight.require_fit_server(say(400, refusal))
+
+
+def test_server_that_is_not_elasticsearch_is_named(say: Say) -> None:
+    with pytest.raises(StoreRefused, match=r"not Elasticsearch.*OpenSearch"):
+        preflight.require_fit_server(say(200, version("2.11.0"), product=None))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(502, b"<html>"), (200, b'{"items": ['), (500, {"error": "words"})]
+)
+def test_answer_that_says_nothing_is_no_answer(say: Say, status: int, body: Any) -> None:
+    with pytest.raises(StoreUnreachable):
+        say(status, body).ask("asking", "POST", "/x/_bulk", body=b"{}\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        elasticsearch.ConnectionError("gone"),
+        elasticsearch.ConnectionTimeout("slow"),
+        elasticsearch.SSLError("certificate"),
+        elasticsearch.SerializationError("half"),
+        elasticsearch.TransportError("any"),
+    ],
+)
+def test_each_error_of_the_client_is_translated(say: Say, error: Exception) -> None:
+    cluster = say(200, {})
+
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    cluster.client.perform_request = fails
+    with pytest.raises(StoreError) as told:
+        cluster.ask("asking", "GET", "/")
+    assert told.value.why
+    assert told.value.todo
+    assert isinstance(told.value, StoreUnreachable) == (
+        not isinstance(error, elasticsearch.SSLError)
+    )
+
+
+def test_answer_that_does_not_fit_the_request_is_no_answer(say: Say) -> None:
+    from pyspark_elasticsearch import bulk
+
+    cluster = say(200, {"items": [{"index": {"status": 201}}]})
+    with pytest.raises(StoreUnreachable, match="answered 1 of 2 operations"):
+        bulk.send(cluster, "asking", "/x/_bulk", b"{}\n{}\n", 2)
