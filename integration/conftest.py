@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from integration.proxy import Proxy
@@ -180,7 +180,7 @@ def private_elasticsearch() -> Iterator[Callable[..., ElasticsearchProcess]]:
     """Start a node of the test's own: `private_elasticsearch("http.max_content_length: 1mb")`."""
     with ExitStack() as running:
 
-        def start(*config: str, **settings: str) -> ElasticsearchProcess:
+        def start(*config: str, **settings: Any) -> ElasticsearchProcess:
             return running.enter_context(
                 or_skip(lambda: ElasticsearchProcess(private_tree(), *config, **settings))
             )

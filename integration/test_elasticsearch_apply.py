@@ -16,6 +16,7 @@ from sparkonce.errors import BadRow, OptionError, StagedDataMissing, StoreLostDa
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
 CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
+ORDERED = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("op", pa.string())])
 VERSIONED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
 
@@ -269,6 +270,40 @@ def test_late_write_does_not_bring_back_what_was_deleted(
     query.run(1, [{"id": 1, "name": "a", "op": "d"}])
     apply_again(query, late)
     assert documents(elastic, index) == {}
+
+
+@pytest.mark.parametrize("chunk_rows", ["1", "2", "100"])
+def test_highest_sequence_of_an_epoch_wins_wherever_it_is_deletes_included(
+    make: Make, elastic: Elasticsearch, index: str, chunk_rows: str
+) -> None:
+    query = make(ORDERED, key="id", sequenceColumn="at", opColumn="op", chunkRows=chunk_rows)
+
+    def rows(*changes: tuple[int, int, str]) -> list[dict[str, Any]]:
+        return [{"id": id_, "at": at, "op": op} for id_, at, op in changes]
+
+    query.run(0, rows((1, 5, "i"), (2, 9, "d"), (3, 3, "i"), (1, 4, "d")), rows((2, 8, "i")))
+    query.run(1, rows((4, 1, "i"), (3, 2, "u"), (4, 1, "u")), rows((3, 2, "d"), (5, -1, "i")))
+    found = documents(elastic, index)
+    assert found == {
+        name: {"id": int(name), "at": at} for name, at in {"1": 5, "4": 1, "5": -1}.items()
+    }
+    with pytest.raises(BadRow, match="sequenceColumn, is null"):
+        query.stage(2, [{"id": 1, "at": None, "op": "i"}])
+
+
+def test_row_that_loses_by_its_sequence_loses_in_a_roll_forward_too(
+    make: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = make(ORDERED, key="id", sequenceColumn="at", chunkRows="1")
+    keep_log(query)
+    late = decide(query, 0, [{"id": 1, "at": at, "op": str(at)} for at in (3, 9, 5)])
+    for _ in range(2):
+        apply_again(query, late)
+        assert documents(elastic, index)["1"]["at"] == 9
+    query.restart()
+    query.run(1, [{"id": 1, "at": 4, "op": "later epoch"}])
+    apply_again(query, late)
+    assert documents(elastic, index)["1"]["at"] == 4
 
 
 @pytest.mark.parametrize("chunk_rows", ["1", "100"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch import bulk, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.dead_letters import DeadLetters, Letter
@@ -82,6 +82,16 @@ class Applier:
         self.params = {"pipeline": pipeline} if pipeline else {}
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
+        self._losers: Mapping[int, frozenset[int]] = {}
+
+    def begin(self, all_places: Sequence[Place]) -> None:
+        """Find out which rows lose to others of their key, before any chunk is applied.
+
+        Raises:
+            Gone: a chunk is not there.
+        """
+        if self.detail["sequence"]:
+            self._losers = sequence.losers([self._chunk(place)[1].order for place in all_places])
 
     def apply(self, ordinal: int, place: Place) -> int:
         """Apply a chunk; the number of rows that it was made of.
@@ -92,20 +102,23 @@ class Applier:
             RowRefused: a row can't be stored.
             StoreError: the cluster can't do it.
         """
-        found = self.log.fetch(place)
-        if found.payload is None or len(found.payload) != place.size:
-            raise Gone(place.id)
-        chunk = unpacked(found.payload)
+        found, chunk = self._chunk(place)
         name = chunk_name(place.attempt, place.seq)
         lines = chunk.filled(name, self.fence << ORDINAL_BITS | ordinal, self._script(ordinal))
-        judged = found.verdict.get("letters", {})
-        if judged:
-            kept = [one for one in _operations(lines) if str(one.position) not in judged]
+        left_out = self._losers.get(ordinal, frozenset()) | _judged(found)
+        if left_out:
+            kept = [one for one in _operations(lines) if one.position not in left_out]
             refused = self._settle(kept)
         else:
             refused = self._send(lines, chunk.operations)
         self._put_aside(place, found, chunk, refused)
         return place.rows
+
+    def _chunk(self, place: Place) -> tuple[Found, Chunk]:
+        found = self.log.fetch(place)
+        if found.payload is None or len(found.payload) != place.size:
+            raise Gone(place.id)
+        return found, unpacked(found.payload)
 
     def _script(self, ordinal: int) -> bytes:
         if self.detail["mode"] not in ("update", "increment"):
@@ -289,6 +302,12 @@ def described(lines: bytes) -> tuple[str, str]:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
         return told["_id"], json.dumps(found, ensure_ascii=False)
     return told["_id"], document.decode(errors="replace").rstrip("\n")
+
+
+def _judged(found: Found) -> frozenset[int]:
+    """The operations that a verdict puts aside; rows that have none are named otherwise."""
+    letters = found.verdict.get("letters", {})
+    return frozenset(int(at) for at in letters if at.isdigit())
 
 
 def _operations(lines: bytes) -> list[Operation]:

@@ -2,7 +2,8 @@
 
 The plan's detail, which the manifest keeps: ``index`` (as the option says), ``mode``, ``key``,
 ``columns`` (that are stored), ``added`` (that an increment adds), ``nulls``, ``op`` (the column of
-operations), ``versioning``, ``versionColumn``, ``routing``, ``pipeline``, ``aside`` (bad rows are
+operations), ``sequence`` (the column to compare by),
+``versioning``, ``versionColumn``, ``routing``, ``pipeline``, ``aside`` (bad rows are
 put into chunks as such).
 """
 
@@ -16,8 +17,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch import mappings
-from pyspark_elasticsearch.chunks import ChunkEncoder
 from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.encoder import ChunkEncoder
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.options import OPTIONS
 from pyspark_elasticsearch.store import ElasticsearchStore, Settings
@@ -29,6 +30,7 @@ from sparkonce.protocol import Encoder, Plan
 KEYED = ("upsert", "update", "increment", "delete")
 FIXED = {
     "opColumn": ("upsert",),
+    "sequenceColumn": ("upsert",),
     "versionColumn": ("upsert", "delete"),
 }
 """Options that only some write modes know."""
@@ -43,15 +45,15 @@ class ElasticsearchConnector:
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
         key = [_column("key", name, schema) for name in options["key"] or []]
-        op, version, routing = (
+        op, version, routing, order = (
             _column(option, options[option], schema) if options[option] else None
-            for option in ("opColumn", "versionColumn", "routing")
+            for option in ("opColumn", "versionColumn", "routing", "sequenceColumn")
         )
-        mode = options["writeMode"] or ("upsert" if key or op else "append")
+        mode = options["writeMode"] or ("upsert" if key or op or order else "append")
         _require_no_contradiction(mode, key, options)
         for field in schema:
             _require_writable(field)
-        _require_types(schema, key, op, version)
+        _require_types(schema, key, op, version, order)
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         return Plan(
             target=f"index:{options['index']}",
@@ -67,6 +69,7 @@ class ElasticsearchConnector:
                 "op": op,
                 "versioning": options["versioning"],
                 "versionColumn": version,
+                "sequence": order,
                 "routing": routing,
                 "pipeline": options["pipeline"],
                 "aside": options["onBadRow"] == "deadLetter",
@@ -149,7 +152,7 @@ def _require_writable(field: pa.Field) -> None:
 
 
 def _require_types(
-    schema: pa.Schema, key: Sequence[str], op: str | None, version: str | None
+    schema: pa.Schema, key: Sequence[str], op: str | None, version: str | None, order: str | None
 ) -> None:
     for name in key:
         kind = schema.field(name).type
@@ -168,6 +171,7 @@ def _require_types(
     for option, column, fits, wanted in (
         ("opColumn", op, types.is_string, "string"),
         ("versionColumn", version, types.is_integer, "a whole number"),
+        ("sequenceColumn", order, _is_ordered, "a whole number, decimal, date or timestamp"),
     ):
         if column is not None and not fits(schema.field(column).type):
             raise OptionError(
@@ -181,6 +185,11 @@ def _require_types(
             why="operations are not stored",
             todo="name another column",
         )
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    exact = types.is_integer(kind) or types.is_decimal(kind)
+    return bool(exact or types.is_date(kind) or types.is_timestamp(kind))
 
 
 def _added(key: Sequence[str], routing: str | None, schema: pa.Schema) -> list[str]:
@@ -227,6 +236,12 @@ def _require_no_contradiction(mode: str, key: Sequence[str], options: Mapping[st
                 why=f"{option} is for {' and '.join(modes)}",
                 todo=f"leave {option} out",
             )
+    if options["sequenceColumn"] and options["versionColumn"]:
+        raise OptionError(
+            "Options sequenceColumn and versionColumn contradict each other",
+            why="both say which row of a key wins, the one in an epoch, the other for ever",
+            todo="leave one of them out",
+        )
     if options["versioning"] == "none" and options["versionColumn"]:
         raise OptionError(
             "Options versioning=none and versionColumn contradict each other",

@@ -86,6 +86,11 @@ OPTIONS = (
         " delete; Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
     ),
     Option(
+        "sequenceColumn",
+        "Upsert: within an epoch the row with the highest value wins for a key, deletes included;"
+        " of equal ones, and without it, the last by (partition, row).",
+    ),
+    Option(
         "versioning",
         "`external`: documents get versions that only grow from epoch to epoch, which refuse late"
         " writers. `none`: for an index that others write with versions of their own; a driver that"

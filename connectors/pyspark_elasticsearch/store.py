@@ -139,6 +139,7 @@ class ElasticsearchStore:
 
     def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
         manifest, marked = applier.manifest, time.monotonic()
+        applier.begin(places(manifest))
         for ordinal, rows in enumerate(self._applied(done, applier), done):
             advance(rows)
             if time.monotonic() - marked > MARK_EVERY:

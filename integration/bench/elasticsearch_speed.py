@@ -30,8 +30,8 @@ from integration.servers.elasticsearch import ElasticsearchProcess, connect, pri
 from rich.console import Console
 from rich.table import Table
 
-from pyspark_elasticsearch.chunks import ChunkEncoder
 from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.encoder import ChunkEncoder
 from sparkonce import options
 
 if TYPE_CHECKING:

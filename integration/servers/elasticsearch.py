@@ -23,7 +23,7 @@ from integration.servers.port import HOST, Port
 from integration.servers.process import ServerProcess, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from contextlib import ExitStack
 
     from elasticsearch import Elasticsearch
@@ -189,7 +189,14 @@ class ElasticsearchProcess(ServerProcess):
     start_seconds = 120.0
     stop_seconds = 30.0
 
-    def __init__(self, tree: Tree, *config: str, heap: str = "1g", scheme: str = "http") -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        *config: str,
+        heap: str = "1g",
+        scheme: str = "http",
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
         super().__init__()
         self._tree, self._scheme = tree, scheme
         self._java = find_java(21 if tree.major >= 9 else 17)
@@ -197,6 +204,8 @@ class ElasticsearchProcess(ServerProcess):
         self.settings = self.directory / "config"
         self.settings.mkdir()
         (self.directory / "tmp").mkdir()
+        for name, content in (files or {}).items():
+            (self.settings / name).write_bytes(content)
         (self.settings / "log4j2.properties").write_text("")
         (self.settings / "jvm.options").write_text(
             JVM.format(heap=heap, scratch=self.directory / "tmp")

@@ -1,0 +1,218 @@
+"""Encodes rows as the lines of a ``_bulk`` request; see `chunks` for what is filled in later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_elasticsearch import changes, keys, sequence
+from pyspark_elasticsearch.chunks import packed
+from pyspark_elasticsearch.documents import joined, member, values
+from sparkonce.errors import BadRow
+
+FENCED = ',"version":\x01,"version_type":"external_gte"'
+
+
+class Lines(NamedTuple):
+    """Operations, one text each, and what orders them; see `sequence`."""
+
+    texts: Any
+    order: bytes = b""
+
+
+class ChunkEncoder:
+    """Encodes rows for one plan; see `pyspark_elasticsearch.connector` for its detail."""
+
+    def __init__(self, detail: Mapping[str, Any]) -> None:
+        self.detail = detail
+        self.mode: str = detail["mode"]
+        self.key: list[str] = detail["key"]
+        self.columns: list[str] = detail["columns"]
+        self._lines: Callable[[pa.RecordBatch, Any], Any] = {
+            "append": self._created,
+            "upsert": self._indexed,
+            "update": self._guarded,
+            "increment": self._guarded,
+            "delete": self._deleted,
+        }[self.mode]
+
+    def __call__(self, rows: pa.RecordBatch) -> bytes:
+        """The chunk of these rows.
+
+        Raises:
+            BadRow: a key is null, or an operation unknown.
+            ValueError: a value has no place in a document.
+        """
+        bad: list[tuple[str, str]] = []
+        if self.detail["aside"]:
+            rows, bad = self._sorted_out(rows)
+        lines = self.lines(rows) if len(rows) else Lines(pa.array([], pa.string()))
+        return packed(lines.texts, bad, lines.order)
+
+    def lines(self, rows: pa.RecordBatch) -> Lines:
+        """One text for each row that does something: its action, and its document."""
+        rows, deleted = changes.split(rows, self.detail["op"])
+        if not self.key:
+            return Lines(self._lines(rows, keys.numbers(len(rows)).cast(pa.string())))
+        ids = keys.ids(rows, self.key)
+        if self.mode == "increment":
+            return Lines(self._guarded(*self._summed(rows, ids)))
+        kept = self._kept(rows, ids)
+        if kept is not None:
+            rows, ids = rows.take(kept), ids.take(kept)
+            deleted = deleted.take(kept) if deleted is not None else None
+        order = self._order(rows, ids)
+        if deleted is None:
+            return Lines(self._lines(rows, ids), order)
+        return Lines(pc.if_else(deleted, self._deleted(rows, ids), self._lines(rows, ids)), order)
+
+    def _kept(self, rows: pa.RecordBatch, ids: Any) -> Any | None:
+        """The places of the rows that stay where an id comes several times; None for all."""
+        if self.detail["versionColumn"]:
+            return None  # the server keeps the highest version, wherever it comes
+        column = self.detail["sequence"]
+        if not column:
+            return keys.last_of_each(ids)
+        if rows.column(column).null_count:
+            raise ValueError(f"column {column!r}, of option sequenceColumn, is null in a row")
+        return sequence.highest_of_each(ids, rows.column(column))
+
+    def _order(self, rows: pa.RecordBatch, ids: Any) -> bytes:
+        column = self.detail["sequence"]
+        return sequence.order_of(ids, rows.column(column)) if column else b""
+
+    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
+        """The good rows, and of each bad one the reason and what it holds."""
+        try:
+            self.lines(rows)
+            return rows, []
+        except (BadRow, ValueError) as error:
+            if len(rows) == 1:
+                return rows.slice(0, 0), [(_reason(error), _as_json(rows))]
+        middle = len(rows) // 2
+        first, second = (
+            self._sorted_out(half) for half in (rows.slice(0, middle), rows.slice(middle))
+        )
+        good = pa.Table.from_batches([first[0], second[0]]).combine_chunks().to_batches()
+        return (good[0] if good else rows.slice(0, 0)), first[1] + second[1]
+
+    # -- the lines of each write mode
+
+    def _created(self, rows: pa.RecordBatch, ids: Any) -> Any:
+        action = ['{"create":{"_id":"\x02', ids, *self._action(rows), "}}\n{"]
+        return joined(*action, *self._members(rows), "}\n")
+
+    def _indexed(self, rows: pa.RecordBatch, ids: Any) -> Any:
+        action = ['{"index":{"_id":"', ids, *self._action(rows), *self._version(rows), "}}\n{"]
+        return joined(*action, *self._members(rows), "}\n")
+
+    def _deleted(self, rows: pa.RecordBatch, ids: Any) -> Any:
+        action = self._action(rows)
+        return joined('{"delete":{"_id":"', ids, *action, *self._version(rows), "}}\n")
+
+    def _guarded(self, rows: pa.RecordBatch, ids: Any) -> Any:
+        action = ['{"update":{"_id":"', ids, *self._action(rows), ',"retry_on_conflict":20}}\n']
+        script = ['{"scripted_upsert":true,"script":{\x03"a":{', *self._changes(rows), "}}}"]
+        fresh = ',"upsert":{', *self._key_members(rows), "}}\n"
+        return joined(*action, *script, *fresh)
+
+    # -- their parts
+
+    def _action(self, rows: pa.RecordBatch) -> list[Any]:
+        routing = self.detail["routing"]
+        if not routing:
+            return ['"']
+        return ['","routing":', _text(rows, routing)]
+
+    def _version(self, rows: pa.RecordBatch) -> list[Any]:
+        if self.detail["versioning"] == "none":
+            return []
+        column = self.detail["versionColumn"]
+        if not column:
+            return [FENCED]
+        return [',"version":', _versions(rows, column), ',"version_type":"external"']
+
+    def _members(self, rows: pa.RecordBatch) -> list[Any]:
+        return _listed([(name, values(rows, name)) for name in self.columns])
+
+    def _key_members(self, rows: pa.RecordBatch) -> list[Any]:
+        return _listed([(name, values(rows, name)) for name in self.key])
+
+    def _changes(self, rows: pa.RecordBatch) -> list[Any]:
+        """What the script gets; `nulls=keep` leaves nulls out, so the key, never null, is first."""
+        if self.mode == "increment":
+            return _listed([(name, values(rows, name)) for name in self.detail["added"]])
+        if self.detail["nulls"] == "write":
+            return self._members(rows)
+        rest = [name for name in self.columns if name not in self.key]
+        return [
+            *self._key_members(rows),
+            *(_unless_null(name, values(rows, name)) for name in rest),
+        ]
+
+    def _summed(self, rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
+        """One row for each id, with the sums of its numbers."""
+        added = self.detail["added"]
+        for name in added:
+            _require_no_overflow(rows, name)
+        places, sums = keys.sums_of_each(ids, [rows.column(name) for name in added])
+        if places is None:
+            return rows, ids
+        kept = rows.take(places)
+        columns = dict(zip(rows.schema.names, kept.columns, strict=True))
+        columns.update(zip(added, sums, strict=True))
+        return pa.record_batch(columns), ids.take(places)
+
+
+def _listed(members: list[tuple[str, Any]]) -> list[Any]:
+    pieces: list[Any] = []
+    for place, (name, column) in enumerate(members):
+        pieces += [f"{',' if place else ''}{member(name)}", column]
+    return pieces
+
+
+def _unless_null(name: str, column: Any) -> Any:
+    return pc.fill_null(pc.binary_join_element_wise(f",{member(name)}", column, ""), "")
+
+
+def _text(rows: pa.RecordBatch, name: str) -> Any:
+    """A column as JSON strings, of which none may be null."""
+    quoted = values(rows, name)
+    if quoted.null_count:
+        raise ValueError(f"column {name!r} is null in a row, and option routing names it")
+    if pa.types.is_string(rows.column(name).type):
+        return quoted
+    return joined('"', quoted, '"')
+
+
+def _versions(rows: pa.RecordBatch, name: str) -> Any:
+    column = rows.column(name)
+    lowest = pc.min(column).as_py()
+    if column.null_count or (lowest is not None and lowest < 0):
+        raise ValueError(f"column {name!r}, of option versionColumn, is null or negative in a row")
+    return column.cast(pa.string())
+
+
+def _require_no_overflow(rows: pa.RecordBatch, name: str) -> None:
+    """Refuse what could wrap around unseen when it is summed up."""
+    column = rows.column(name)
+    if not pa.types.is_int64(column.type):
+        return
+    ends = pc.min_max(column)
+    largest = max(abs(ends[end].as_py() or 0) for end in ("min", "max"))
+    if largest * len(rows) >= 2**63 and len(rows) > 1:
+        total = sum(abs(value) for value in column.to_pylist() if value is not None)
+        if total >= 2**63:
+            raise ValueError(f"column {name!r}: the sum of a chunk leaves the range of a long")
+
+
+def _reason(error: BadRow | ValueError) -> str:
+    return error.what if isinstance(error, BadRow) else str(error)
+
+
+def _as_json(rows: pa.RecordBatch) -> str:
+    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})

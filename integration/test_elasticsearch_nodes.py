@@ -1,0 +1,247 @@
+"""Nodes of the tests' own: small limits, crashes, two of them, and one with TLS and users."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import ipaddress
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.documents import documents
+from integration.epochs import ElasticsearchQuery
+from integration.servers.elasticsearch import ElasticsearchProcess, connect
+from integration.servers.process import wait_until
+
+from sparkonce.errors import RowRefused, StoreError, StoreRefused, StoreUnreachable
+
+PASSWORD = "changeme-please"
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
+Private = Callable[..., ElasticsearchProcess]
+
+
+def counting(url: str, **options: str) -> ElasticsearchQuery:
+    given = {"url": url, "index": "counters", "key": "id", "writeMode": "increment"}
+    made = {"createIndex": "true", "replicas": "0", "chunkRows": "500", "timeout": "10"}
+    return ElasticsearchQuery(COUNTER, **{**given, **made, **options})
+
+
+def counts(url: str) -> Counter[int]:
+    """How often each row took effect: a multiset."""
+    with connect(url) as client:
+        found = documents(client, "counters")
+    return Counter({one["id"]: one["n"] for one in found.values()})
+
+
+def run_until_done(query: ElasticsearchQuery, epoch: int, rows: list[dict[str, Any]]) -> int:
+    """Run an epoch as Spark would, restarting on failure; how often it failed."""
+    for failed in range(30):
+        try:
+            query.run(epoch, rows)
+        except StoreError:
+            query.restart()
+        else:
+            return failed
+    raise AssertionError("the epoch never got through")
+
+
+def test_requests_and_chunks_are_cut_to_what_the_server_takes(
+    private_elasticsearch: Private,
+) -> None:
+    node = private_elasticsearch("http.max_content_length: 1mb")
+    options = {"url": node.url, "index": "texts", "key": "id", "createIndex": "true"}
+    query = ElasticsearchQuery(TEXTS, **options, replicas="0", timeout="5")
+    query.sink.store.check()
+    rows = [{"id": i, "text": f"{i} " * 2000} for i in range(300)]
+    query.run(0, rows)
+    with connect(node.url) as client:
+        assert len(documents(client, "texts")) == 300
+    with pytest.raises(RowRefused, match=r"id '300'.*bytes.*http.max_content_length"):
+        query.run(1, [{"id": 299, "text": ""}, {"id": 300, "text": "x" * 2_000_000}])
+    query.restart(onBadRow="deadLetter", deadLetter="texts-bad")
+    query.sink.store.check()
+    query.run(1, [])
+    with connect(node.url) as client:
+        assert documents(client, "texts")["299"]["text"] == ""
+        assert [one["id"] for one in documents(client, "texts-bad").values()] == ["300"]
+    import random
+
+    noise = random.Random(7).randbytes(3_000_000).hex()
+    with pytest.raises(StoreRefused, match=r"chunk of 1 rows.*chunkBytes"):
+        query.stage(2, [{"id": 1, "text": noise}])
+
+
+def test_node_that_is_killed_in_mid_bulk_and_comes_back_loses_and_doubles_nothing(
+    private_elasticsearch: Private,
+) -> None:
+    node = private_elasticsearch()
+    query = counting(node.url, maxRetries="2", parallelism="2")
+    query.sink.store.check()
+    rows = [{"id": i, "n": 1} for i in range(20_000)]
+    query.run(0, rows)
+
+    def crash() -> None:
+        node.kill()
+        node.start()
+
+    query.restart()
+    receipts = query.stage(1, rows)
+    applied = threading.Event()
+    store = query.sink.store
+    store.log.fetch = lambda place: (applied.set(), type(store.log).fetch(store.log, place))[1]
+    crasher = threading.Thread(target=lambda: (applied.wait(), crash()))
+    crasher.start()
+    with pytest.raises(StoreUnreachable):
+        query.commit(1, receipts)
+    crasher.join()
+    del store.log.fetch
+    query.restart()
+    run_until_done(query, 1, [])
+    assert counts(node.url) == Counter(dict.fromkeys(range(20000), 2))
+
+
+def test_one_of_two_nodes_is_lost_in_mid_stream(private_elasticsearch: Private) -> None:
+    first = private_elasticsearch(
+        "discovery.seed_hosts: []",
+        "cluster.initial_master_nodes: [one]",
+        "node.name: one",
+        heap="512m",
+    )
+    second = private_elasticsearch(
+        f"discovery.seed_hosts: ['{first.transport}']",
+        "node.name: two",
+        "node.roles: [data]",
+        heap="512m",
+    )
+    with connect(first.url) as client:
+        wait_until(lambda: client.cluster.health()["number_of_nodes"] == 2, 60, "no second node")
+    query = counting(f"{second.url},{first.url}", replicas="1", maxRetries="8")
+    query.sink.store.check()
+    with connect(first.url) as client:
+        client.cluster.health(wait_for_status="green", timeout="60s")
+    rows = [{"id": i, "n": 1} for i in range(5000)]
+    for epoch in range(3):
+        query.run(epoch, rows)
+    killer = threading.Timer(0.3, second.kill)
+    killer.start()
+    failed = sum(run_until_done(query, epoch, rows) for epoch in range(3, 8))
+    killer.join()
+    assert counts(first.url) == Counter(dict.fromkeys(range(5000), 8)), failed
+
+
+# -- TLS, users, API keys
+
+
+@pytest.fixture
+def secured(tmp_path: Path, private_elasticsearch: Private) -> tuple[ElasticsearchProcess, Path]:
+    """A node with the security module on, and the certificate of its authority."""
+    authority, key, cert = _certificates(tmp_path)
+    node = private_elasticsearch(
+        "xpack.security.enabled: true",
+        "xpack.security.http.ssl.enabled: true",
+        "xpack.security.http.ssl.key: node.key",
+        "xpack.security.http.ssl.certificate: node.crt",
+        "xpack.security.transport.ssl.enabled: false",
+        "xpack.license.self_generated.type: basic",
+        scheme="https",
+        files={
+            "node.key": key,
+            "node.crt": cert,
+            "users": f"admin:{_hashed(PASSWORD)}\n".encode(),
+            "users_roles": b"superuser:admin\n",
+        },
+    )
+    return node, authority
+
+
+def _hashed(secret: str) -> str:
+    salt = b"not so random, as this is a test"
+    made = hashlib.pbkdf2_hmac("sha512", secret.encode(), salt, 10_000, dklen=32)
+    return "{PBKDF2}10000$" + "$".join(base64.b64encode(one).decode() for one in (salt, made))
+
+
+def _certificates(folder: Path) -> tuple[Path, bytes, bytes]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sparkonce test")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    local = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName([local]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    certificate = made.public_bytes(pem)
+    (folder / "ca.pem").write_bytes(certificate)
+    return folder / "ca.pem", text, certificate
+
+
+RIGHTS = {
+    "cluster": ["monitor"],
+    "indices": [
+        {"names": ["counters"], "privileges": ["read", "write", "view_index_metadata", "manage"]},
+        {
+            "names": ["sparkonce-*"],
+            "privileges": [
+                "read",
+                "write",
+                "create_index",
+                "view_index_metadata",
+                "maintenance",
+            ],
+        },
+    ],
+}
+
+
+def test_api_key_with_the_documented_rights_over_tls(
+    secured: tuple[ElasticsearchProcess, Path], tmp_path: Path
+) -> None:
+    node, authority = secured
+    trusted = {"tlsCaFile": str(authority)}
+    with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
+        keys = {
+            name: client.security.create_api_key(name=name, role_descriptors={"r": rights})
+            for name, rights in (("enough", RIGHTS), ("nothing", {"cluster": ["monitor"]}))
+        }
+        encoded = {name: key["encoded"] for name, key in keys.items()}
+        query = counting(node.url, apiKey=encoded["enough"], **trusted)
+        query.sink.store.check()
+        query.run(0, [{"id": 1, "n": 1}])
+        query.run(1, [{"id": 1, "n": 1}])
+        assert documents(client, "counters")["1"]["n"] == 2
+
+    with pytest.raises(StoreRefused, match="certificate"):
+        counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.store.check()
+    counting(node.url, apiKey=encoded["enough"], tlsMode="unverified").sink.store.check()
+    with pytest.raises(StoreRefused, match=r"lacks a right.*docs/elasticsearch.md"):
+        counting(node.url, apiKey=encoded["nothing"], **trusted).sink.store.check()
+    secret = tmp_path / "password"
+    secret.write_text("wrong\n")
+    wrong = {"user": "admin", "passwordFile": str(secret)}
+    with pytest.raises(StoreRefused, match=r"does not take these credentials") as refused:
+        counting(node.url, **wrong, **trusted).sink.store.check()
+    assert "wrong" not in str(refused.value)
+    secret.write_text(f"{PASSWORD}\n")
+    counting(node.url, **wrong, sinkId="c", **trusted).sink.store.check()
