@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -402,6 +403,36 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
         assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
         with pytest.raises(OptionError, match="that rolls over"):
             make(ROWS, key="id", createIndex="false")
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
+def test_index_is_made_from_columns_and_dates(
+    make: Make, elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    schema = pa.schema(
+        [("id", pa.int64()), ("land", pa.string()), ("at", pa.timestamp("us", "UTC"))]
+    )
+    template = f"{index}-{{land}}-{{AT:yyyy.MM.dd}}"
+    options = {"index": template, "createIndex": "false", "chunkRows": "3"}
+    query, adding = make(schema, key="id", **options), make(schema, **options)
+    days = [datetime(2024, 2, day, 23, 59, 59, 999999, timezone.utc) for day in (28, 29)]
+    rows = [
+        {"id": id_, "land": land, "at": day} for id_ in (1, 1, 2) for land in "ab" for day in days
+    ]
+    keep_log(query)
+    try:
+        late = decide(query, 0, rows)
+        for _ in range(2):
+            apply_again(query, late)
+        adding.run(0, rows[:4])
+        found = elastic.indices.get(index=f"{index}-*")
+        ends = [f"{land}-2024.02.{day}" for land in "ab" for day in (28, 29)]
+        assert sorted(found) == [f"{index}-{end}" for end in ends]
+        assert [len(documents(elastic, name)) for name in sorted(found)] == [3] * 4
+        for land, said in (("A b", "'.*A b.*' is no name"), (None, "a column of it is null")):
+            with pytest.raises(BadRow, match=said):
+                query.stage(1, [{**rows[0], "land": land}])
     finally:
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 

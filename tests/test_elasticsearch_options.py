@@ -24,6 +24,7 @@ SCHEMA = pa.schema(
         ("op", pa.string()),
         ("tags", pa.list_(pa.string())),
         ("raw", pa.binary()),
+        ("at", pa.timestamp("us", "UTC")),
     ]
 )
 NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("x", pa.float32())])
@@ -74,6 +75,16 @@ BAD = [
     ({"index": "a,b"}, "one index or alias"),
     ({"index": "logs-*"}, "one index or alias"),
     ({"index": "_all"}, "not beginning with"),
+    ({"index": "logs-{name"}, "each brace with its other one"),
+    ({"index": "logs-{nam}"}, "names column 'nam'"),
+    ({"index": "logs-{x}"}, "can't use column 'x' of type double"),
+    ({"index": "logs-{name:yyyy}"}, "can't use column 'name'"),
+    ({"index": "logs-{at}"}, "can't use column 'at'"),
+    ({"index": "logs-{at:YYYY}"}, "a form is made of yyyy"),
+    ({"index": "logs-{name!r}"}, "can't use column 'name'"),
+    ({"index": "logs-{name}", "createIndex": "true"}, "make an index template"),
+    ({"index": "logs-{name}", "key": "id", "writeMode": "update"}, "name one index"),
+    ({"onBadRow": "deadLetter", "deadLetter": "bad-{name}"}, "the name of one index"),
     ({"writeMode": "upsert"}, "Option key is missing"),
     ({"writeMode": "append", "key": "id"}, "writeMode=append and key contradict"),
     ({"key": "idd"}, "did you mean 'id'"),

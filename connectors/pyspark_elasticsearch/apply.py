@@ -25,6 +25,9 @@ ORDINAL_BITS = 20
 PAUSE = 5.0
 """Seconds after which a driver may have been overtaken: it looks at the ledger again."""
 
+SKEW = 3_600_000
+"""Milliseconds by which the clocks of drivers may differ."""
+
 LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT = re.compile(r"current version \[(\d+)\]")
 DOING = "applying rows"
@@ -77,7 +80,8 @@ class Applier:
         self.on_conflict, self.aside = on_conflict, aside
         self.detail = manifest.detail
         self.fence: int = manifest.notes["fence"]
-        self.target = path(manifest.notes["index"], "_bulk")
+        self.index: str = manifest.notes["index"]
+        self.target = path(self.index, "_bulk") if self.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
         self.waits = Patience(first=0.05, longest=2.0)
@@ -199,8 +203,9 @@ class Applier:
     def _of_conflict(self, item: bulk.Item) -> Kind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
 
-        A document made by `create` has an id made from its chunk, so it was this very row. Of
-        versions from a fence, one up to the last fence is a later chunk's or a later decision's.
+        A document made by `create` has an id made from its chunk, so it was this very row. Fences
+        are the time, or a little more where they are drawn faster: a version up to there is a later
+        chunk's or a later decision's, and one beyond is somebody else's.
         """
         mode = self.detail["mode"]
         if mode in ("update", "increment"):
@@ -208,8 +213,9 @@ class Applier:
         if mode == "append" or self.detail["versionColumn"] or self.on_conflict == "ignore":
             return None
         current = _CURRENT.search(str(item.error.get("reason", "")))
-        drawn = self.records.last_drawn(self.manifest.target)
-        ours = current is not None and self.fence <= int(current[1]) >> ORDINAL_BITS <= drawn
+        drawn = self.records.last_drawn(self.index or self.manifest.target)
+        latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
+        ours = current is not None and self.fence <= int(current[1]) >> ORDINAL_BITS <= latest
         return None if ours else Kind.CONFLICT
 
     def _look(self) -> None:
@@ -227,7 +233,7 @@ class Applier:
         """Note them first: a verdict is final, whatever a later try would find."""
         verdict = found.verdict
         letters = dict(verdict.get("letters", {}))
-        fresh = {f"c{at}": Letter("", *bad) for at, bad in enumerate(chunk.bad)}
+        fresh = {f"c{at}": Letter("", "", *bad) for at, bad in enumerate(chunk.bad)}
         fresh |= {str(one.operation.position): self._letter(one) for one in refused}
         new = {at: letter for at, letter in fresh.items() if at not in letters}
         if new:
@@ -243,8 +249,8 @@ class Applier:
         return None
 
     def _letter(self, one: Refusal) -> Letter:
-        id_, row = described(one.operation.lines)
-        return Letter(id_, f"{one.item.status} {message(one.item.error)}", row)
+        index, id_, row = described(one.operation.lines)
+        return Letter(index or self.index, id_, f"{one.item.status} {message(one.item.error)}", row)
 
     def _refusal(self, letter: Letter) -> RowRefused:
         status = int(letter.reason.partition(" ")[0]) if letter.id else 0
@@ -257,7 +263,7 @@ class Applier:
             todo = "stop it, or set option onConflict=ignore or versioning=none"
         return RowRefused(
             f"Elasticsearch refused the row with id {letter.id!r} of index"
-            f" {self.manifest.notes['index']}: {letter.reason}. Epoch {self.manifest.epoch} stays"
+            f" {letter.index}: {letter.reason}. Epoch {self.manifest.epoch} stays"
             " decided; other rows of it may have taken effect",
             why,
             f"{todo}; then restart the query, or run `sparkonce recover`: it goes on where it"
@@ -266,7 +272,7 @@ class Applier:
 
     @property
     def _doing(self) -> str:
-        return f"applying epoch {self.manifest.epoch} to {self.manifest.notes['index']}"
+        return f"applying epoch {self.manifest.epoch} to {self.detail['index']}"
 
     def _still_busy(self, busy: list[Operation], answer: list[bulk.Item] | int) -> StoreRefused:
         item = bulk.Item(answer, None) if isinstance(answer, int) else None
@@ -291,17 +297,18 @@ def script(mode: str) -> str:
     return " ".join(" ".join(texts).split())
 
 
-def described(lines: bytes) -> tuple[str, str]:
-    """The id in an operation, and what the row holds."""
+def described(lines: bytes) -> tuple[str, str, str]:
+    """The index and the id that an operation names, and what the row holds."""
     action, _, document = lines.partition(b"\n")
     (told,) = json.loads(action).values()
+    index, id_ = told.get("_index", ""), told["_id"]
     if not document:
-        return told["_id"], "{}"
+        return index, id_, "{}"
     found: Any = json.loads(document)
     if isinstance(found, dict) and "script" in found and "scripted_upsert" in found:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
-        return told["_id"], json.dumps(found, ensure_ascii=False)
-    return told["_id"], document.decode(errors="replace").rstrip("\n")
+        return index, id_, json.dumps(found, ensure_ascii=False)
+    return index, id_, document.decode(errors="replace").rstrip("\n")
 
 
 def _judged(found: Found) -> frozenset[int]:

@@ -1,6 +1,7 @@
 """The Elasticsearch connector: its options, its plan, and where store and encoder come from.
 
-The plan's detail, which the manifest keeps: ``index`` (as the option says), ``mode``, ``key``,
+The plan's detail, which the manifest keeps: ``index`` (as the option says),
+``parts`` (of its template, if it is one), ``mode``, ``key``,
 ``columns`` (that are stored), ``added`` (that an increment adds), ``nulls``, ``op`` (the column of
 operations), ``sequence`` (the column to compare by),
 ``versioning``, ``versionColumn``, ``routing``, ``pipeline``, ``aside`` (bad rows are
@@ -16,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch import mappings
+from pyspark_elasticsearch import mappings, names
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.encoder import ChunkEncoder
 from pyspark_elasticsearch.indices import OwnIndices
@@ -50,7 +51,9 @@ class ElasticsearchConnector:
             for option in ("opColumn", "versionColumn", "routing", "sequenceColumn")
         )
         mode = options["writeMode"] or ("upsert" if key or op or order else "append")
+        parts = names.parse(options["index"], schema)
         _require_no_contradiction(mode, key, options)
+        _require_template_fits(mode, parts, options)
         for field in schema:
             _require_writable(field)
         _require_types(schema, key, op, version, order)
@@ -61,6 +64,7 @@ class ElasticsearchConnector:
             columns=max(1, len(stored)),
             detail={
                 "index": options["index"],
+                "parts": parts,
                 "mode": mode,
                 "key": key,
                 "columns": stored,
@@ -96,6 +100,23 @@ class ElasticsearchConnector:
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""
         return []
+
+
+def _require_template_fits(
+    mode: str, parts: Sequence[names.Part], options: Mapping[str, Any]
+) -> None:
+    if parts and mode in ("update", "increment"):
+        raise OptionError(
+            f"Options writeMode={mode} and a template as index contradict each other",
+            why="the documents' guard needs a mapping in each index, before its first document",
+            todo="name one index",
+        )
+    if parts and options["createIndex"]:
+        raise OptionError(
+            "Option createIndex and a template as index contradict each other",
+            why="such indices come to be with their first row",
+            todo="leave createIndex out, and make an index template (PUT _index_template/...)",
+        )
 
 
 def _new_index(

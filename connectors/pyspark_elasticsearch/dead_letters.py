@@ -21,8 +21,9 @@ LONGEST = 32_000
 
 
 class Letter(NamedTuple):
-    """A row that can't be stored: its id, why, and what it holds as JSON."""
+    """A row that can't be stored: its index and id, why, and what it holds as JSON."""
 
+    index: str
     id: str
     reason: str
     row: str
@@ -51,7 +52,7 @@ class DeadLetters:
             about = {
                 "sink": manifest.sink,
                 "epoch": manifest.epoch,
-                "index": manifest.notes["index"],
+                "index": letter.index or manifest.detail["index"],
                 "id": letter.id,
                 "reason": letter.reason[:LONGEST],
                 "row": letter.row[:LONGEST],

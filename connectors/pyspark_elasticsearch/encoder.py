@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_elasticsearch import changes, keys, sequence
+from pyspark_elasticsearch import changes, keys, names, sequence
 from pyspark_elasticsearch.chunks import packed
 from pyspark_elasticsearch.documents import joined, member, values
 from sparkonce.errors import BadRow
@@ -32,6 +32,7 @@ class ChunkEncoder:
         self.mode: str = detail["mode"]
         self.key: list[str] = detail["key"]
         self.columns: list[str] = detail["columns"]
+        self.parts: list[names.Part] = detail["parts"]
         self._lines: Callable[[pa.RecordBatch, Any], Any] = {
             "append": self._created,
             "upsert": self._indexed,
@@ -61,14 +62,20 @@ class ChunkEncoder:
         ids = keys.ids(rows, self.key)
         if self.mode == "increment":
             return Lines(self._guarded(*self._summed(rows, ids)))
-        kept = self._kept(rows, ids)
+        kept = self._kept(rows, self._documents(rows, ids))
         if kept is not None:
             rows, ids = rows.take(kept), ids.take(kept)
             deleted = deleted.take(kept) if deleted is not None else None
-        order = self._order(rows, ids)
+        order = self._order(rows, self._documents(rows, ids))
         if deleted is None:
             return Lines(self._lines(rows, ids), order)
         return Lines(pc.if_else(deleted, self._deleted(rows, ids), self._lines(rows, ids)), order)
+
+    def _documents(self, rows: pa.RecordBatch, ids: Any) -> Any:
+        """What names a document: its id, and its index where that is made from the row."""
+        if not self.parts:
+            return ids
+        return joined(names.texts(self.parts, rows), "/", ids)
 
     def _kept(self, rows: pa.RecordBatch, ids: Any) -> Any | None:
         """The places of the rows that stay where an id comes several times; None for all."""
@@ -103,16 +110,16 @@ class ChunkEncoder:
     # -- the lines of each write mode
 
     def _created(self, rows: pa.RecordBatch, ids: Any) -> Any:
-        action = ['{"create":{"_id":"\x02', ids, *self._action(rows), "}}\n{"]
+        action = [*self._begun("create", rows), "\x02", ids, *self._action(rows), "}}\n{"]
         return joined(*action, *self._members(rows), "}\n")
 
     def _indexed(self, rows: pa.RecordBatch, ids: Any) -> Any:
-        action = ['{"index":{"_id":"', ids, *self._action(rows), *self._version(rows), "}}\n{"]
-        return joined(*action, *self._members(rows), "}\n")
+        action = [*self._action(rows), *self._version(rows), "}}\n{"]
+        return joined(*self._begun("index", rows), ids, *action, *self._members(rows), "}\n")
 
     def _deleted(self, rows: pa.RecordBatch, ids: Any) -> Any:
         action = self._action(rows)
-        return joined('{"delete":{"_id":"', ids, *action, *self._version(rows), "}}\n")
+        return joined(*self._begun("delete", rows), ids, *action, *self._version(rows), "}}\n")
 
     def _guarded(self, rows: pa.RecordBatch, ids: Any) -> Any:
         action = ['{"update":{"_id":"', ids, *self._action(rows), ',"retry_on_conflict":20}}\n']
@@ -121,6 +128,11 @@ class ChunkEncoder:
         return joined(*action, *script, *fresh)
 
     # -- their parts
+
+    def _begun(self, operation: str, rows: pa.RecordBatch) -> list[Any]:
+        if not self.parts:
+            return [f'{{"{operation}":{{"_id":"']
+        return [f'{{"{operation}":{{"_index":"', names.texts(self.parts, rows), '","_id":"']
 
     def _action(self, rows: pa.RecordBatch) -> list[Any]:
         routing = self.detail["routing"]

@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from pyspark_elasticsearch import address
+from pyspark_elasticsearch.names import index_name, plain_name
 from sparkonce.options import COMMON, Option, choice, integer, pattern
-
-_NOT_IN_NAMES = re.compile(r'[\\/*?"<>| ,#:A-Z]')
-
-
-def index_name(text: str) -> str:
-    """Read the name of an index or an alias.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if (
-        _NOT_IN_NAMES.search(text)
-        or text[:1] in "-_+"
-        or text in ("", ".", "..")
-        or len(text) > 255
-    ):
-        raise ValueError(
-            'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
-            " and not beginning with - _ +"
-        )
-    return text
 
 
 def boolean(text: str) -> bool:
@@ -59,7 +37,12 @@ OPTIONS = (
         address.url,
         required=True,
     ),
-    Option("index", "The target: an index, or an alias of one.", index_name, required=True),
+    Option(
+        "index",
+        "The target: an index, an alias of one, or a template, `logs-{country}-{at:yyyy.MM.dd}`.",
+        index_name,
+        required=True,
+    ),
     Option(
         "writeMode",
         "`append` adds documents; `upsert` writes whole documents by key; `update` writes the"
@@ -119,7 +102,7 @@ OPTIONS = (
         choice("fail", "deadLetter"),
         "fail",
     ),
-    Option("deadLetter", "The index for `onBadRow=deadLetter`.", index_name),
+    Option("deadLetter", "The index for `onBadRow=deadLetter`.", plain_name),
     Option("createIndex", "Whether to create a target that is not there.", boolean, False),
     Option("shards", "Primary shards of an index made by createIndex.", integer(1, 1024)),
     Option("replicas", "Replicas of an index made by createIndex.", integer(0, 100)),

@@ -47,6 +47,10 @@ def require_fit_target(
     Raises:
         OptionError: there is no such index, and it may not be made.
     """
+    if detail["pipeline"]:
+        _require_pipeline(cluster, detail["pipeline"])
+    if detail["parts"]:
+        return  # there is nothing to look at before the first row
     found = targets.resolve(cluster, detail)
     if found is None and new_index is not None:
         _create(cluster, detail["index"], new_index)
@@ -59,8 +63,6 @@ def require_fit_target(
         )
     targets.require_safe(found)
     targets.prepare_for(cluster, found, detail)
-    if detail["pipeline"]:
-        _require_pipeline(cluster, detail["pipeline"])
 
 
 def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> None:

@@ -98,8 +98,10 @@ class ElasticsearchStore:
             raise _missing(manifest, gone)
         if len(manifest.chunks) >> ORDINAL_BITS:
             raise _too_many(manifest)
-        index = targets.require_there(self.cluster, manifest.detail).name
-        fence = self.records.draw(manifest.target)
+        index = ""
+        if not manifest.detail["parts"]:
+            index = targets.require_there(self.cluster, manifest.detail).name
+        fence = self.records.draw(index or manifest.target)
         return replace(manifest, notes={"fence": fence, "index": index})
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002

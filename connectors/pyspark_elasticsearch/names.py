@@ -1,0 +1,144 @@
+"""The index of a row, where option ``index`` is a template: ``logs-{country}-{at:yyyy.MM.dd}``."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sparkonce.errors import BadRow, OptionError
+from sparkonce.text import to_text
+
+FORBIDDEN = r'[\\/*?"<>| ,#:A-Z]'
+_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
+_DATE = re.compile(r"(?:yyyy|MM|dd|HH|[._-])+")
+
+Part = str | list[str]
+"""A literal text, or a column and the form of its date (empty for others)."""
+
+
+def index_name(text: str) -> str:
+    """Read option ``index``: an index, an alias, or a template.
+
+    Raises:
+        ValueError: it is none.
+    """
+    plain = re.sub(r"\{[^{}]*\}", "x", text)
+    if "{" in plain or "}" in plain:
+        raise ValueError("like logs-{country}-{at:yyyy.MM.dd}, each brace with its other one")
+    if (
+        re.search(FORBIDDEN, plain)
+        or text[:1] in "-_+"
+        or plain in ("", ".", "..")
+        or len(text) > 255
+    ):
+        raise ValueError(
+            'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
+            " and not beginning with - _ +; or a template of such names"
+        )
+    return text
+
+
+def plain_name(text: str) -> str:
+    """Read the name of an index.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if "{" in text:
+        raise ValueError("the name of one index")
+    return index_name(text)
+
+
+def parse(text: str, schema: pa.Schema) -> list[Part]:
+    """The parts of a template; none if it is a plain name.
+
+    Raises:
+        OptionError: it names a column that is not there or not fit, or has a wrong form.
+    """
+    if "{" not in text:
+        return []
+    parts: list[Part] = []
+    for literal, column, form, conversion in string.Formatter().parse(text):
+        if literal:
+            parts.append(literal)
+        if column is not None:
+            parts.append([_column(text, column, schema), form or ""])
+            _require_form(text, schema.field(parts[-1][0]), form or "", conversion)
+    return parts
+
+
+def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
+    """The index of each row.
+
+    Raises:
+        BadRow: a column is null, or makes a name that is none.
+    """
+    pieces = [_piece(part, rows) for part in parts]
+    made = pc.binary_join_element_wise(*pieces, pa.scalar(""))
+    if made.null_count:
+        raise _bad(rows, pc.index(made.is_null(), True).as_py(), "a column of it is null")
+    wrong = pc.or_(
+        pc.match_substring_regex(made, FORBIDDEN), pc.greater(pc.binary_length(made), 255)
+    )
+    if pc.any(wrong).as_py():
+        row = pc.index(wrong, True).as_py()
+        raise _bad(rows, row, f"{made[row].as_py()!r} is no name of an index")
+    return made
+
+
+def _piece(part: Part, rows: pa.RecordBatch) -> Any:
+    if isinstance(part, str):
+        return pa.scalar(part)
+    name, form = part
+    column = rows.column(name)
+    if not form:
+        return to_text(column).cast(pa.string())
+    if types.is_timestamp(column.type):
+        column = column.view(pa.timestamp("us"))
+    for letters, directive in _LETTERS.items():
+        form = form.replace(letters, directive)
+    return pc.strftime(column, format=form)
+
+
+def _column(text: str, name: str, schema: pa.Schema) -> str:
+    found = [other for other in schema.names if other.lower() == name.lower()]
+    if len(found) != 1:
+        raise OptionError(
+            f"Option index={text!r} names column {name!r}, which the query does not have",
+            why=f"its columns are {', '.join(schema.names)}",
+            todo="name one of them",
+        )
+    return str(found[0])
+
+
+def _require_form(text: str, field: pa.Field, form: str, conversion: str | None) -> None:
+    dated = types.is_timestamp(field.type) or types.is_date(field.type)
+    plain = types.is_string(field.type) or types.is_integer(field.type)
+    if conversion or not (dated or plain) or dated != bool(form):
+        raise OptionError(
+            f"Option index={text!r} can't use column {field.name!r} of type {field.type} so",
+            why="a date or timestamp needs a form, a string or whole number has none, and other"
+            " types can't be part of a name",
+            todo="write it like logs-{country}-{at:yyyy.MM.dd}",
+        )
+    if form and not _DATE.fullmatch(form):
+        raise OptionError(
+            f"Option index={text!r} has the form {form!r}",
+            why="a form is made of yyyy, MM, dd, HH and the signs . _ -",
+            todo="write it like {at:yyyy.MM.dd}; the time is in UTC",
+        )
+
+
+def _bad(rows: pa.RecordBatch, row: int, why: str) -> BadRow:
+    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
+    return BadRow(
+        f"A row has no index: {why}; the row: {shown}",
+        why="option index is made from its columns",
+        todo="filter such rows out, or mend the column before the sink, for example lower(country)",
+    )
