@@ -408,7 +408,7 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
 
 
 def test_index_is_made_from_columns_and_dates(
-    make: Make, elastic: Elasticsearch, elasticsearch_url: str, index: str
+    make: Make, elastic: Elasticsearch, index: str
 ) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("land", pa.string()), ("at", pa.timestamp("us", "UTC"))]

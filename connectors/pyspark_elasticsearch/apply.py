@@ -263,7 +263,7 @@ class Applier:
             todo = "stop it, or set option onConflict=ignore or versioning=none"
         return RowRefused(
             f"Elasticsearch refused the row with id {letter.id!r} of index"
-            f" {letter.index}: {letter.reason}. Epoch {self.manifest.epoch} stays"
+            f" {letter.place}: {letter.reason}. Epoch {self.manifest.epoch} stays"
             " decided; other rows of it may have taken effect",
             why,
             f"{todo}; then restart the query, or run `sparkonce recover`: it goes on where it"

@@ -23,7 +23,7 @@ LONGEST = 32_000
 class Letter(NamedTuple):
     """A row that can't be stored: its index and id, why, and what it holds as JSON."""
 
-    index: str
+    place: str
     id: str
     reason: str
     row: str
@@ -52,7 +52,7 @@ class DeadLetters:
             about = {
                 "sink": manifest.sink,
                 "epoch": manifest.epoch,
-                "index": letter.index or manifest.detail["index"],
+                "index": letter.place or manifest.detail["index"],
                 "id": letter.id,
                 "reason": letter.reason[:LONGEST],
                 "row": letter.row[:LONGEST],

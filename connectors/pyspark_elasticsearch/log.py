@@ -9,7 +9,8 @@ import base64
 import binascii
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk
@@ -19,9 +20,9 @@ from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
 
 PAGE = 500
+LISTING = "listing staged rows"
+ABOUT = ["attempt", "query", "epoch", "at"]
 DROPPING = "dropping staged rows"
-STALE = 30.0
-"""Seconds after which a listing surely knows what was dropped; see log.json for the usual time."""
 
 
 class Place(NamedTuple):
@@ -77,7 +78,6 @@ class Log:
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
         self.cluster, self.indices = cluster, indices
         self._known: dict[str, list[Place]] = {}
-        self._dropped: dict[str, float] = {}
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk. Repeating it changes nothing."""
@@ -85,6 +85,7 @@ class Log:
         place = Place(task.sink, task.attempt, chunk.seq, chunk.rows, len(chunk.payload))
         about = {
             "kind": "chunk",
+            "seq": chunk.seq,
             "sink": task.sink,
             "attempt": task.attempt,
             "query": task.query_id,
@@ -144,35 +145,41 @@ class Log:
         return answer.status != 409
 
     def attempts(self, sink: str, *, fresh: bool) -> list[Staged]:
-        """What is staged for a sink.
+        """What is staged for a sink, and is still there.
 
         Args:
             sink: its name.
-            fresh: with what was staged in the last seconds. Without, and so without a refresh that
-                costs more than a small commit, what was just dropped here is left out.
+            fresh: with what was staged in the last seconds. Without that, the refresh, which costs
+                more than a small commit, is left to the index.
         """
         if fresh:
             self.refresh()
-        now = time.time()
-        self._dropped = {name: at for name, at in self._dropped.items() if at > now - STALE}
-        query = {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}}
-        buckets = self._buckets(query, ["attempt", "query", "epoch"])
+        now, found = time.time(), defaultdict[str, list[dict[str, Any]]](list)
+        for chunk in self._listed(sink):
+            found[chunk["attempt"]].append(chunk)
         return [
             Staged(
-                bucket["key"]["attempt"],
-                bucket["key"]["query"],
-                int(bucket["key"]["epoch"]),
-                int(bucket["doc_count"]),
-                max(0.0, now - bucket["at"]["value"]),
+                attempt,
+                chunks[0]["query"],
+                int(chunks[0]["epoch"]),
+                len(chunks),
+                max(0.0, now - max(chunk["at"] for chunk in chunks)),
             )
-            for bucket in buckets
-            if fresh or bucket["key"]["attempt"] not in self._dropped
+            for attempt, chunks in found.items()
         ]
 
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
         self.refresh()
-        return [bucket["key"]["sink"] for bucket in self._buckets({"match_all": {}}, ["sink"])]
+        found: list[str] = []
+        while True:
+            after = {"after": {"sink": found[-1]}} if found else {}
+            page = {"size": PAGE, "sources": [{"sink": {"terms": {"field": "sink"}}}], **after}
+            told = self._search({"size": 0, "aggs": {"by": {"composite": page}}})
+            buckets = told["aggregations"]["by"]["buckets"] if told else []
+            found += [bucket["key"]["sink"] for bucket in buckets]
+            if len(buckets) < PAGE:
+                return found
 
     def drop(self, sink: str, attempts: Iterable[str]) -> None:
         """Drop attempts, as far as they are there."""
@@ -180,12 +187,11 @@ class Log:
         known = {name for name in named if self._sink_of(name) == sink}
         self._drop_places([place for name in sorted(known) for place in self._known.pop(name)])
         self._drop_listed(sink, sorted(named - known))
-        self._dropped.update(dict.fromkeys(named, time.time()))
 
     def refresh(self) -> None:
         """Let listings show what is there now."""
         target = path(self.indices.log, "_refresh")
-        self.cluster.ask("listing staged rows", "POST", target, allow=(404,))
+        self.cluster.ask(LISTING, "POST", target, allow=(404,))
 
     def _sink_of(self, attempt: str) -> str | None:
         """Of an attempt whose chunks are known by name, from the last `missing`."""
@@ -235,24 +241,39 @@ class Log:
                 )
         return docs
 
-    def _buckets(self, query: dict[str, Any], fields: Sequence[str]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        after: dict[str, Any] | None = None
+    def _listed(self, sink: str) -> Iterator[dict[str, Any]]:
+        """The chunks of a sink that a search finds and that are still there.
+
+        A search shows what was deleted since the last refresh, too; a look-up by id does not.
+        """
+        query = {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}}
+        body: dict[str, Any] = {
+            "size": PAGE,
+            "query": query,
+            "sort": ["attempt", "seq"],
+            "_source": False,
+            "docvalue_fields": ABOUT,
+        }
         while True:
-            sources = [{name: {"terms": {"field": name}}} for name in fields]
-            page = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
-            latest = {"at": {"max": {"field": "at"}}}
-            body = {"size": 0, "query": query, "aggs": {"by": {"composite": page, "aggs": latest}}}
-            answer = self.cluster.ask(
-                "listing staged rows",
-                "POST",
-                path(self.indices.log, "_search"),
-                params={"allow_partial_search_results": "false"},
-                body=body,
-                allow=(404,),
-            )
-            by = answer.body["aggregations"]["by"] if answer.status == 200 else {"buckets": []}
-            found += by["buckets"]
-            after = by.get("after_key")
-            if after is None or len(by["buckets"]) < PAGE:
-                return found
+            told = self._search(body)
+            hits = told["hits"]["hits"] if told else []
+            docs = self._get(LISTING, [hit["_id"] for hit in hits], source=False) if hits else []
+            for hit, doc in zip(hits, docs, strict=True):
+                if doc.get("found"):
+                    yield {name: hit["fields"][name][0] for name in ABOUT}
+            if len(hits) < PAGE:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    def _search(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """What a search finds; None where there is no index yet."""
+        answer = self.cluster.ask(
+            LISTING,
+            "POST",
+            path(self.indices.log, "_search"),
+            params={"allow_partial_search_results": "false"},
+            body=body,
+            allow=(404,),
+        )
+        found: dict[str, Any] | None = answer.body if answer.status == 200 else None
+        return found

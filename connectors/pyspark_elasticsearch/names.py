@@ -31,12 +31,8 @@ def index_name(text: str) -> str:
     plain = re.sub(r"\{[^{}]*\}", "x", text)
     if "{" in plain or "}" in plain:
         raise ValueError("like logs-{country}-{at:yyyy.MM.dd}, each brace with its other one")
-    if (
-        re.search(FORBIDDEN, plain)
-        or text[:1] in "-_+"
-        or plain in ("", ".", "..")
-        or len(text) > 255
-    ):
+    bad_ends = text[:1] in "-_+" or plain in ("", ".", "..") or len(text) > 255
+    if bad_ends or re.search(FORBIDDEN, plain):
         raise ValueError(
             'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
             " and not beginning with - _ +; or a template of such names"
@@ -83,9 +79,8 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
     made = pc.binary_join_element_wise(*pieces, pa.scalar(""))
     if made.null_count:
         raise _bad(rows, pc.index(made.is_null(), True).as_py(), "a column of it is null")
-    wrong = pc.or_(
-        pc.match_substring_regex(made, FORBIDDEN), pc.greater(pc.binary_length(made), 255)
-    )
+    too_long = pc.greater(pc.binary_length(made), 255)
+    wrong = pc.or_(pc.match_substring_regex(made, FORBIDDEN), too_long)
     if pc.any(wrong).as_py():
         row = pc.index(wrong, True).as_py()
         raise _bad(rows, row, f"{made[row].as_py()!r} is no name of an index")
