@@ -35,7 +35,7 @@ class Query:
 
     @property
     def name(self) -> str:
-        return sink_name(self.query_id, self.sink.plan.target)
+        return sink_name(self.sink.sink_id or self.query_id, self.sink.plan.target)
 
     def restart(self, **options: str) -> None:
         """A new driver on the same checkpoint."""

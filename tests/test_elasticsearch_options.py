@@ -104,6 +104,13 @@ BAD = [
     ({"key": "id", "writeMode": "update", "sequenceColumn": "v"}, "sequenceColumn is for upsert"),
     ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
     ({"key": "id", "writeMode": "delete", "createIndex": "true"}, "nothing to delete"),
+    ({"visibility": "epoch"}, "belong together"),
+    ({"visibleAlias": "seen"}, "belong together"),
+    ({"visibility": "epoch", "visibleAlias": "seen"}, "needs sinkId"),
+    (
+        {"key": "id", "visibility": "epoch", "visibleAlias": "seen", "sinkId": "s"},
+        "is for writeMode=append",
+    ),
     ({"shards": "2"}, "needs createIndex=true"),
     ({"onBadRow": "deadLetter"}, "belong together"),
     ({"deadLetter": "bad"}, "belong together"),

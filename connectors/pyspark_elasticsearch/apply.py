@@ -17,6 +17,7 @@ from pyspark_elasticsearch.dead_letters import DeadLetters, Letter
 from pyspark_elasticsearch.failures import BY_STATUS, Kind, known, message, of_answer
 from pyspark_elasticsearch.log import Found, Log, Place
 from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.visibility import stamp
 from sparkonce.errors import RowRefused, StoreRefused
 from sparkonce.protocol import Manifest
 from sparkonce.retry import Patience
@@ -108,7 +109,8 @@ class Applier:
         """
         found, chunk = self._chunk(place)
         name = chunk_name(place.attempt, place.seq)
-        lines = chunk.filled(name, self.fence << ORDINAL_BITS | ordinal, self._script(ordinal))
+        version = self.fence << ORDINAL_BITS | ordinal
+        lines = chunk.filled(name, version, self._script(ordinal), stamp(self.manifest))
         left_out = self._losers.get(ordinal, frozenset()) | _judged(found)
         if left_out:
             kept = [one for one in _operations(lines) if one.position not in left_out]

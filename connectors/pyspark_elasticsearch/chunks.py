@@ -2,7 +2,8 @@ r"""Chunks: the lines of a ``_bulk`` request, compressed.
 
 What is not known when a task stages is a control character, which no JSON text has in it raw:
 ``\x01`` the version of the chunk, ``\x02`` the name of the chunk (begins an id made from it),
-``\x03`` the script with its parameters.
+``\x03`` the script with its parameters, ``\x04`` the stamp that tells of which decision a
+document is.
 
 A chunk is a header (count of operations; bytes of bad rows, of the order, and in all) and zstd of
 the bad rows as JSON, of the order of the operations (see `sequence`), and of the lines.
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 HEAD = struct.Struct("<IIQQ")
-VERSION, NAME, SCRIPT = b"\x01", b"\x02", b"\x03"
+VERSION, NAME, SCRIPT, STAMP = b"\x01", b"\x02", b"\x03", b"\x04"
 
 
 class Chunk(NamedTuple):
@@ -37,13 +38,14 @@ class Chunk(NamedTuple):
     bad: list[tuple[str, str]]
     order: bytes
 
-    def filled(self, name: str, version: int, script: bytes) -> bytes:
+    def filled(self, name: str, version: int, script: bytes, stamp: bytes = b"") -> bytes:
         """The lines as they are sent."""
         lines = self.lines
         for mark, text in (
             (VERSION, str(version).encode()),
             (NAME, name.encode()),
             (SCRIPT, script),
+            (STAMP, stamp),
         ):
             lines = lines.replace(mark, text)
         return lines

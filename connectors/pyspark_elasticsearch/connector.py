@@ -3,9 +3,9 @@
 The plan's detail, which the manifest keeps: ``index`` (as the option says),
 ``parts`` (of its template, if it is one), ``mode``, ``key``,
 ``columns`` (that are stored), ``added`` (that an increment adds), ``nulls``, ``op`` (the column of
-operations), ``sequence`` (the column to compare by),
-``versioning``, ``versionColumn``, ``routing``, ``pipeline``, ``aside`` (bad rows are
-put into chunks as such).
+operations), ``sequence`` (the column to compare by), ``versioning``, ``versionColumn``,
+``routing``, ``pipeline``, ``visibleAlias``, ``aside`` (bad rows are put into chunks as such),
+``create`` (settings and mappings of a target that may be made).
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class ElasticsearchConnector:
         parts = names.parse(options["index"], schema)
         _require_no_contradiction(mode, key, options)
         _require_template_fits(mode, parts, options)
+        _require_visible(mode, parts, options)
         for field in schema:
             _require_writable(field)
         _require_types(schema, key, op, version, order)
@@ -76,6 +77,7 @@ class ElasticsearchConnector:
                 "sequence": order,
                 "routing": routing,
                 "pipeline": options["pipeline"],
+                "visibleAlias": options["visibleAlias"],
                 "aside": options["onBadRow"] == "deadLetter",
                 "create": _new_index(options, mode, op, schema),
             },
@@ -119,6 +121,29 @@ def _require_template_fits(
         )
 
 
+def _require_visible(mode: str, parts: Sequence[names.Part], options: Mapping[str, Any]) -> None:
+    if (options["visibility"] == "epoch") != bool(options["visibleAlias"]):
+        raise OptionError(
+            "Options visibility=epoch and visibleAlias belong together",
+            why="the one says that readers see whole epochs, the other by which name",
+            todo="set both, for example visibleAlias=orders-visible, or none",
+        )
+    if options["visibleAlias"] and not options["sinkId"]:
+        raise OptionError(
+            "Option visibility=epoch needs sinkId",
+            why="the alias shows what this sink has written; under the name of a query, a new"
+            " checkpoint would begin with an empty one",
+            todo="set sinkId, for example sinkId=orders",
+        )
+    if options["visibleAlias"] and (mode != "append" or parts):
+        raise OptionError(
+            f"Option visibility=epoch is for writeMode=append and one index, not for {mode} into"
+            f" {options['index']}",
+            why="a document that is written over can't be hidden, and neither can other indices",
+            todo="leave visibility out",
+        )
+
+
 def _new_index(
     options: Mapping[str, Any], mode: str, op: str | None, schema: pa.Schema
 ) -> dict[str, Any] | None:
@@ -137,7 +162,8 @@ def _new_index(
             why="a new index would hold nothing to delete",
             todo="leave createIndex out",
         )
-    made = mappings.definition({"mode": mode, "op": op}, schema)
+    about = {"mode": mode, "op": op, "visibleAlias": options["visibleAlias"]}
+    made = mappings.definition(about, schema)
     given = {"number_of_shards": options["shards"], "number_of_replicas": options["replicas"]}
     made["settings"] = {name: value for name, value in given.items() if value is not None}
     return made

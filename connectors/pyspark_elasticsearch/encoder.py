@@ -111,7 +111,8 @@ class ChunkEncoder:
 
     def _created(self, rows: pa.RecordBatch, ids: Any) -> Any:
         action = [*self._begun("create", rows), "\x02", ids, *self._action(rows), "}}\n{"]
-        return joined(*action, *self._members(rows), "}\n")
+        stamp = ["\x04", ","] if self.detail["visibleAlias"] else []
+        return joined(*action, *stamp, *self._members(rows), "}\n")
 
     def _indexed(self, rows: pa.RecordBatch, ids: Any) -> Any:
         action = [*self._action(rows), *self._version(rows), "}}\n{"]

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
+from pyspark_elasticsearch import visibility
 from pyspark_elasticsearch.targets import GUARD
 
 _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
@@ -50,6 +51,8 @@ def definition(detail: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
     fields = {name: field(schema.field(name).type) for name in names}
     if detail["mode"] in ("update", "increment"):
         fields[GUARD] = {"type": "object", "enabled": False}
+    if detail["visibleAlias"]:
+        fields[visibility.FIELD] = visibility.MAPPING
     return {"mappings": {"dynamic": "strict", "properties": fields}}
 
 

@@ -103,6 +103,14 @@ OPTIONS = (
         "fail",
     ),
     Option("deadLetter", "The index for `onBadRow=deadLetter`.", plain_name),
+    Option(
+        "visibility",
+        "What readers see: `document`, each one as it is written; `epoch` (append), by the alias of"
+        " option visibleAlias, whole epochs; it needs a sinkId.",
+        choice("document", "epoch"),
+        "document",
+    ),
+    Option("visibleAlias", "The alias for `visibility=epoch`, of this query alone.", plain_name),
     Option("createIndex", "Whether to create a target that is not there.", boolean, False),
     Option("shards", "Primary shards of an index made by createIndex.", integer(1, 1024)),
     Option("replicas", "Replicas of an index made by createIndex.", integer(0, 100)),

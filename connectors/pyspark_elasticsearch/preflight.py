@@ -7,7 +7,7 @@ from typing import Any
 
 import elasticsearch
 
-from pyspark_elasticsearch import targets
+from pyspark_elasticsearch import targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import OptionError, StoreRefused
@@ -63,6 +63,8 @@ def require_fit_target(
         )
     targets.require_safe(found)
     targets.prepare_for(cluster, found, detail)
+    if detail["visibleAlias"]:
+        visibility.require_fit(cluster, detail["visibleAlias"], found.mappings, found.name)
 
 
 def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark_elasticsearch import preflight, targets
+from pyspark_elasticsearch import preflight, targets, visibility
 from pyspark_elasticsearch.apply import ORDINAL_BITS, Applier, Gone, Superseded
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
@@ -132,6 +132,9 @@ class ElasticsearchStore:
             if there is not None and there < total:
                 raise _lost(manifest) from None
             return
+        alias = manifest.detail["visibleAlias"]
+        if alias and self.records.progress(manifest.sink, manifest.token) is not None:
+            visibility.show(self.cluster, alias, manifest)
         self.records.advance(manifest.sink, manifest.token, total)
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:

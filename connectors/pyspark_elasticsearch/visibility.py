@@ -1,0 +1,70 @@
+"""Option ``visibility=epoch``: an alias that shows whole epochs.
+
+Each document carries its sink and the fence of its decision. The alias has a filter that lets
+through what this sink has decided up to a fence; it is moved, in one update of the cluster's state,
+once all documents of an epoch can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_elasticsearch.client import Cluster, path
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Manifest, digest
+
+FIELD = "sparkonce"
+MAPPING = {"properties": {"sink": {"type": "keyword"}, "fence": {"type": "long"}}}
+DOING = "showing an epoch"
+
+
+def stamp(manifest: Manifest) -> bytes:
+    """What each document of a decision carries."""
+    fence = manifest.notes["fence"]
+    return f'"{FIELD}":{{"sink":"{digest(manifest.sink)}","fence":{fence}}}'.encode()
+
+
+def require_fit(cluster: Cluster, alias: str, mappings: Mapping[str, Any], index: str) -> None:
+    """See that the index can be filtered, and that the alias shows nothing else.
+
+    Raises:
+        OptionError: it can't, or the alias is another's.
+    """
+    fields = mappings.get("properties", {})
+    if fields.get(FIELD, MAPPING) != MAPPING:
+        raise OptionError(
+            f"Option visibility=epoch needs field {FIELD!r} of index {index}",
+            why="documents carry there what the alias is filtered by, and it is mapped otherwise",
+            todo="write into another index",
+        )
+    if FIELD not in fields:
+        body = {"properties": {FIELD: MAPPING}}
+        cluster.ask(f"mapping field {FIELD}", "PUT", path(index, "_mapping"), body=body)
+    known = cluster.ask(f"looking at alias {alias}", "GET", path("_alias", alias), allow=(404,))
+    others = [] if known.status == 404 else [name for name in known.body if name != index]
+    if others:
+        raise OptionError(
+            f"Option visibleAlias={alias!r} is an alias of {', '.join(others)}",
+            why="readers would see them beside the epochs of this query",
+            todo="name another alias",
+        )
+    if known.status == 404:
+        _point(cluster, alias, index, {"match_none": {}})
+
+
+def show(cluster: Cluster, alias: str, manifest: Manifest) -> None:
+    """Let readers see all that is decided up to this manifest.
+
+    The index is refreshed first, lest a shard shows its part of the epoch later than the others.
+    """
+    index, fence = manifest.notes["index"], manifest.notes["fence"]
+    cluster.ask(DOING, "POST", path(index, "_refresh"))
+    mine = {"term": {f"{FIELD}.sink": digest(manifest.sink)}}
+    decided = {"range": {f"{FIELD}.fence": {"lte": fence}}}
+    _point(cluster, alias, index, {"bool": {"filter": [mine, decided]}})
+
+
+def _point(cluster: Cluster, alias: str, index: str, query: Mapping[str, Any]) -> None:
+    action = {"add": {"index": index, "alias": alias, "filter": query}}
+    cluster.ask(DOING, "POST", "/_aliases", body={"actions": [action]})

@@ -1,0 +1,109 @@
+"""Readers of the alias of `visibility=epoch` see whole epochs, whatever happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from integration.epochs import ElasticsearchQuery
+
+from sparkonce.errors import OptionError
+from sparkonce.tck.race import reading
+
+ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])
+SIZE = 2000
+Make = Callable[..., ElasticsearchQuery]
+
+
+@pytest.fixture
+def make(elasticsearch_url: str, index: str) -> Make:
+    def make(**options: str) -> ElasticsearchQuery:
+        visible = {"visibility": "epoch", "visibleAlias": f"{index}-visible", "sinkId": "orders"}
+        given = {"url": elasticsearch_url, "index": index, "createIndex": "true", "replicas": "0"}
+        query = ElasticsearchQuery(
+            ROWS, **{**given, **visible, "shards": "3", "chunkRows": "100", **options}
+        )
+        query.sink.store.check()
+        return query
+
+    return make
+
+
+@pytest.fixture
+def seen(elastic: Elasticsearch, index: str) -> Callable[[], dict[int, int]]:
+    """How many rows of each epoch a reader finds."""
+    by = {"by": {"terms": {"field": "epoch", "size": 100}}}
+
+    def look(name: str = f"{index}-visible") -> dict[int, int]:
+        found = elastic.search(index=name, size=0, aggs=by)["aggregations"]["by"]["buckets"]
+        return {bucket["key"]: bucket["doc_count"] for bucket in found}
+
+    return look
+
+
+def rows(epoch: int) -> list[dict[str, int]]:
+    return [{"epoch": epoch, "n": n} for n in range(SIZE)]
+
+
+def test_reader_beside_commits_sees_whole_epochs_and_all_before_them(
+    make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
+) -> None:
+    query = make()
+    elastic.indices.put_settings(index=index, settings={"index.refresh_interval": "5ms"})
+    parts: list[Any] = []
+    with reading(seen) as found, reading(lambda: parts.append(seen(index))):
+        for epoch in range(8):
+            query.run(epoch, rows(epoch)[: SIZE // 2], rows(epoch)[SIZE // 2 :])
+    assert seen() == dict.fromkeys(range(8), SIZE)
+    for one in found:
+        assert one == dict.fromkeys(range(len(one)), SIZE)
+    assert len({len(one) for one in found}) > 4, "the reader was too slow to prove anything"
+    torn = [one for one in parts if set(one.values()) - {SIZE}]
+    assert torn, "without the alias a part of an epoch must have been seen"
+
+
+def test_epoch_of_a_driver_that_died_in_its_middle_is_hidden_until_it_is_finished(
+    make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
+) -> None:
+    query = make(parallelism="1")
+    query.run(0, rows(0))
+    store = query.sink.store
+    receipts, applied = query.stage(1, rows(1)), []
+
+    def dies(rows: int) -> None:
+        applied.append(rows)
+        if len(applied) == 5:
+            raise KeyboardInterrupt
+
+    store.apply = lambda manifest, _=None: type(store).apply(store, manifest, dies)
+    with pytest.raises(KeyboardInterrupt):
+        query.commit(1, receipts)
+    del store.apply
+    elastic.indices.refresh(index=index)
+    assert 0 < seen(index)[1] < SIZE
+    assert seen() == {0: SIZE}
+    query.restart()
+    query.run(1, [])
+    assert seen() == {0: SIZE, 1: SIZE}
+
+
+def test_new_generation_goes_on_behind_the_same_alias(
+    make: Make, seen: Callable[..., dict[int, int]]
+) -> None:
+    old = make()
+    old.run(0, rows(0))
+    new = make(onNewCheckpoint=f"continue:{old.query_id}")
+    new.run(0, rows(7))
+    assert seen() == {0: SIZE, 7: SIZE}
+
+
+def test_alias_of_another_index_is_refused(make: Make, elastic: Elasticsearch, index: str) -> None:
+    elastic.indices.create(index=f"{index}-other", aliases={f"{index}-visible": {}})
+    try:
+        with pytest.raises(OptionError, match=f"is an alias of {index}-other"):
+            make()
+    finally:
+        elastic.indices.delete(index=f"{index}-other")
