@@ -39,10 +39,13 @@ class DeadLetters:
 
     def __init__(self, cluster: Cluster, index: str) -> None:
         self.cluster, self.index = cluster, index
+        self._there = False
 
     def ensure(self, *, create: bool) -> None:
-        """Make the index unless it is there."""
-        indices.ensure(self.cluster, self.index, "dead_letter", create=create)
+        """Make the index unless it is there: a first letter would guess its mappings."""
+        if not self._there:
+            indices.ensure(self.cluster, self.index, "dead_letter", create=create)
+            self._there = True
 
     def write(self, manifest: Manifest, place: Place, letters: Mapping[str, Letter]) -> None:
         """Write the letters of a chunk; those that are there already stay as they are."""

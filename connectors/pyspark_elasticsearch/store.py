@@ -114,6 +114,8 @@ class ElasticsearchStore:
         done = self.records.progress(manifest.sink, manifest.token)
         if done is None or done >= total:
             return
+        if self.dead_letters is not None:
+            self.dead_letters.ensure(create=self.indices.create)
         applier = Applier(
             self.cluster,
             self.log,

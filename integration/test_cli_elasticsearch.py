@@ -1,0 +1,99 @@
+"""The `sparkonce` command against Elasticsearch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+from elasticsearch import Elasticsearch
+from integration.documents import documents
+from integration.epochs import ElasticsearchQuery
+
+from sparkonce.cli import main
+from sparkonce.errors import CommitRefused, RowRefused
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+
+
+@pytest.fixture
+def world(elastic: Elasticsearch, index: str) -> Iterator[str]:
+    """A target for small numbers, and a prefix of the test's own."""
+    fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
+    guard = {"sparkonce": {"type": "object", "enabled": False}}
+    elastic.indices.create(index=index, mappings={"properties": {**fields, **guard}})
+    yield index
+    for name in ("ledger", "log", "bad"):
+        elastic.options(ignore_status=404).indices.delete(index=f"{index}-{name}")
+
+
+@pytest.fixture
+def query(elasticsearch_url: str, world: str) -> ElasticsearchQuery:
+    return ElasticsearchQuery(
+        COUNTER,
+        url=elasticsearch_url,
+        index=world,
+        indexPrefix=world,
+        key="id",
+        writeMode="increment",
+        chunkRows="2",
+    )
+
+
+def sparkonce(command: str, query: ElasticsearchQuery, *arguments: str) -> Result:
+    given = [query.options["url"], "-o", f"indexPrefix={query.options['indexPrefix']}"]
+    return CliRunner().invoke(main, [command, *given, *arguments], catch_exceptions=False)
+
+
+def ones(count: int) -> list[dict[str, int]]:
+    return [{"id": i, "n": 1} for i in range(count)]
+
+
+def test_status_shows_every_sink_and_nothing_where_there_is_none(query: ElasticsearchQuery) -> None:
+    assert "No sink has written to this store." in sparkonce("status", query).output
+    query.run(0, ones(5))
+    query.stage(1, ones(3))
+    (told,) = json.loads(sparkonce("status", query, "--json").output)
+    assert (told["sink"], told["epoch"], told["rows"]) == (query.name, 0, 5)
+    assert (told["staged_attempts"], told["staged_chunks"]) == (1, 2)
+
+
+def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
+    query: ElasticsearchQuery, elastic: Elasticsearch, world: str
+) -> None:
+    query.run(0, [{"id": 3, "n": 127}])
+    with pytest.raises(RowRefused):
+        query.run(1, ones(5))
+    assert "run recover" in sparkonce("status", query).output
+    failed = sparkonce("recover", query)
+    assert failed.exit_code == 1
+    assert "id '3'" in failed.output
+    aside = ["-o", "onBadRow=deadLetter", "-o", f"deadLetter={world}-bad"]
+    assert "1 epochs recovered." in sparkonce("recover", query, *aside).output
+    assert "0 epochs recovered." in sparkonce("recover", query, *aside).output
+    found = {one["id"]: one["n"] for one in documents(elastic, world).values()}
+    assert found == {0: 1, 1: 1, 2: 1, 3: 127, 4: 1}
+    (letter,) = documents(elastic, f"{world}-bad").values()
+    assert (letter["epoch"], letter["id"], json.loads(letter["row"])) == (1, "3", {"id": 3, "n": 1})
+    mapping = elastic.indices.get_mapping(index=f"{world}-bad")[f"{world}-bad"]["mappings"]
+    assert mapping["dynamic"] == "false"
+
+
+def test_gc_drops_what_no_epoch_will_take(query: ElasticsearchQuery) -> None:
+    query.run(0, ones(1))
+    query.stage(1, ones(5))
+    query.stage(9, ones(1))
+    assert "0 attempts found" in sparkonce("gc", query, "--yes").output
+    assert "2 attempts found, 2 dropped." in sparkonce("gc", query, "--yes", "--grace", "0").output
+    assert "0 attempts found" in sparkonce("gc", query, "--grace", "0").output
+
+
+def test_forgotten_sink_refuses_the_query_that_still_runs(query: ElasticsearchQuery) -> None:
+    query.run(0, ones(1))
+    receipts = query.stage(1, ones(1))
+    assert "is forgotten" in sparkonce("forget", query, query.name, "--yes").output
+    with pytest.raises(CommitRefused):
+        query.commit(1, receipts)
+    assert "No sink has written" in sparkonce("status", query).output
