@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from elasticsearch.helpers import scan
+
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
@@ -11,8 +13,7 @@ if TYPE_CHECKING:
 def documents(client: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
     """Every document by id, without what guards it."""
     client.indices.refresh(index=index)
-    hits = client.search(index=index, size=10_000)["hits"]["hits"]
-    return {hit["_id"]: _plain(hit["_source"]) for hit in hits}
+    return {hit["_id"]: _plain(hit["_source"]) for hit in scan(client, index=index, size=5000)}
 
 
 def rows(client: Elasticsearch, index: str) -> list[dict[str, Any]]:

@@ -241,7 +241,7 @@ class Applier:
         if new:
             if self.aside is None:
                 raise self._refusal(next(iter(new.values())))
-            letters.update(new)
+            letters.update({at: letter.cut(len(fresh)) for at, letter in new.items()})
             verdict = {"letters": letters, "index": self.aside.index}
             if not self.log.judge(place, verdict, found.guard):
                 return self._put_aside(place, self.log.fetch(place), chunk, refused)

