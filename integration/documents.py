@@ -21,5 +21,11 @@ def rows(client: Elasticsearch, index: str) -> list[dict[str, Any]]:
     return sorted(documents(client, index).values(), key=str)
 
 
+def has_script_processor(client: Elasticsearch) -> bool:
+    """Whether the server can change documents by a pipeline: a part that some trees lack."""
+    nodes = client.nodes.info(metric="ingest")["nodes"].values()
+    return all({"type": "script"} in node["ingest"]["processors"] for node in nodes)
+
+
 def _plain(source: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in source.items() if name != "sparkonce"}

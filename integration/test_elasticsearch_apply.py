@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import documents, rows
+from integration.documents import documents, has_script_processor, rows
 from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import BadRow, OptionError, StagedDataMissing, StoreLostData
@@ -372,6 +372,8 @@ def test_key_that_is_null_or_too_long_is_refused(make: Make) -> None:
 
 
 def test_routing_and_pipeline(make: Make, elastic: Elasticsearch, index: str) -> None:
+    if not has_script_processor(elastic):
+        pytest.skip("this server has no script processor")
     words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
     elastic.ingest.put_pipeline(id=index, processors=words)
     query = make(ROWS, key="id", routing="name", pipeline=index, shards="3")

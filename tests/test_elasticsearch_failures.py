@@ -44,6 +44,12 @@ def test_block_that_passes_is_waited_for(status: int) -> None:
     assert known(403, {"type": "cluster_block_exception"}).kind is Kind.REFUSED
 
 
+def test_wrong_password_is_told_from_a_missing_right() -> None:
+    wrong, right = (known(status, {"type": "security_exception"}) for status in (401, 403))
+    assert "credentials" in wrong.why
+    assert "right" in right.why
+
+
 def test_unknown_answer_of_a_server_that_fails_inside_is_no_refusal() -> None:
     assert known(500, {"type": "null_pointer_exception"}).kind is Kind.LOST
     assert known(400, {"type": "new_exception"}).kind is Kind.REFUSED

@@ -124,7 +124,7 @@ def known(status: int, error: Any) -> Known:
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
     if status == 429 and kind == "cluster_block_exception":
         return FLOOD
-    if status in (429, 503) and kind == "cluster_block_exception":
+    if status == 401 or (status == 503 and kind == "cluster_block_exception"):
         return BY_STATUS[status]
     if kind in BY_TYPE:
         return BY_TYPE[kind]
