@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark_elasticsearch import preflight, targets, visibility
-from pyspark_elasticsearch.apply import ORDINAL_BITS, Applier, Gone, Superseded
+from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.sending import ORDINAL_BITS, Superseded
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
 

@@ -1,0 +1,190 @@
+"""Sends the operations of one decision until each is done or refused."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch.chunks import operations
+from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import BY_STATUS, Kind, known, message, of_answer
+from pyspark_elasticsearch.records import Records
+from sparkonce.errors import StoreRefused
+from sparkonce.protocol import Manifest
+from sparkonce.retry import Patience
+
+ORDINAL_BITS = 20
+PAUSE = 5.0
+"""Seconds after which a driver may have been overtaken: it looks at the ledger again."""
+
+SKEW = 3_600_000
+"""Milliseconds by which the clocks of drivers may differ."""
+
+LARGEST_REQUEST = 32 * 1024 * 1024
+_CURRENT = re.compile(r"current version \[(\d+)\]")
+DOING = "applying rows"
+
+
+class Superseded(Exception):
+    """Another decision came, or this one is finished: there is nothing left to do."""
+
+
+class Operation(NamedTuple):
+    """One operation of a chunk, and its place among the others."""
+
+    position: int
+    lines: bytes
+
+
+class Refusal(NamedTuple):
+    """An operation that can't be done, and the answer that says so."""
+
+    operation: Operation
+    item: bulk.Item
+
+
+class Sender:
+    """Sends bulk requests; it may be used by several threads.
+
+    Args:
+        cluster: where.
+        records: holds the ledger.
+        manifest: the decision.
+        on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
+    """
+
+    def __init__(
+        self, cluster: Cluster, records: Records, manifest: Manifest, on_conflict: str
+    ) -> None:
+        self.cluster, self.records, self.manifest = cluster, records, manifest
+        self.on_conflict, self.detail = on_conflict, manifest.detail
+        self.fence: int = manifest.notes["fence"]
+        self.index: str = manifest.notes["index"]
+        self.target = path(self.index, "_bulk") if self.index else "/_bulk"
+        pipeline = self.detail["pipeline"]
+        self.params = {"pipeline": pipeline} if pipeline else {}
+        self.waits = Patience(first=0.05, longest=2.0)
+        self._looked = time.monotonic()
+
+    def send(self, lines: bytes, count: int) -> list[Refusal]:
+        """Send all lines at once, and what is not settled then once more, by itself.
+
+        Raises:
+            Superseded: the decision is no longer the ledger's.
+            StoreError: the cluster can't do it.
+        """
+        if not count:
+            return []
+        if len(lines) > LARGEST_REQUEST:
+            return self.settle(numbered(lines))
+        self._look()
+        answer = bulk.send(self.cluster, DOING, self.target, lines, count, self.params)
+        if isinstance(answer, list) and all(item.done for item in answer):
+            return []
+        return self.settle(numbered(lines), answer)
+
+    def settle(
+        self, pending: list[Operation], answer: list[bulk.Item] | int | None = None
+    ) -> list[Refusal]:
+        """Send operations until each is done or refused."""
+        refused: list[Refusal] = []
+        deadline, tried = time.monotonic() + self.cluster.timeout, 0
+        while pending:
+            if answer is None:
+                answer = self._try(pending)
+            if answer == 413:
+                return refused + self._halves(pending)
+            busy, bad = self._sorted(pending, answer)
+            refused += bad
+            if busy and time.monotonic() > deadline:
+                raise self._still_busy(busy, answer)
+            if busy:
+                tried += 1
+                time.sleep(self.waits.wait(tried))
+            pending, answer = busy, None
+        return refused
+
+    def _try(self, pending: Sequence[Operation]) -> list[bulk.Item] | int:
+        lines = b"".join(one.lines for one in pending)
+        if len(lines) > LARGEST_REQUEST and len(pending) > 1:
+            return 413
+        self._look()
+        return bulk.send(self.cluster, DOING, self.target, lines, len(pending), self.params)
+
+    def _halves(self, pending: list[Operation]) -> list[Refusal]:
+        if len(pending) == 1:
+            error = {"type": "413", "reason": f"{len(pending[0].lines):,} bytes"}
+            return [Refusal(pending[0], bulk.Item(413, error))]
+        middle = len(pending) // 2
+        return self.settle(pending[:middle]) + self.settle(pending[middle:])
+
+    def _sorted(
+        self, pending: Sequence[Operation], answer: list[bulk.Item] | int
+    ) -> tuple[list[Operation], list[Refusal]]:
+        """Those to be sent again, and those that are refused."""
+        if isinstance(answer, int):
+            return list(pending), []
+        busy, bad = [], []
+        for operation, item in zip(pending, answer, strict=True):
+            kind = None if item.done else known(item.status, item.error).kind
+            if kind is Kind.CONFLICT:
+                kind = self._of_conflict(item)
+            if kind in (Kind.PASSING, Kind.LOST):
+                busy.append(operation)
+            elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
+                bad.append(Refusal(operation, item))
+            elif kind is not None:
+                raise of_answer(item.status, item.error, self._doing)
+        return busy, bad
+
+    def _of_conflict(self, item: bulk.Item) -> Kind | None:
+        """What a conflict asks for; None if it says that there is nothing to do.
+
+        A document made by `create` has an id made from its chunk, so it was this very row. Fences
+        are the time, or a little more where they are drawn faster: a version up to there is a later
+        chunk's or a later decision's, and one beyond is somebody else's.
+        """
+        mode = self.detail["mode"]
+        if mode in ("update", "increment"):
+            return Kind.PASSING
+        if mode == "append" or self.detail["versionColumn"] or self.on_conflict == "ignore":
+            return None
+        current = _CURRENT.search(str(item.error.get("reason", "")))
+        drawn = self.records.last_drawn(self.index or self.manifest.target)
+        latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
+        ours = current is not None and self.fence <= int(current[1]) >> ORDINAL_BITS <= latest
+        return None if ours else Kind.CONFLICT
+
+    def _look(self) -> None:
+        """See that no other driver has overtaken this one while it slept."""
+        if time.monotonic() - self._looked < PAUSE:
+            return
+        done = self.records.progress(self.manifest.sink, self.manifest.token)
+        if done is None or done >= len(self.manifest.chunks):
+            raise Superseded
+        self._looked = time.monotonic()
+
+    @property
+    def _doing(self) -> str:
+        return f"applying epoch {self.manifest.epoch} to {self.detail['index']}"
+
+    def _still_busy(self, busy: list[Operation], answer: list[bulk.Item] | int) -> StoreRefused:
+        item = bulk.Item(answer, None) if isinstance(answer, int) else None
+        if item is None:
+            item = next(one for one in answer if not one.done)  # type: ignore[union-attr]
+        about = known(item.status, item.error)
+        return StoreRefused(
+            f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
+            f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
+            about.why or BY_STATUS[429].why,
+            f"{about.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
+            " goes on where it stopped",
+        )
+
+
+def numbered(lines: bytes) -> list[Operation]:
+    """The operations of a chunk's lines."""
+    return [Operation(at, one) for at, one in enumerate(operations(lines))]

@@ -1,0 +1,147 @@
+"""The lines of a bulk request and the chunks that carry them, without a server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_elasticsearch import sequence
+from pyspark_elasticsearch.apply import described, script
+from pyspark_elasticsearch.chunks import chunk_name, operations, packed, unpacked
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.encoder import ChunkEncoder
+from sparkonce import options
+from sparkonce.errors import BadRow
+
+ROWS = pa.schema([("k", pa.string()), ("j", pa.string()), ("n", pa.int64())])
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+def encoder(schema: pa.Schema = ROWS, **given: str) -> ChunkEncoder:
+    raw = {"url": "http://localhost", "index": "orders", **given}
+    parsed = options.parse(ElasticsearchConnector.options, raw)
+    return ChunkEncoder(ElasticsearchConnector().plan(parsed, schema).detail)
+
+
+def batch(rows: list[dict[str, Any]], schema: pa.Schema = ROWS) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema)
+
+
+def sent(encode: ChunkEncoder, rows: pa.RecordBatch) -> list[tuple[str, dict[str, Any], Any]]:
+    """What a chunk of these rows asks for: operation, its action, its document."""
+    chunk = unpacked(encode(rows))
+    lines = chunk.filled("name.0.", 7, b'"params":{', b'"sparkonce":{}')
+    found = []
+    for operation in operations(lines):
+        action, _, document = operation.partition(b"\n")
+        ((name, about),) = json.loads(action).items()
+        found.append((name, about, json.loads(document) if document else None))
+    assert len(found) == chunk.operations
+    return found
+
+
+@given(st.lists(st.tuples(TEXT, TEXT, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=9))
+def test_lines_are_json_whatever_is_in_the_rows(rows: list[tuple[str, str, int]]) -> None:
+    given_rows = [dict(zip("kjn", row, strict=True)) for row in rows]
+    for mode in ("append", "upsert", "update", "delete"):
+        options_ = {"writeMode": mode, **({} if mode == "append" else {"key": "k,j"})}
+        found = sent(encoder(**options_), batch(given_rows))
+        last = {(row["k"], row["j"]): row for row in given_rows}
+        wanted = given_rows if mode == "append" else list(last.values())
+        assert len(found) == len(wanted)
+        for name, about, document in found:
+            if mode == "upsert":
+                assert (name, about["version"]) == ("index", 7)
+            held = document["script"]["params"]["a"] if mode == "update" else document
+            assert mode == "delete" or held in wanted
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), unique=True, min_size=2, max_size=9))
+def test_no_two_keys_have_one_id(keys: list[tuple[str, str]]) -> None:
+    found = sent(encoder(key="k,j"), batch([{"k": k, "j": j, "n": 1} for k, j in keys]))
+    assert len({about["_id"] for _, about, _ in found}) == len(keys)
+
+
+def test_ids_of_appended_rows_name_chunk_and_row_and_are_the_same_for_ever() -> None:
+    found = sent(encoder(), batch([{"k": "a", "j": "b", "n": n} for n in range(3)]))
+    assert [about["_id"] for _, about, _ in found] == ["name.0.0", "name.0.1", "name.0.2"]
+    assert chunk_name("0" * 32, 12) == "AAAAAAAAAAAAAAAAAAAAAA.12."
+    assert chunk_name("no token", 0) == "no token.0."
+
+
+def test_rows_of_one_key_are_added_up_in_a_chunk() -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int8()), ("x", pa.float32())])
+    rows = [("a", 100, 0.5), ("b", 1, None), ("a", 100, 0.25), ("a", None, None)]
+    made = batch([dict(zip("knx", row, strict=True)) for row in rows], schema)
+    found = sent(encoder(schema, key="k", writeMode="increment"), made)
+    added = {
+        about["_id"]: (document["script"]["params"]["a"], document["upsert"])
+        for _, about, document in found
+    }
+    assert added == {
+        "a": ({"n": 200, "x": 0.75}, {"k": "a"}),
+        "b": ({"n": 1, "x": None}, {"k": "b"}),
+    }
+
+
+def test_bad_rows_are_sorted_out_one_by_one() -> None:
+    schema = pa.schema([("k", pa.string()), ("x", pa.float64())])
+    rows = [{"k": f"{n}", "x": float(n)} for n in range(9)]
+    rows[3]["k"], rows[7]["x"] = None, float("inf")
+    encode = encoder(schema, key="k", onBadRow="deadLetter", deadLetter="bad")
+    chunk = unpacked(encode(batch(rows, schema)))
+    assert chunk.operations == 7
+    assert [json.loads(row)["x"] for _, row in chunk.bad] == ["3.0", "inf"]
+    assert "'k' is null" in chunk.bad[0][0]
+    with pytest.raises(BadRow):
+        encoder(schema, key="k")(batch(rows, schema))
+
+
+def test_chunk_without_rows_comes_back() -> None:
+    chunk = unpacked(packed(pa.array([], pa.string()), [], b"order"))
+    assert (chunk.operations, chunk.lines, chunk.bad, chunk.order) == (0, b"", [], b"order")
+    with pytest.raises(ValueError, match="buffer"):
+        unpacked(b"no chunk")
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=6),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_losers_are_all_but_the_last_highest_of_each_id(
+    chunks: list[list[tuple[str, int]]],
+) -> None:
+    orders = [
+        sequence.order_of(pa.array([i for i, _ in chunk]), pa.array([s for _, s in chunk]))
+        for chunk in chunks
+    ]
+    wins: dict[str, tuple[int, int, int]] = {}
+    rows = [(i, (s, o, p)) for o, chunk in enumerate(chunks) for p, (i, s) in enumerate(chunk)]
+    for id_, place in rows:
+        wins[id_] = max(wins.get(id_, place), place)
+    lost = sequence.losers(orders)
+    for id_, place in rows:
+        assert (place[2] in lost.get(place[1], ())) == (wins[id_] != place)
+
+
+def test_described_operation_names_its_row() -> None:
+    found = unpacked(encoder(key="k", writeMode="update")(batch([{"k": "a", "j": "b", "n": 1}])))
+    (one,) = operations(found.filled("", 1, b'"params":{'))
+    assert described(one) == ("", "a", '{"k": "a", "j": "b", "n": 1}')
+    (one,) = operations(b'{"delete":{"_index":"i","_id":"a"}}\n')
+    assert described(one) == ("i", "a", "{}")
+
+
+@pytest.mark.parametrize("mode", ["update", "increment"])
+def test_script_has_its_guard_and_no_line_ends(mode: str) -> None:
+    text = script(mode)
+    assert "mine.done.contains(params.o)" in text
+    assert "\n" not in text
