@@ -236,6 +236,15 @@ def test_index_that_may_lose_what_it_acknowledged_is_refused(
         elastic.indices.delete(index=f"{counters}-own-ledger,{counters}-own-log")
 
 
+def test_column_that_a_strict_mapping_lacks_is_named_at_start(
+    elasticsearch_url: str, counters: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("nn", pa.int64())])
+    query = ElasticsearchQuery(schema, url=elasticsearch_url, index=counters, key="id")
+    with pytest.raises(OptionError, match=r"Column 'nn'.*strict.*did you mean 'n'"):
+        query.sink.store.check()
+
+
 def test_index_that_is_not_there_is_named_at_start(elasticsearch_url: str, index: str) -> None:
     with pytest.raises(OptionError, match=rf"no index {index}.*createIndex"):
         counting(elasticsearch_url, index).sink.store.check()

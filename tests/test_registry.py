@@ -46,8 +46,8 @@ def test_the_core_and_the_entry_module_import_no_client_library() -> None:
     import subprocess
 
     code = (
-        "import sys; sys.modules.update(redis=None, pymysql=None);"
-        " import pyspark_redis, pyspark_mysql, sparkonce.datasource,"
+        "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
+        " import pyspark_redis, pyspark_mysql, pyspark_elasticsearch, sparkonce.datasource,"
         " sparkonce.options, sparkonce.memory, sparkonce.commit"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

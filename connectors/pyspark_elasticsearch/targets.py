@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch.client import Cluster, path
@@ -101,6 +102,26 @@ def require_safe(target: Target) -> None:
     for block in ("read_only", "write"):
         if str(settings.get(f"index.blocks.{block}")).lower() == "true":
             raise _blocked(target.name, f"has index.blocks.{block}", "remove the block")
+
+
+def require_mapped(target: Target, columns: Sequence[str]) -> None:
+    """Refuse a column that a strict mapping lacks: every row would be, after its decision.
+
+    Raises:
+        OptionError: it names the column.
+    """
+    fields = target.mappings.get("properties", {})
+    if str(target.mappings.get("dynamic")) != "strict":
+        return
+    for name in columns:
+        # A dot leads into an object, which may be mapped otherwise.
+        if name.partition(".")[0] not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            raise OptionError(
+                f"Column {name!r} of the query is not in the mapping of index {target.name}",
+                why=f"the mapping is strict, and its fields are {', '.join(sorted(fields))}",
+                todo=f"did you mean {near[0]!r}?" if near else "add it to the mapping, or drop it",
+            )
 
 
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
