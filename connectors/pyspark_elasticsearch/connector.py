@@ -52,7 +52,8 @@ class ElasticsearchConnector:
         return Plan(
             target=f"index:{options['index']}",
             repeatable=mode in ("upsert", "update", "delete"),
-            columns=max(1, len(stored)),
+            # A chunk is a request, which the cluster syncs: twice the usual size is faster.
+            columns=max(1, len(stored) // 2),
             detail={
                 "index": options["index"],
                 "parts": parts,
