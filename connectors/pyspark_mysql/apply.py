@@ -19,6 +19,9 @@ from sparkonce.errors import SparkonceError
 ROOM = 1024
 """Bytes of a packet that are left for its header."""
 
+STATEMENT = 64 * 1024
+"""Bytes of rows in a statement. MySQL takes those that fit into its caches a third faster than
+those of a megabyte; MariaDB does not mind."""
 
 NULL = 1048
 
@@ -55,7 +58,7 @@ class Applier:
         return frame(self.detail, mariadb=mariadb, ambiguous=self.ambiguous)
 
     def apply(self, payload: bytes) -> None:
-        """Apply a chunk, in as few statements as the server's packets allow.
+        """Apply a chunk.
 
         Raises:
             RefusedRow: a row is refused; the caller rolls all of it back.
@@ -64,7 +67,15 @@ class Applier:
         chunk = decode(payload)
         for reason, row in chunk.bad:
             self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
-        for part in chunk.rows.within(self.most):
+        self.write(chunk.rows)
+
+    def write(self, rows: Rows) -> None:
+        """Insert, update or delete these rows.
+
+        Raises:
+            RefusedRow: a row is refused.
+        """
+        for part in rows.within(min(self.most, STATEMENT)):
             self._send(part)
 
     def _send(self, rows: Rows) -> None:

@@ -16,6 +16,7 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known
 from pyspark_mysql.literals import identifier
+from pyspark_mysql.load import Loading, can_load
 from pyspark_mysql.statements import NEW, Frame
 
 DELETED = identifier("sparkonce_deleted")
@@ -23,7 +24,9 @@ DELETED = identifier("sparkonce_deleted")
 
 def applier(session: Session, detail: Mapping[str, Any], aside: Aside | None = None) -> Applier:
     """What applies the chunks of a manifest."""
-    return (Folding if detail["folded"] else Applier)(session, detail, aside)
+    if detail["folded"]:
+        return Folding(session, detail, aside)
+    return (Loading if can_load(session, detail) else Applier)(session, detail, aside)
 
 
 class Folding(Applier):

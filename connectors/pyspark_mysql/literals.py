@@ -19,7 +19,8 @@ from sparkonce.text import to_json, to_text
 
 Column = Any
 _END = 2**31 - 1
-_TEXT_HEX = b"_utf8mb4 X'"
+HEX_TEXT = b"_utf8mb4 X'"
+"""What a text that has a backslash begins with."""
 
 LITERAL = re.compile(
     rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|(?:DATE|TIME|TIMESTAMP)?'(?:[^']|'')*'|[^,'()]+"
@@ -38,14 +39,20 @@ def string(text: str) -> str:
     return quoted.decode()
 
 
-def literals(column: Column) -> Column:
+def literals(column: Column, *, typed: bool = True) -> Column:
     """The literal of each value, as bytes; a null is the word NULL.
+
+    Args:
+        column: of a query.
+        typed: whether dates and times say that they are such: ``DATE'2024-02-29'``. Where values
+            are compared by IN, MySQL needs it.
 
     Raises:
         ValueError: a value has no literal: NaN, an infinity, a string that is not UTF-8, or a
             date outside the years 0001 to 9999.
     """
-    text = _form(column.type).write(column)
+    write = _form(column.type).write if typed or not types.is_temporal(column.type) else _plain
+    text = write(column)
     return pc.fill_null(text.cast(pa.binary()), b"NULL")
 
 
@@ -59,7 +66,7 @@ def _text(column: Column) -> Column:
     quoted = _quoted(pc.replace_substring(data, b"'", b"''") if _any(data, b"'") else data)
     if escaped is None:
         return quoted
-    return pc.if_else(escaped, _wrapped(_hex(data), _TEXT_HEX, b"'"), quoted)
+    return pc.if_else(escaped, _wrapped(_hex(data), HEX_TEXT, b"'"), quoted)
 
 
 def _binary(column: Column) -> Column:
@@ -83,6 +90,19 @@ def _boolean(column: Column) -> Column:
     return column.cast(pa.int8()).cast(pa.string())
 
 
+def _plain(column: Column) -> Column:
+    """A date or time as a quoted text; an interval is a number."""
+    if types.is_duration(column.type):
+        return to_text(column)
+    return _quoted(to_text(_wall_clock(column)))
+
+
+def _wall_clock(column: Column) -> Column:
+    """The instant in UTC, which is the zone of every session; or the wall clock as it is."""
+    is_instant = types.is_timestamp(column.type)
+    return column.view(pa.timestamp("us")) if is_instant else column
+
+
 def _date(column: Column) -> Column:
     return _wrapped(to_text(column), b"DATE'", b"'")
 
@@ -92,8 +112,7 @@ def _time(column: Column) -> Column:
 
 
 def _timestamp(column: Column) -> Column:
-    """The instant in UTC, which is the zone of every session; or the wall clock as it is."""
-    return _wrapped(to_text(column.view(pa.timestamp("us"))), b"TIMESTAMP'", b"'")
+    return _wrapped(to_text(_wall_clock(column)), b"TIMESTAMP'", b"'")
 
 
 def _quoted(data: Column) -> Column:
