@@ -183,4 +183,4 @@ def test_bad_rows_are_put_aside_with_their_reasons() -> None:
 
 def test_chunk_of_bad_rows_alone_has_no_text() -> None:
     read_ = decode(ChunkEncoder({**DETAIL, "aside": True})(chunk([(None, b"", 2)] * 3)))
-    assert (read_.rows.within(100), len(read_.bad)) == ([], 3)
+    assert (list(read_.rows.within(100)), len(read_.bad)) == ([], 3)

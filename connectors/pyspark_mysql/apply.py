@@ -48,7 +48,7 @@ class Applier:
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
     def begin(self) -> None:
-        """What must be done before the transaction."""
+        """What must be done before the first chunk, in the transaction."""
 
     def end(self) -> None:
         """What must be done behind the last chunk, in the transaction."""

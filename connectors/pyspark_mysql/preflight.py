@@ -14,6 +14,7 @@ from pyspark_mysql.columns import Column, misfit
 from pyspark_mysql.failures import number, translate, translated
 from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
 from pyspark_mysql.literals import identifier
+from pyspark_mysql.statements import idle
 from pyspark_mysql.tables import target_ddl
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
@@ -77,6 +78,17 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     if detail["folded"]:
         with translated("trying a temporary table"):
             fold.applier(session, detail).begin()
+
+
+def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
+    """Keep the target from being altered until the transaction ends, if it still has such.
+
+    Raises:
+        OptionError: it is no longer there.
+        StoreUnsafe: its engine was changed.
+    """
+    session.run(idle(detail)[-1])
+    _require_transactions(tuple(detail["table"]), session.run(ENGINE, *detail["table"]))
 
 
 def _column(row: tuple[Any, ...]) -> Column:
@@ -171,9 +183,9 @@ def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
 
 def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
     """Try each kind of statement that a commit sends, on no row at all."""
-    for statement in _tries(detail):
+    for statement in idle(detail):
         try:
-            session.run(f"{statement} WHERE 1 = 0")
+            session.run(statement)
         except pymysql.MySQLError as error:
             if number(error) not in _NO_RIGHT:
                 raise translate(error, f"trying what writeMode={detail['mode']} does") from None
@@ -182,21 +194,6 @@ def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
                 why=f"writeMode={detail['mode']} needs it",
                 todo="grant it as docs/mysql.md lists",
             ) from None
-
-
-def _tries(detail: Mapping[str, Any]) -> list[str]:
-    table, names = identifier(*detail["table"]), [identifier(name) for name in detail["columns"]]
-    if detail["mode"] == "delete":
-        reads = ", ".join(names)
-        return [f"SELECT {reads} FROM {table}", f"DELETE FROM {table}"]
-    nulls = ", ".join("NULL" for _ in names)
-    insert = f"INSERT INTO {table} ({', '.join(names)}) SELECT {nulls} FROM DUAL"
-    if detail["mode"] == "append":
-        return [insert]
-    reads = detail["added"] or detail["nulls"] == "keep"
-    changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
-    deletes = [f"DELETE FROM {table}"] if detail["op"] else []
-    return [insert, f"UPDATE {table} SET {', '.join(changed)}", *deletes]
 
 
 _NO_RIGHT = (1142, 1143, 1227)

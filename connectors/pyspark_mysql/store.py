@@ -116,13 +116,11 @@ class MySqlStore:
             return None
         with translated(f"publishing epoch {manifest.epoch}"):
             self.tables.ensure()
-            applier = self._applier(manifest)
-            applier.begin()
             with self.session.transaction():
                 held = self.records.read(manifest.sink, lock=True)
                 if not held.revision or held.stamp != decided.replaces:
                     return held
-                self._apply_all(manifest, applier)
+                self._apply_all(manifest)
                 self.log.drop(manifest.sink, manifest.attempts)
                 self.records.update(manifest.sink, finished)
         return finished
@@ -153,11 +151,17 @@ class MySqlStore:
                 self.log.drop(sink, attempts)
 
     def _applier(self, manifest: Manifest) -> Applier:
-        """Whatever the manifest says, today's options say where bad rows go."""
+        """Whatever the manifest says, today's options say where bad rows go.
+
+        It is made in the transaction: what it learns of the target is true until that ends.
+        """
+        preflight.hold_target(self.session, manifest.detail)
         aside = self.dead_letters.of(manifest) if self.dead_letters else None
         return fold.applier(self.session, manifest.detail, aside)
 
-    def _apply_all(self, manifest: Manifest, applier: Applier) -> None:
+    def _apply_all(self, manifest: Manifest) -> None:
+        applier = self._applier(manifest)
+        applier.begin()
         try:
             for part, seq in manifest.chunks:
                 payload = self.log.payload(manifest.sink, part.attempt, seq)
