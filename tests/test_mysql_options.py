@@ -105,14 +105,9 @@ BAD = [
     ({"key": "name", "opColumn": "name"}, "and so does another option"),
     ({"key": "id", "sequenceColumn": "name"}, "it can be tinyint"),
     ({"key": "id", "opColumn": "name", "writeMode": "append"}, "contradict each other"),
-    ({"key": "id", "opColumn": "name", "nulls": "keep"}, "contradict each other"),
     ({"key": "id", "sequenceColumn": "price", "atomicity": "chunk"}, "contradict each other"),
     ({"onBadRow": "deadLetter"}, "belong together"),
     ({"deadLetter": "bad"}, "belong together"),
-    (
-        {"key": "id", "opColumn": "name", "onBadRow": "deadLetter", "deadLetter": "bad"},
-        "contradict each other",
-    ),
     ({"keyy": "id"}, "did you mean 'key'"),
     ({"password": "a", "passwordFile": "b"}, "contradict each other"),
 ]

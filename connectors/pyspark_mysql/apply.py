@@ -80,7 +80,7 @@ class Applier:
 
     def _send(self, rows: Rows) -> None:
         if len(rows.text) > self.most:
-            self._refuse(rows, _larger_than_a_packet(rows, self.session.live.packet))
+            self._refuse(rows.literals(), _larger_than_a_packet(rows, self.session.live.packet))
             return
         try:
             self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
@@ -88,7 +88,7 @@ class Applier:
             if known(error).kind is not Kind.ROW:
                 raise
             if len(rows) == 1:
-                self._refuse(rows, self.explained(error))
+                self._refuse(rows.literals(), self.explained(error))
                 return
             for half in rows.halves():  # to find the row: one of them will fail
                 self._send(half)
@@ -103,9 +103,9 @@ class Applier:
             )
         return RefusedRow(message(error), *known(error)[1:])
 
-    def _refuse(self, rows: Rows, error: RefusedRow) -> None:
-        """Name the only one of these rows by its key, or by all of it where it has none."""
-        literals = dict(zip(self.detail["columns"], rows.literals(), strict=False))
+    def _refuse(self, row: list[str], error: RefusedRow) -> None:
+        """Name a row by its key, or by all of it where it has none."""
+        literals = dict(zip(self.detail["columns"], row, strict=False))
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL refused the row with {shown}: {error.what}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -190,10 +191,10 @@ class Session:
         asked = "SELECT VERSION(), @@max_allowed_packet, @@local_infile"
         version, packet, loads = self._run(live, asked)[0]
         live.mariadb, live.packet, live.loads = "MariaDB" in version, int(packet), bool(loads)
-        self._set_up(live, timeout)
+        self._set_up(live, timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
         return live
 
-    def _set_up(self, live: Live, timeout: float) -> None:
+    def _set_up(self, live: Live, timeout: float, prefix: str) -> None:
         """Set what must not depend on the server's defaults.
 
         A driver that hangs in mid-transaction holds the ledger until its session is ended, so that
@@ -207,17 +208,20 @@ class Session:
             "wait_timeout": idle,
             "lock_wait_timeout": wait,
             "innodb_lock_wait_timeout": wait,
+            f"{prefix}_isolation": "'READ-COMMITTED'",
+            f"{prefix}_read_only": 0,
             **({"idle_transaction_timeout": idle} if live.mariadb else _UNBOUNDED_RANGES),
         }
         self._run(live, "SET " + ", ".join(f"SESSION {k}={v}" for k, v in settings.items()))
-        self._run(live, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        self._run(live, "SET SESSION TRANSACTION READ WRITE")
 
 
 def _drop(live: Live) -> None:
     with suppress(pymysql.MySQLError):  # closed already
         live.connection.close()
 
+
+_OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
+"""Its settings of a transaction have names of their own."""
 
 _UNBOUNDED_RANGES = {"range_optimizer_max_mem_size": 0}
 """Else a long list of keys to delete is looked up by reading the whole table."""

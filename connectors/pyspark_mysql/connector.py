@@ -193,9 +193,7 @@ def _require_foldable(
     given = "opColumn" if op else "sequenceColumn"
     for name, value, fits in (
         ("writeMode", mode, "upsert"),
-        ("nulls", options["nulls"], "write"),
         ("atomicity", options["atomicity"], "epoch"),
-        ("onBadRow", options["onBadRow"], "fail"),
     ):
         if value != fits:
             raise OptionError(

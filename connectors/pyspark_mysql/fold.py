@@ -1,25 +1,31 @@
 """Epochs in which rows of one key must be compared first: by a sequence, or as writes and deletes.
 
-All rows of an epoch are folded in a temporary table, whose key has the type and the collation of
-the target's; what is left of each key then goes to the target by one DELETE and one INSERT.
+All rows of an epoch are folded in a temporary table; what is left of each key then goes to the
+target by one DELETE and one INSERT. Where the server refuses one of the two, it is tried again in
+halves, and these in halves, until the rows are found that it does not take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pymysql
 
-from pyspark_mysql.apply import Applier, RefusedRow
+from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known
-from pyspark_mysql.literals import identifier
+from pyspark_mysql.literals import identifier, string
 from pyspark_mysql.load import Loading, can_load
-from pyspark_mysql.statements import NEW, Frame
+from pyspark_mysql.scratch import Scratch, Step
+from pyspark_mysql.statements import Frame
 
-DELETED = identifier("sparkonce_deleted")
+HAS_COLUMN = """
+SELECT COUNT(*) FROM information_schema.columns
+WHERE table_schema = %s AND table_name = %s AND column_name = %s
+"""
 
 
 def applier(session: Session, detail: Mapping[str, Any], aside: Aside | None = None) -> Applier:
@@ -33,17 +39,9 @@ class Folding(Applier):
     """Applies the chunks of a whole epoch at once."""
 
     def begin(self) -> None:
-        """Make the temporary table; it lives as long as the connection, and is made anew."""
-        table, target = _scratch(self.detail), identifier(*self.detail["table"])
-        columns = ", ".join(f"t.{identifier(name)}" for name in self.detail["columns"])
-        key = ", ".join(map(identifier, self.detail["key"]))
-        self.session.run(f"DROP TEMPORARY TABLE IF EXISTS {table}")
-        # Columns of an outer join may be null: a row that deletes has no other values.
-        self.session.run(
-            f"CREATE TEMPORARY TABLE {table} ({DELETED} TINYINT NOT NULL, PRIMARY KEY ({key}))"
-            f" ENGINE=InnoDB SELECT {columns}, 0 AS {DELETED} FROM (SELECT 1) AS one"
-            f" LEFT JOIN {target} AS t ON FALSE LIMIT 0"
-        )
+        """Make the temporary tables."""
+        for statement in self.scratch.create():
+            self.session.run(statement)
 
     def end(self) -> None:
         """Write and delete what is left of each key.
@@ -51,51 +49,59 @@ class Folding(Applier):
         Raises:
             RefusedRow: the server refuses a row.
         """
-        for statement in self._statements():
-            try:
-                self.session.run(statement)
-            except pymysql.MySQLError as error:
-                if known(error).kind is not Kind.ROW:
-                    raise
-                why = self.explained(error)
-                raise RefusedRow(f"MySQL refused a row: {why.what}", why.why, why.todo) from None
-
-    def _statements(self) -> list[str]:
-        table, target = _scratch(self.detail), identifier(*self.detail["table"])
-        same = " AND ".join(f"t.{k} = e.{k}" for k in map(identifier, self.detail["key"]))
-        columns = ", ".join(map(identifier, self.detail["columns"]))
-        update = super()._frame().tail.decode().removeprefix(f" AS {NEW}")
-        rows = f"SELECT {columns} FROM {table} AS {NEW} WHERE {DELETED} = 0"
-        return [
-            f"DELETE t FROM {target} AS t JOIN {table} AS e ON {same} WHERE e.{DELETED} = 1",
-            f"INSERT INTO {target} ({columns}) {rows}{update}",
-        ]
+        for statement in self.scratch.sort():
+            self.session.run(statement)
+        for step in self.scratch.steps():
+            self._do(step)
 
     def _frame(self) -> Frame:
-        """Rows go to the temporary table, where a later one replaces what is there of its key."""
-        mariadb = self.session.live.mariadb
-        names = [identifier(name) for name in self.detail["columns"]] + [DELETED]
-        key = {identifier(name) for name in self.detail["key"]}
-        sequence = identifier(self.detail["sequence"]) if self.detail["sequence"] else None
-        # MySQL assigns from left to right: what is compared comes last.
-        changed = sorted(
-            (name for name in names if name not in key), key=lambda name: name == sequence
+        """Rows go to a temporary table."""
+        self.scratch = Scratch(
+            self.detail,
+            stored=self._stores_sequence(),
+            mariadb=self.session.live.mariadb,
+            ambiguous=self.ambiguous,
         )
-        changes = [f"{name} = {self._later(name, sequence, mariadb)}" for name in changed]
-        table, alias = _scratch(self.detail), "" if mariadb else f" AS {NEW}"
-        return Frame(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ".encode(),
-            f"{alias} ON DUPLICATE KEY UPDATE {', '.join(changes)}".encode(),
-        )
+        return self.scratch.arrival()
 
-    def _later(self, name: str, sequence: str | None, mariadb: bool) -> str:
-        new = f"VALUES({name})" if mariadb else f"{NEW}.{name}"
-        if sequence is None:
-            return new
-        table = _scratch(self.detail)
-        comes = f"VALUES({sequence})" if mariadb else f"{NEW}.{sequence}"
-        return f"IF({comes} >= {table}.{sequence}, {new}, {table}.{name})"
+    def _stores_sequence(self) -> bool:
+        name = self.detail["sequence"]
+        return not name or bool(self.session.run(HAS_COLUMN, *self.detail["table"], name)[0][0])
+
+    def _do(self, step: Step, part: range | None = None) -> None:
+        try:
+            self.session.run(step.sql(part))
+        except pymysql.MySQLError as error:
+            if known(error).kind is not Kind.ROW:
+                raise
+            rows = range(self._count(step)) if part is None else part
+            if not rows:
+                raise
+            if len(rows) == 1:
+                self._refuse(self._literals(step, rows), self.explained(error))
+                return
+            for half in _halves(rows):
+                self._do(step, half)
+
+    def _count(self, step: Step) -> int:
+        found = self.session.run(f"SELECT COUNT(*) FROM {step.table} WHERE {step.which}")
+        return int(found[0][0])
+
+    def _literals(self, step: Step, row: range) -> list[str]:
+        """The columns of one row."""
+        names = ", ".join(map(identifier, self.detail["columns"]))
+        (values,) = self.session.run(f"SELECT {names} FROM ({step.rows(row)}) AS e")
+        return [_literal(value) for value in values]
 
 
-def _scratch(detail: Mapping[str, Any]) -> str:
-    return identifier(detail["table"][0], "sparkonce_epoch")
+def _halves(rows: range) -> tuple[range, range]:
+    middle = rows.start + len(rows) // 2
+    return range(rows.start, middle), range(middle, rows.stop)
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return str(value) if isinstance(value, int | float | Decimal) else string(str(value))

@@ -71,10 +71,19 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
         _require_transactions(table, found)
         columns = [_column(row) for row in session.run(COLUMNS, *table)]
         keys = unique_keys(session, detail["table"])
+    detail = _stored(detail, columns)
     _require_columns(detail, columns)
     if detail["mode"] in BY_KEY:
         _require_key(detail, keys)
     _require_rights(session, detail)
+
+
+def require_temporary_tables(session: Session, detail: Mapping[str, Any]) -> None:
+    """Try those in which an epoch is folded.
+
+    Raises:
+        StoreRefused: a right is missing.
+    """
     if detail["folded"]:
         with translated("trying a temporary table"):
             fold.applier(session, detail).begin()
@@ -87,8 +96,16 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
         OptionError: it is no longer there.
         StoreUnsafe: its engine was changed.
     """
-    session.run(idle(detail)[-1])
+    session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
     _require_transactions(tuple(detail["table"]), session.run(ENGINE, *detail["table"]))
+
+
+def _stored(detail: Mapping[str, Any], columns: list[Column]) -> Mapping[str, Any]:
+    """The same plan without the sequence, where the table has no such column."""
+    sequence = detail["sequence"]
+    if not sequence or sequence.lower() in {column.name.lower() for column in columns}:
+        return detail
+    return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
 
 
 def _column(row: tuple[Any, ...]) -> Column:

@@ -55,6 +55,7 @@ class MySqlStore:
         if self.plan is not None:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
+            preflight.require_temporary_tables(self.session, detail)
         if self.dead_letters is not None:
             with translated("looking at the table of option deadLetter"):
                 self.dead_letters.ensure(create=self.tables.create)

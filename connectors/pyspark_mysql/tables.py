@@ -56,8 +56,7 @@ class OwnTables:
     def there(self) -> bool:
         """Whether both are there."""
         try:
-            for table in (self.ledger, self.log):
-                self.session.run(f"SELECT 1 FROM {table} LIMIT 0")
+            self.session.run(f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0")
         except pymysql.MySQLError as error:
             if number(error) == NO_SUCH_TABLE:
                 return False

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 DATABASE = "sparkonce_test"
 TREE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce" / "mysql"
+QUICK = ("--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
+"""What a commit survives is no subject of tests on the shared server."""
+CLIENT = {"charset": "utf8mb4", "autocommit": True, "read_timeout": 60, "ssl_disabled": True}
 INIT = f"""
 CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS 'root'@'{HOST}';
@@ -36,7 +39,10 @@ GRANT ALL ON *.* TO 'root'@'{HOST}' WITH GRANT OPTION;
 
 
 def connect(url: str, **settings: Any) -> Connection[Any]:
-    """A plain client, that commits each statement by itself."""
+    """A plain client, that commits each statement by itself.
+
+    Without TLS, which would cost more than all that most tests do.
+    """
     import pymysql
 
     parts = urlsplit(url)
@@ -46,7 +52,7 @@ def connect(url: str, **settings: Any) -> Connection[Any]:
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
         database=parts.path.strip("/") or None,
-        **{"charset": "utf8mb4", "autocommit": True, "read_timeout": 60, **settings},
+        **{**CLIENT, **settings},
     )
 
 
@@ -241,7 +247,7 @@ def _answers(url: str) -> bool:
 
 def _in_process(name: str, find: Callable[[], Binary], stack: ExitStack) -> Server:
     binary = find()
-    url = stack.enter_context(MySqlProcess(binary)).url
+    url = stack.enter_context(MySqlProcess(binary, *QUICK)).url
     return Server(name, version_at(url), binary.how, url)
 
 

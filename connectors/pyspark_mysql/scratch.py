@@ -1,0 +1,173 @@
+"""The temporary table in which an epoch is folded, and the statements about it.
+
+It has one row for each key: what the changes of that key come to. Its columns have the types and
+collations of the target's, so that keys are equal in it that are equal there. A flag says what is
+to be done. Where nulls keep earlier values, changes must arrive in their order: with a sequence
+they are collected in a second table, and go sorted from there to the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark_mysql.columns import definition
+from pyspark_mysql.literals import identifier
+from pyspark_mysql.statements import NEW, Frame, frame
+
+FLAG = identifier("sparkonce_flag")
+ROW = identifier("sparkonce_row")
+WRITE, DELETE, ANEW = 0, 1, 2
+"""What is to be done: write the row; delete it; delete what is stored, then write the row."""
+
+
+class Step(NamedTuple):
+    """A statement that does what the flags of some rows say.
+
+    Attributes:
+        head: what stands before the rows.
+        table: where they are.
+        which: a condition that is true of them.
+        order: of them, as columns.
+        tail: what stands behind them.
+    """
+
+    head: str
+    table: str
+    which: str
+    order: str
+    tail: str
+
+    def sql(self, part: range | None = None) -> str:
+        """The statement; for all rows, or for those of these numbers."""
+        return f"{self.head}{self.table if part is None else f'({self.rows(part)})'}{self.tail}"
+
+    def rows(self, part: range) -> str:
+        """A query of the rows of these numbers."""
+        return (
+            f"SELECT * FROM {self.table} WHERE {self.which}"
+            f" ORDER BY {self.order} LIMIT {len(part)} OFFSET {part.start}"
+        )
+
+
+class Scratch:
+    """Statements of one epoch.
+
+    Args:
+        detail: of the manifest.
+        stored: whether the target has a column for the sequence.
+        ambiguous: whether a stored row may be found by another unique key than the row's own.
+    """
+
+    def __init__(
+        self, detail: Mapping[str, Any], *, stored: bool, mariadb: bool, ambiguous: bool
+    ) -> None:
+        self.detail, self.mariadb = detail, mariadb
+        self.target = identifier(*detail["table"])
+        self.table = identifier(detail["table"][0], "sparkonce_epoch")
+        self.collected = identifier(detail["table"][0], "sparkonce_changes")
+        self.columns = [identifier(name) for name in detail["columns"]]
+        self.key = [identifier(name) for name in detail["key"]]
+        self.keeps = detail["nulls"] == "keep"
+        self.by = identifier(detail["sequence"]) if detail["sequence"] else None
+        self.sorts = self.keeps and self.by is not None
+        written = [n for n in detail["columns"] if stored or n != detail["sequence"]]
+        self.written = [identifier(name) for name in written]
+        plain = {**detail, "columns": written}
+        self.upsert = frame(plain, mariadb=mariadb, ambiguous=ambiguous).tail.decode()
+
+    def create(self) -> list[str]:
+        """Make the tables; they live as long as the connection, and are made anew."""
+        key = f"PRIMARY KEY ({', '.join(self.key)})"
+        made = self._create(self.table, key)
+        if self.sorts:
+            made += self._create(self.collected, f"{ROW} BIGINT AUTO_INCREMENT PRIMARY KEY")
+        return made
+
+    def _create(self, table: str, primary: str) -> list[str]:
+        # Columns of an outer join may be null: a row that deletes has no other values.
+        columns = ", ".join(f"t.{name}" for name in self.columns if name != self._apart)
+        own = [f"{FLAG} TINYINT NOT NULL", *self._definition(), primary]
+        return [
+            f"DROP TEMPORARY TABLE IF EXISTS {table}",
+            f"CREATE TEMPORARY TABLE {table} ({', '.join(own)}) ENGINE=InnoDB"
+            f" SELECT {columns}, 0 AS {FLAG} FROM (SELECT 1) AS one"
+            f" LEFT JOIN {self.target} AS t ON FALSE LIMIT 0",
+        ]
+
+    @property
+    def _apart(self) -> str | None:
+        """The sequence, unless it is of the key: compared as the query has it, not as stored."""
+        return None if self.by in self.key else self.by
+
+    def _definition(self) -> list[str]:
+        if self._apart is None:
+            return []
+        name = self.detail["sequence"]
+        kind = self.detail["kinds"][name]
+        return [definition(name, kind, in_key=False, mariadb=self.mariadb)]
+
+    def arrival(self) -> Frame:
+        """The statement that takes the rows of a chunk in."""
+        names = ", ".join([*self.columns, FLAG])
+        if self.sorts:
+            return Frame(f"INSERT INTO {self.collected} ({names}) VALUES ".encode(), b"")
+        alias = "" if self.mariadb else f" AS {NEW}"
+        head = f"INSERT INTO {self.table} ({names}) VALUES "
+        return Frame(head.encode(), f"{alias}{self._merge(self.by)}".encode())
+
+    def sort(self) -> list[str]:
+        """Fold what was collected, in order."""
+        if not self.sorts:
+            return []
+        names = ", ".join([*self.columns, FLAG])
+        return [
+            f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {self.collected} AS {NEW}"
+            f" ORDER BY {self.by}, {ROW}{self._merge(None)}"
+        ]
+
+    def steps(self) -> list[Step]:
+        """What is done in the target, one after the other."""
+        same = " AND ".join(f"t.{name} = e.{name}" for name in self.key)
+        gone, there = f"{FLAG} <> {WRITE}", f"{FLAG} <> {DELETE}"
+        names, order = ", ".join(self.written), ", ".join(self.key)
+        update = self.upsert.removeprefix(f" AS {NEW}")
+        delete = f"DELETE t FROM {self.target} AS t JOIN "
+        insert = f"INSERT INTO {self.target} ({names}) SELECT {names} FROM "
+        deletes = Step(delete, self.table, gone, order, f" AS e ON {same} WHERE e.{gone}")
+        writes = Step(insert, self.table, there, order, f" AS {NEW} WHERE {there}{update}")
+        # Without operations nothing is deleted, and the right to do so is not asked for.
+        return [deletes, writes] if self.detail["op"] else [writes]
+
+    def _merge(self, by: str | None) -> str:
+        """What a later change of a key makes of what is there of it."""
+        columns = [name for name in self.columns if name not in self.key]
+        changes = [f"{name} = {self._value(name, by)}" for name in columns]
+        # MySQL assigns from left to right, and the others look at the flag as it was. A sequence
+        # that was assigned already makes no difference: it is the higher one.
+        changes.append(f"{FLAG} = {self._flag(by)}")
+        return f" ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+    def _value(self, name: str, by: str | None) -> str:
+        old, new = self._old(name), self._new(name)
+        if self.keeps:
+            return f"IF({self._old(FLAG)} = {DELETE}, {new}, COALESCE({new}, {old}))"
+        return new if by is None else f"IF({self._comes_later(by)}, {new}, {old})"
+
+    def _flag(self, by: str | None) -> str:
+        """A row that was deleted on the way is written anew, whichever of the two came first."""
+        old, new = self._old(FLAG), self._new(FLAG)
+        later = f"IF({new} = {DELETE}, {DELETE}, IF({old} = {WRITE}, {WRITE}, {ANEW}))"
+        if by is None:
+            return later
+        earlier = f"IF({new} = {DELETE} AND {old} = {WRITE}, {ANEW}, {old})"
+        return f"IF({self._comes_later(by)}, {later}, {earlier})"
+
+    def _comes_later(self, by: str) -> str:
+        return f"{self._new(by)} >= {self._old(by)}"
+
+    def _old(self, name: str) -> str:
+        return f"{self.table}.{name}"
+
+    def _new(self, name: str) -> str:
+        return f"VALUES({name})" if self.mariadb else f"{NEW}.{name}"
