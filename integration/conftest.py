@@ -127,6 +127,13 @@ def table(mysql: Cursor, unique: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def counters(mysql: Cursor, table: str) -> str:
+    """Make a table of counters."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    return table
+
+
+@pytest.fixture
 def private_mysql(mysql_name: str) -> Iterator[Callable[..., MySqlProcess]]:
     """Start a server of the test's own: `private_mysql("--read-only=1")`."""
     with ExitStack() as running:

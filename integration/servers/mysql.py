@@ -144,6 +144,7 @@ def _mysql(how: str, server: tuple[str, ...]) -> Binary:
 class MySqlProcess(ServerProcess):
     """A server of one's own; each further argument is one of its options (`--name=value`).
 
+    Of two that contradict each other in `config` the later one counts, from the next start.
     Its time zone is an odd one, so that a test which depends on it fails.
     """
 
@@ -152,7 +153,7 @@ class MySqlProcess(ServerProcess):
 
     def __init__(self, binary: Binary, *config: str) -> None:
         super().__init__()
-        self._binary, self._config = binary, config
+        self._binary, self.config = binary, list(config)
         self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', '')}"]
 
     @property
@@ -185,7 +186,7 @@ class MySqlProcess(ServerProcess):
             "--skip-name-resolve",
             "--innodb-buffer-pool-size=256M",
             "--default-time-zone=+05:30",
-            *self._config,
+            *self.config,
         ]
 
     def answers(self) -> bool:
