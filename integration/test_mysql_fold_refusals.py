@@ -145,6 +145,16 @@ def test_change_before_one_that_is_put_aside_by_its_type_stays(
     assert ["a=1" in letters[0][1], "a=2" in letters[1][1], len(letters)] == [True, True, 2]
 
 
+def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(
+    mysql_url: str, mysql: Cursor, tables: str
+) -> None:
+    strict = query(mysql_url, tables)
+    strict.run(0, [row(1), row(2)])
+    strict.run(1, [row(1, 13, "D"), row(2, None, "D")])
+    mysql.execute(f"SELECT * FROM {tables}")
+    assert mysql.fetchall() == ()
+
+
 @pytest.mark.parametrize("fault", ["cut_request", "cut_reply", "reset"])
 def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, tables: str, found: Found, fault: str

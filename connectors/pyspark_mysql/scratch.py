@@ -19,6 +19,8 @@ FLAG = identifier("sparkonce_flag")
 ROW = identifier("sparkonce_row")
 WRITE, DELETE, ANEW = 0, 1, 2
 """What is to be done: write the row; delete it; delete what is stored, then write the row."""
+UNCHECKED = "SET STATEMENT check_constraint_checks = 0 FOR "
+"""Since 11.4, MariaDB copies constraints of columns, which bind what comes out at the end alone."""
 
 
 class Step(NamedTuple):
@@ -63,6 +65,7 @@ class Scratch:
         self, detail: Mapping[str, Any], *, stored: bool, mariadb: bool, ambiguous: bool
     ) -> None:
         self.detail, self.mariadb = detail, mariadb
+        self.unchecked = UNCHECKED if mariadb else ""
         self.target = identifier(*detail["table"])
         self.table = identifier(detail["table"][0], "sparkonce_epoch")
         self.collected = identifier(detail["table"][0], "sparkonce_changes")
@@ -110,11 +113,11 @@ class Scratch:
     def arrival(self) -> Frame:
         """The statement that takes the rows of a chunk in."""
         names = ", ".join([*self.columns, FLAG])
-        if self.sorts:
-            return Frame(f"INSERT INTO {self.collected} ({names}) VALUES ".encode(), b"")
+        table = self.collected if self.sorts else self.table
+        head = f"{self.unchecked}INSERT INTO {table} ({names}) VALUES "
         alias = "" if self.mariadb else f" AS {NEW}"
-        head = f"INSERT INTO {self.table} ({names}) VALUES "
-        return Frame(head.encode(), f"{alias}{self._merge(self.by)}".encode())
+        tail = "" if self.sorts else f"{alias}{self._merge(self.by)}"
+        return Frame(head.encode(), tail.encode())
 
     def sort(self) -> list[str]:
         """Fold what was collected, in order."""
@@ -122,7 +125,8 @@ class Scratch:
             return []
         names = ", ".join([*self.columns, FLAG])
         return [
-            f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {self.collected} AS {NEW}"
+            f"{self.unchecked}INSERT INTO {self.table} ({names})"
+            f" SELECT {names} FROM {self.collected} AS {NEW}"
             f" ORDER BY {self.by}, {ROW}{self._merge(None)}"
         ]
 

@@ -33,7 +33,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-CONNECTOR_J = ("com.mysql", "mysql-connector-j", "9.5.0")
+CONNECTOR_J = "com.mysql:mysql-connector-j:9.5.0"
 CONFIG = ("--local-infile=1", "--innodb-buffer-pool-size=1G")
 DDL = "(id BIGINT PRIMARY KEY, name VARCHAR(50), price DOUBLE, at DATETIME(6))"
 UPSERT = (
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="sparkonce-bench-"))
-    settings = {"spark.jars": str(jar(*CONNECTOR_J)), "spark.sql.files.maxPartitionBytes": "4m"}
+    settings = {"spark.jars": str(jar(CONNECTOR_J)), "spark.sql.files.maxPartitionBytes": "4m"}
     try:
         with (
             MySqlProcess(private_binary(args.server), *CONFIG) as server,
