@@ -42,7 +42,7 @@ UPSERT = (
 )
 BY_HAND, JDBC = "foreachBatch + executemany", "foreachBatch + JDBC append"
 COUNTING = "counting Arrow writer"
-WARM_UP = 100
+WARM_UP = 100_000
 names = count()
 
 
