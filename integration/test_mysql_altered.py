@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from pyspark_mysql import fold
-from sparkonce.errors import StoreUnsafe
+from sparkonce.errors import StoreRefused, StoreUnsafe
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
@@ -63,3 +64,34 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
     altering.join()
     mysql.execute(f"SELECT id, n FROM {table} ORDER BY id")
     assert mysql.fetchall() == ((1, 2), (2, 1))
+
+
+@pytest.mark.parametrize("mode", ["upsert", "increment"])
+def test_a_key_that_is_dropped_in_mid_query_is_missed(
+    mysql: Cursor, mysql_url: str, table: str, mode: str
+) -> None:
+    """Without it every row would be inserted anew."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", writeMode=mode)
+    query.run(0, [{"id": 1, "n": 1}])
+    mysql.execute(f"ALTER TABLE {table} DROP PRIMARY KEY")
+    with pytest.raises(StoreRefused, match=r"no unique key of the table.*altered since"):
+        query.run(1, [{"id": 1, "n": 2}])
+    mysql.execute(f"SELECT * FROM {table}")
+    assert mysql.fetchall() == ((1, 1),)
+
+
+def test_a_column_that_is_narrowed_in_mid_query_rounds_nothing(
+    mysql: Cursor, mysql_url: str, table: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n DECIMAL(10,2))")
+    schema = pa.schema([("id", pa.int64()), ("n", pa.decimal128(10, 2))])
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
+    query.run(0, [{"id": 1, "n": Decimal("1.00")}])
+    mysql.execute(f"ALTER TABLE {table} MODIFY n DECIMAL(10,0)")
+    with pytest.raises(StoreRefused, match=r"'n' of type decimal\(10,0\).*altered since"):
+        query.run(1, [{"id": 2, "n": Decimal("1.75")}])
+    mysql.execute(f"ALTER TABLE {table} MODIFY n DECIMAL(10,2)")
+    query.run(1, [{"id": 2, "n": Decimal("1.75")}])
+    mysql.execute(f"SELECT n FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((Decimal("1.00"),), (Decimal("1.75"),))

@@ -12,7 +12,7 @@ from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
-from sparkonce.errors import BadRow, RowRefused, SparkonceError, StagedDataMissing, StoreLostData
+from sparkonce.errors import BadRow, SparkonceError
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -330,49 +330,3 @@ def test_null_in_a_key_is_refused_by_name(make: Make) -> None:
     query = make(ROWS, TABLE, key="id")
     with pytest.raises(BadRow, match="Column 'id' is null"):
         query.run(0, [row(None)])
-
-
-def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(
-    make: Make, stored: Any, mysql: Cursor, table: str
-) -> None:
-    query = make(
-        COUNTER,
-        "id BIGINT PRIMARY KEY, n TINYINT",
-        key="id",
-        writeMode="increment",
-        atomicity="chunk",
-        chunkRows="100",
-    )
-    mysql.execute(f"INSERT INTO {table} VALUES (250, 127)")
-    ones = [{"id": i, "n": 1} for i in range(400)]
-    with pytest.raises(RowRefused, match=r"id=250.*stays decided"):
-        query.run(0, ones)
-    assert len(stored()) == 201
-    query.restart(atomicity="epoch")  # a roll-forward goes by the manifest
-    with pytest.raises(RowRefused):
-        query.run(0, ones)
-    mysql.execute(f"UPDATE {table} SET n = 0")
-    query.run(0, ones)
-    assert stored() == [(i, int(i >= 200)) for i in range(400)]
-    assert query.sink.store.staged(query.name) == []
-
-
-def test_vanished_chunk_is_found_before_the_decision_and_after_it(
-    make: Make, stored: Any, mysql: Cursor, table: str
-) -> None:
-    query = make(COUNTER, "id BIGINT PRIMARY KEY, n TINYINT", atomicity="chunk", chunkRows="10")
-    mysql.execute(f"INSERT INTO {table} VALUES (15, 0)")
-    receipts = query.stage(0, [{"id": i, "n": 1} for i in range(30)])
-    where = f"sink = '{query.name}' AND seq = 2"
-    mysql.execute(f"CREATE TEMPORARY TABLE kept SELECT * FROM sparkonce_log WHERE {where}")
-    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
-    with pytest.raises(StagedDataMissing, match="Chunk 2"):
-        query.commit(0, receipts)
-    mysql.execute("INSERT INTO sparkonce_log SELECT * FROM kept")
-    with pytest.raises(RowRefused):
-        query.commit(0, receipts)
-    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
-    mysql.execute(f"DELETE FROM {table} WHERE id = 15")
-    with pytest.raises(StoreLostData, match="epoch 0 is decided"):
-        query.commit(0, receipts)
-    assert len(stored()) == 20

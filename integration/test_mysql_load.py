@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integration.epochs import MySqlQuery
-from integration.servers.mysql import connect
+from integration.servers.mysql import MySqlProcess, connect
 from pymysql.constants import CLIENT
 from pymysql.cursors import Cursor
 
@@ -217,6 +217,18 @@ def test_a_chunk_that_waits_for_a_lock_is_loaded_once(make: Query, mysql: Cursor
     assert [each[0] for each in content(mysql, query)] == list(range(8))
 
 
+def test_a_row_larger_than_a_packet_is_refused_as_by_insert(
+    private_mysql: Callable[..., MySqlProcess],
+) -> None:
+    server = private_mysql("--max-allowed-packet=1M", "--local-infile=1")
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    options = {"dbtable": "t", "writeMode": "append", "createTable": "true"}
+    query = MySqlQuery(schema, url=server.url, **options)
+    query.sink.store.check()
+    with pytest.raises(BadRow, match="max_allowed_packet"):
+        query.run(0, [{"id": 1, "text": "x" * 3_000_000}])
+
+
 class Hostile(threading.Thread):
     """A server that asks for a file in answer to any statement, and keeps what it gets."""
 
@@ -280,6 +292,6 @@ def test_a_server_that_asks_for_a_file_gets_none(hostile: Hostile) -> None:
 
 def test_a_server_that_asks_for_another_file_gets_the_chunk(hostile: Hostile) -> None:
     client = client_of(hostile)
-    with suppress(RuntimeError, pymysql.MySQLError), client.upload(memoryview(b"(1),")):
+    with suppress(RuntimeError, pymysql.MySQLError), client.upload(memoryview(b"(1),"), 65536):
         client.query("LOAD DATA LOCAL INFILE 'sparkonce' INTO TABLE t")
     assert hostile.got == [b"(1),"]

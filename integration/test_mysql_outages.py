@@ -24,10 +24,14 @@ from sparkonce.errors import (
 Private = Callable[..., MySqlProcess]
 
 
-def test_packet_that_is_smaller_than_a_chunk(private_mysql: Private) -> None:
-    server = private_mysql("--max-allowed-packet=64K", "--net-buffer-length=8K")
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("load", ["ON", "OFF"])
+def test_packet_that_is_smaller_than_a_chunk(private_mysql: Private, mode: str, load: str) -> None:
+    packet = ("--max-allowed-packet=64K", "--net-buffer-length=8K")
+    server = private_mysql(*packet, f"--local-infile={load}")
     schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
-    query = MySqlQuery(schema, url=server.url, dbtable="t", key="id", createTable="true")
+    options = {"dbtable": "t", "key": "id", "createTable": "true", "writeMode": mode}
+    query = MySqlQuery(schema, url=server.url, **options)
     query.sink.store.check()
     noise = [{"id": i, "s": f"{hash(str(i)):x}" * 5} for i in range(5000)]
     (receipt,) = query.stage(0, noise)
@@ -109,7 +113,11 @@ def test_table_that_is_altered_or_renamed_in_mid_query(
     query.run(0, ones(range(10)))
     receipts = query.stage(1, ones(range(10)))
     for harm, cure, said in (
-        ("ALTER TABLE {} CHANGE n m BIGINT", "ALTER TABLE {} CHANGE m n BIGINT", "Unknown column"),
+        (
+            "ALTER TABLE {} CHANGE n m BIGINT",
+            "ALTER TABLE {} CHANGE m n BIGINT",
+            "'n' of the query",
+        ),
         ("ALTER TABLE {} ADD w INT NOT NULL", "ALTER TABLE {} DROP w", "'w'"),
         ("RENAME TABLE {0} TO {0}_x", "RENAME TABLE {0}_x TO {0}", "doesn't exist"),
     ):
@@ -182,3 +190,30 @@ def test_epoch_above_a_limit_of_the_server_goes_chunk_by_chunk(private_mysql: Pr
     query.commit(1, receipts)
     with connect(server.url) as client, client.cursor() as cursor:
         assert counts(cursor, "t") == Counter([*range(10), *range(20_000)])
+
+
+def test_server_in_offline_mode_is_waited_for(private_mysql: Private, mysql_name: str) -> None:
+    if mysql_name != "mysql":
+        pytest.skip("MariaDB has no offline mode")
+    server = private_mysql()
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
+        query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
+        query.sink.store.check()
+        receipts = query.stage(0, ones(range(10)))
+        cursor.execute("SET GLOBAL offline_mode = ON")
+        with pytest.raises(StoreUnreachable, match="offline"):
+            query.commit(0, receipts)
+        cursor.execute("SET GLOBAL offline_mode = OFF")
+    assert query.commit(0, receipts).rows == 10
+
+
+def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql: Private) -> None:
+    server = private_mysql("--init-connect=SET sql_select_limit = 1, autocommit = 0")
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
+    query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
+    query.sink.store.check()
+    assert query.run(0, ones(range(10))).rows == 10

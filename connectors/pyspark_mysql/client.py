@@ -95,7 +95,7 @@ class Session:
             pymysql.MySQLError: it failed.
         """
         live = self.live
-        with live.connection.upload(data):
+        with live.connection.upload(data, live.packet):
             done = self._sent(live, sql)
         return int(done.rowcount) if done.warning_count == 0 else -1
 
@@ -205,6 +205,8 @@ class Session:
             "sql_mode": f"'{MODE}'" if live.mariadb else f"'{MODE},TIME_TRUNCATE_FRACTIONAL'",
             "time_zone": "'+00:00'",
             "sql_safe_updates": 0,
+            "sql_select_limit": 2**64 - 1,
+            "completion_type": 0,
             "wait_timeout": idle,
             "lock_wait_timeout": wait,
             "innodb_lock_wait_timeout": wait,

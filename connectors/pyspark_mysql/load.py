@@ -42,7 +42,8 @@ class Loading(Applier):
     def _loaded(self, rows: Rows) -> bool:
         """Whether all rows were loaded; else none was."""
         lines = rows.lines
-        if HEX_TEXT in bytes(lines):
+        larger = any(len(part.text) > self.most for part in rows.within(self.most))
+        if larger or HEX_TEXT in bytes(lines):
             return False
         self.session.run(f"SAVEPOINT {HERE}")
         try:

@@ -11,7 +11,8 @@ import pymysql
 from pyspark_mysql import fold
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit
-from pyspark_mysql.failures import number, translate, translated
+from pyspark_mysql.engines import is_there, require_transactions
+from pyspark_mysql.failures import MENDED, number, translate, translated
 from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
@@ -23,11 +24,6 @@ SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, i
   column_default IS NOT NULL
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
 ORDER BY ordinal_position
-"""
-ENGINE = """
-SELECT t.table_type, t.engine, e.transactions
-FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
-WHERE t.table_schema = %s AND t.table_name = %s
 """
 
 
@@ -64,17 +60,9 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     """
     table = tuple(detail["table"])
     with translated(f"looking at table {'.'.join(table)}"):
-        found = session.run(ENGINE, *table)
-        if not found and create:
+        if create and not is_there(session, table):
             session.run(target_ddl(detail, mariadb=session.live.mariadb))
-            found = session.run(ENGINE, *table)
-        _require_transactions(table, found)
-        columns = [_column(row) for row in session.run(COLUMNS, *table)]
-        keys = unique_keys(session, detail["table"])
-    detail = _stored(detail, columns)
-    _require_columns(detail, columns)
-    if detail["mode"] in BY_KEY:
-        _require_key(detail, keys)
+        _require_fit(session, detail)
     _require_rights(session, detail)
 
 
@@ -90,14 +78,30 @@ def require_temporary_tables(session: Session, detail: Mapping[str, Any]) -> Non
 
 
 def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
-    """Keep the target from being altered until the transaction ends, if it still has such.
+    """Keep the target from being altered until the transaction ends, if the rows still fit it.
 
     Raises:
-        OptionError: it is no longer there.
+        StoreRefused: they no longer do.
         StoreUnsafe: its engine was changed.
     """
     session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
-    _require_transactions(tuple(detail["table"]), session.run(ENGINE, *detail["table"]))
+    try:
+        _require_fit(session, detail)
+    except OptionError as error:
+        raise StoreRefused(
+            error.what,
+            why=f"the table was dropped, renamed or altered since it was checked; {error.why}",
+            todo=f"{error.todo}, {MENDED}",
+        ) from None
+
+
+def _require_fit(session: Session, detail: Mapping[str, Any]) -> None:
+    require_transactions(session, tuple(detail["table"]))
+    columns = [_column(row) for row in session.run(COLUMNS, *detail["table"])]
+    detail = _stored(detail, columns)
+    _require_columns(detail, columns)
+    if detail["mode"] in BY_KEY:
+        _require_key(detail, unique_keys(session, detail["table"]))
 
 
 def _stored(detail: Mapping[str, Any], columns: list[Column]) -> Mapping[str, Any]:
@@ -120,29 +124,6 @@ def _column(row: tuple[Any, ...]) -> Column:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _require_transactions(table: tuple[str, ...], found: Any) -> None:
-    shown = ".".join(table)
-    if not found:
-        raise OptionError(
-            f"Option dbtable: there is no table {shown}",
-            why="rows have nowhere to go",
-            todo="create it, mend the option, or set option createTable=true",
-        )
-    kind, engine, transactions = found[0]
-    if "BASE TABLE" not in kind:
-        raise OptionError(
-            f"Option dbtable: {shown} is a {kind.lower()}",
-            why="only of a base table can be checked what an epoch needs",
-            todo="name the base table",
-        )
-    if transactions != "YES":
-        raise StoreUnsafe(
-            f"Table {shown} has the engine {engine}",
-            why="it has no transactions, so half an epoch could stay and be applied again",
-            todo=f"ALTER TABLE {identifier(*table)} ENGINE=InnoDB",
-        )
 
 
 def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
@@ -200,7 +181,7 @@ def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
 
 def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
     """Try each kind of statement that a commit sends, on no row at all."""
-    for statement in idle(detail):
+    for statement in [*idle(detail), *_looks(session, detail)]:
         try:
             session.run(statement)
         except pymysql.MySQLError as error:
@@ -211,6 +192,13 @@ def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
                 why=f"writeMode={detail['mode']} needs it",
                 todo="grant it as docs/mysql.md lists",
             ) from None
+
+
+def _looks(session: Session, detail: Mapping[str, Any]) -> list[str]:
+    """MariaDB hides unique keys from those who have rights to single columns only."""
+    if not session.live.mariadb or detail["mode"] not in BY_KEY:
+        return []
+    return [f"SHOW CREATE TABLE {identifier(*detail['table'])}"]
 
 
 _NO_RIGHT = (1142, 1143, 1227)

@@ -13,7 +13,7 @@ from pyspark_mysql.log import Log
 from pyspark_mysql.records import Records
 from pyspark_mysql.tables import OwnTables
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
-from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
+from sparkonce.protocol import Advance, Chunk, Manifest, Part, Plan, Record, Staged, ignore
 
 
 class MySqlStore:
@@ -52,6 +52,8 @@ class MySqlStore:
             return
         preflight.require_fit_server(self.session)
         self.tables.ensure()
+        with translated("looking at its tables"):
+            self.tables.require_transactions()
         if self.plan is not None:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
@@ -139,7 +141,7 @@ class MySqlStore:
                         continue
                     if done < ordinal:
                         raise _progress_lost(manifest)
-                    self._apply_decided(manifest, part.attempt, seq)
+                    self._apply_decided(manifest, part, seq)
                     self.log.drop_chunk(manifest.sink, part.attempt, seq)
                     self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
@@ -177,10 +179,10 @@ class MySqlStore:
                 error.todo,
             ) from None
 
-    def _apply_decided(self, manifest: Manifest, attempt: str, seq: int) -> None:
-        payload = self.log.payload(manifest.sink, attempt, seq)
-        if not payload:
-            raise _lost(manifest, attempt, seq)
+    def _apply_decided(self, manifest: Manifest, part: Part, seq: int) -> None:
+        payload = self.log.payload(manifest.sink, part.attempt, seq)
+        if len(payload) != part.sizes[seq]:
+            raise _lost(manifest, part.attempt, seq)
         try:
             self._applier(manifest).apply(payload)
         except RefusedRow as error:

@@ -9,6 +9,7 @@ from pymysql.connections import Connection
 from pymysql.protocol import MysqlPacket
 
 PIECE = 256 * 1024
+"""Bytes of a packet of it, where the server takes such packets."""
 
 
 class Uploading(Connection):
@@ -22,11 +23,17 @@ class Uploading(Connection):
     """
 
     _data: memoryview | None = None
+    _piece = PIECE
 
     @contextmanager
-    def upload(self, data: memoryview) -> Iterator[None]:
-        """Within the block the server may have these bytes, once."""
-        self._data = data
+    def upload(self, data: memoryview, packet: int) -> Iterator[None]:
+        """Within the block the server may have these bytes, once.
+
+        Args:
+            data: to be sent.
+            packet: bytes that the server takes in one packet.
+        """
+        self._data, self._piece = data, min(PIECE, packet // 2)
         try:
             yield
         finally:
@@ -37,7 +44,7 @@ class Uploading(Connection):
         data, self._data = self._data, None
         if data is None or not packet.is_load_local_packet():
             return packet
-        for start in range(0, len(data), PIECE):
-            self.write_packet(data[start : start + PIECE])
+        for start in range(0, len(data), self._piece):
+            self.write_packet(data[start : start + self._piece])
         self.write_packet(b"")
         return self._read_packet(packet_type)
