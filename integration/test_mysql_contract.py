@@ -35,9 +35,12 @@ class Client:
         self.url, self._connection, self._lock = url, connect(url), threading.Lock()
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._lock, self._connection.cursor() as cursor:
-            cursor.execute(sql, values or None)
-            return list(cursor.fetchall())
+        with self._lock:
+            if not self._connection.open:  # one that failed must not fail all checks behind it
+                self._connection = connect(self.url)
+            with self._connection.cursor() as cursor:
+                cursor.execute(sql, values or None)
+                return list(cursor.fetchall())
 
 
 class MySqlSubject(ConnectorSubject):
