@@ -142,51 +142,6 @@ def test_a04_delete_by_a_char_key_with_a_space_behind_it(
     assert stored() == []
 
 
-@pytest.mark.parametrize("loads", [False, True])
-def test_a05_null_for_a_timestamp_that_is_not_null_is_refused(
-    create: Any, query: Make, stored: Any, load: Any, loads: bool
-) -> None:
-    """LOAD DATA stores NOW() without a warning; so does MariaDB by INSERT."""
-    load(loads)
-    create("id INT, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP")
-    with pytest.raises(BadRow, match="at"):
-        query({"id": INT, "at": INSTANT}).run(0, [{"id": 1, "at": None}])
-    assert stored() == []
-
-
-@pytest.mark.parametrize("op", [False, True])
-def test_a06_null_never_replaces_a_stored_timestamp_by_now(
-    create: Any, query: Make, stored: Any, op: bool
-) -> None:
-    """MariaDB: with nulls=keep a null overwrites what is stored with the time of day."""
-    create("id INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP")
-    columns = {"id": INT, "at": INSTANT, **({"op": STR} if op else {})}
-    options = {"opColumn": "op"} if op else {}
-    made = query(columns, key="id", nulls="keep", **options)
-    made.run(0, [{"id": 1, "at": dt.datetime(2001, 1, 1), "op": "u"}])
-    before = stored()
-    with suppress(BadRow):
-        made.run(1, [{"id": 1, "at": None, "op": "u"}])
-    assert stored() == before
-
-
-def test_a07_null_for_a_timestamp_where_the_server_has_the_old_defaults(
-    private_mysql: Private,
-) -> None:
-    """explicit_defaults_for_timestamp=OFF is MariaDB's default up to 10.9; the session can set it."""
-    server = private_mysql("--explicit-defaults-for-timestamp=OFF")
-    with connect(server.url) as client, client.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP)")
-        made = MySqlQuery(
-            pa.schema([("id", INT), ("at", INSTANT)]), url=server.url, dbtable="t", key="id"
-        )
-        made.sink.store.check()
-        with suppress(BadRow):
-            made.run(0, [{"id": 1, "at": None}])
-        cursor.execute("SELECT at FROM t")
-        assert cursor.fetchall() in ((), ((None,),))
-
-
 def test_a08_another_unique_key_is_seen_whatever_columns_the_user_may_see(
     create: Any, mysql_url: str, mysql: Cursor, table: str, stored: Any, unique: str
 ) -> None:
@@ -214,47 +169,6 @@ def test_a08_another_unique_key_is_seen_whatever_columns_the_user_may_see(
         assert stored() == [(1, 1, 10)]
     finally:
         mysql.execute(f"DROP USER {user}")
-
-
-BENT = {
-    "a digit is an ENUM's index": ("ENUM('a','b')", STR, "2", False),
-    "0 is an ENUM's error value": ("ENUM('a','b')", STR, "0", False),
-    "a number is a SET's bits": ("SET('a','b')", STR, "3", False),
-    "spaces beyond a VARCHAR": ("VARCHAR(2)", STR, "ab  ", False),
-    "year 5 is 2005": ("YEAR", pa.int32(), 5, False),
-    "year 99 is 1999": ("YEAR", pa.int32(), 99, False),
-    "year 0, loaded, is 2000": ("YEAR", pa.int32(), 0, True),
-    "decimals of DOUBLE(m,d)": ("DOUBLE(10,2)", pa.float64(), 1.239, False),
-    "decimals of FLOAT(m,d)": ("FLOAT(10,1)", pa.float32(), 1.25, False),
-    "a negative number in BIT(64)": ("BIT(64)", INT, -1, False),
-    "a null in an auto-increment column": ("INT NOT NULL AUTO_INCREMENT UNIQUE", INT, None, False),
-}
-
-
-@pytest.mark.parametrize("case", BENT)
-def test_a09_value_is_stored_as_given_or_refused(
-    create: Any, query: Make, stored: Any, load: Any, case: str
-) -> None:
-    column, kind, value, loads = BENT[case]
-    load(loads)
-    create(f"id INT, v {column}")
-    with suppress(SparkonceError):
-        query({"id": INT, "v": kind}).run(0, [{"id": 1, "v": value}])
-    assert stored() in ([], [(1, value)])
-
-
-def test_a10_decimals_inside_json_are_exact_or_refused(
-    create: Any, query: Make, mysql: Cursor, table: str
-) -> None:
-    """MySQL's JSON makes doubles of them; docs: "nothing is rounded, with one exception"."""
-    create("id INT PRIMARY KEY, j JSON")
-    kind = pa.struct([("d", pa.decimal128(38, 18))])
-    value = Decimal("12345678901234567890.123456789012345678")
-    with suppress(SparkonceError):
-        query({"id": INT, "j": kind}, key="id").run(0, [{"id": 1, "j": {"d": value}}])
-    mysql.execute(f"SELECT CAST(j AS CHAR) FROM {table}")
-    found = mysql.fetchall()
-    assert not found or str(value) in found[0][0]
 
 
 @pytest.mark.parametrize("sequence", [False, True])
@@ -362,19 +276,6 @@ def test_a15_row_that_let_go_of_a_parent_before_it_was_deleted_keeps_its_other_c
     made = query({"id": INT, "p": INT, "op": STR}, key="id", opColumn="op")
     made.run(0, [{"id": 9, "op": "u"}, {"id": 5, "op": "d"}])
     assert stored() == [(9, None, 42)]
-
-
-def test_a16_whole_numbers_are_not_added_where_a_sum_is_rounded(
-    create: Any, query: Make, mysql: Cursor, table: str
-) -> None:
-    """tinyint and smallint fit FLOAT: from 2 ** 24 on, each increment by 1 is lost in silence."""
-    create("id INT PRIMARY KEY, n FLOAT")
-    mysql.execute(f"INSERT INTO {table} VALUES (1, 16777216)")
-    with suppress(SparkonceError):
-        made = query({"id": INT, "n": pa.int8()}, key="id", writeMode="increment")
-        made.run(0, [{"id": 1, "n": 1}] * 5)
-        mysql.execute(f"SELECT n + 0e0 FROM {table}")
-        assert mysql.fetchall() == ((16777221.0,),)
 
 
 # -- B. wedges: refused or stuck for ever, though nothing is wrong
@@ -553,13 +454,6 @@ def test_b07_offline_mode_is_waited_for(private_mysql: Private, mysql_name: str)
             assert type(error).__name__ == "StoreUnreachable", str(error)  # noqa: PT017
         finally:
             back.join()
-
-
-def test_b08_largest_float(create: Any, query: Make, stored: Any) -> None:
-    """The shortest text of FLT_MAX is above it, and FLOAT refuses it. (Issue 5, point 3: edges.)"""
-    create("id INT PRIMARY KEY, x FLOAT")
-    query({"id": INT, "x": pa.float32()}, key="id").run(0, [{"id": 1, "x": 3.4028234663852886e38}])
-    assert len(stored()) == 1
 
 
 # -- C. errors that mislead, and small things
