@@ -1,4 +1,4 @@
-"""Values that do not fit a column are refused by row, column and reason; none is bent in silence."""
+"""A value that a column does not take is refused by row, column and reason, and never bent."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_whole_numbers_are_added_to_no_column_that_rounds_sums(
     mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v {column})")
     schema = pa.schema([("id", pa.int32()), ("v", kind)])
     made = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", writeMode="increment")
-    with pytest.raises(OptionError, match="Column 'v' of type .* does not fit .*sum"):
+    with pytest.raises(OptionError, match=r"Column 'v' of type .* does not fit .*sum"):
         made.sink.store.check()
 
 
