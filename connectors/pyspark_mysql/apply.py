@@ -8,6 +8,7 @@ from typing import Any
 
 import pymysql
 
+from pyspark_mysql.bends import Bend, bends_of
 from pyspark_mysql.chunks import Rows, decode
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
@@ -44,6 +45,7 @@ class Applier:
     ) -> None:
         self.session, self.detail, self.aside = session, detail, aside
         self.ambiguous = is_ambiguous(session, detail)
+        self.bends = bends_of(session, detail)
         self.frame = self._frame()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
@@ -67,7 +69,16 @@ class Applier:
         chunk = decode(payload)
         for reason, row in chunk.bad:
             self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
-        self.write(chunk.rows)
+        bent = self._bent(chunk.rows)
+        for at, bend in bent.items():
+            literals = chunk.rows.row(at).literals()
+            self._refuse(literals, _refused(bend, literals[bend.place]))
+        for rows in chunk.rows.without(bent):
+            self.write(rows)
+
+    def _bent(self, rows: Rows) -> dict[int, Bend]:
+        """The rows that must not be sent."""
+        return self.bends.find(rows)
 
     def write(self, rows: Rows) -> None:
         """Insert, update or delete these rows.
@@ -101,6 +112,9 @@ class Applier:
                 "as an update it would change that row, whose key is another",
                 "mend the row or the stored one, or drop the other unique key",
             )
+        bend = self.bends.failed(str(error))
+        if bend:
+            return _refused(bend, "NULL")
         return RefusedRow(message(error), *known(error)[1:])
 
     def _refuse(self, row: list[str], error: RefusedRow) -> None:
@@ -108,13 +122,17 @@ class Applier:
         literals = dict(zip(self.detail["columns"], row, strict=False))
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
-        what = f"MySQL refused the row with {shown}: {error.what}"
+        what = f"MySQL can't store the row with {shown}: {error.what}"
         self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
 
     def _put_aside(self, error: RefusedRow, row: str) -> None:
         if self.aside is None:
             raise error
         self.aside(error.what, row)
+
+
+def _refused(bend: Bend, literal: str) -> RefusedRow:
+    return RefusedRow(f"column {bend.name!r} can't be {_shortened(literal)}", bend.why, bend.todo)
 
 
 def _larger_than_a_packet(rows: Rows, packet: int) -> RefusedRow:

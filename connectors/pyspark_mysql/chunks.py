@@ -12,7 +12,7 @@ import json
 import struct
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -111,6 +111,24 @@ class Rows:
     def text(self) -> memoryview:
         """What stands behind VALUES."""
         return self.lines[:-1]
+
+    def texts(self) -> Any:
+        """Each row as a text of Arrow's."""
+        offsets = pa.py_buffer(self._offsets[self._first : self._last + 1])
+        buffers = [None, offsets, pa.py_buffer(self._text)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+
+    def row(self, number: int) -> Rows:
+        """One of the rows."""
+        return self._part(self._first + number, self._first + number + 1)
+
+    def without(self, numbers: Iterable[int]) -> Iterator[Rows]:
+        """The other rows, as lists of neighbours."""
+        first = self._first
+        for number in sorted(numbers):
+            yield self._part(first, self._first + number)
+            first = self._first + number + 1
+        yield self._part(first, self._last)
 
     def halves(self) -> tuple[Rows, Rows]:
         """The same rows, as two lists."""

@@ -14,6 +14,8 @@ from typing import Any
 import pymysql
 
 from pyspark_mysql.apply import Applier
+from pyspark_mysql.bends import Bend
+from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known
@@ -61,8 +63,13 @@ class Folding(Applier):
             stored=self._stores_sequence(),
             mariadb=self.session.live.mariadb,
             ambiguous=self.ambiguous,
+            bends=self.bends,
         )
         return self.scratch.arrival()
+
+    def _bent(self, rows: Rows) -> dict[int, Bend]:
+        """Of nulls only those count that are left in the end: see `Scratch.steps`."""
+        return self.bends.find(rows, nulls=False)
 
     def _stores_sequence(self) -> bool:
         name = self.detail["sequence"]

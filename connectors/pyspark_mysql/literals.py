@@ -22,6 +22,8 @@ _END = 2**31 - 1
 HEX_TEXT = b"_utf8mb4 X'"
 """What a text that has a backslash begins with."""
 
+_ROUNDED_TWICE = pa.array([3.4028234663852886e38, 7.038531e-26], pa.float32())
+
 LITERAL = re.compile(
     rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|(?:DATE|TIME|TIMESTAMP)?'(?:[^']|'')*'|[^,'()]+"
 )
@@ -83,7 +85,21 @@ def _float(column: Column) -> Column:
         wrong = column.filter(pc.invert(pc.is_finite(column)))[0]
         raise ValueError(f"{wrong} has no place in a column of MySQL")
     text = to_text(column)
+    if types.is_float32(column.type):
+        text = _read_as_double(column, text)
     return pc.if_else(pc.match_substring(text, b"e"), text, _wrapped(text, b"", b"e0"))
+
+
+def _read_as_double(column: Column, text: Column) -> Column:
+    """The texts, but of two floats the double: MySQL reads a double, and rounds that to a float.
+
+    The shortest text of the largest float lies above it, and is refused; that of the other one is
+    rounded twice, to its neighbour. There are no others.
+    """
+    odd = pc.is_in(pc.abs(column), value_set=_ROUNDED_TWICE)
+    if not pc.any(odd).as_py():
+        return text
+    return pc.if_else(odd, to_text(column.cast(pa.float64())), text)
 
 
 def _boolean(column: Column) -> Column:

@@ -10,7 +10,7 @@ import pymysql
 
 from pyspark_mysql import fold
 from pyspark_mysql.client import Session
-from pyspark_mysql.columns import Column, misfit
+from pyspark_mysql.columns import Column, misfit, unaddable
 from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.failures import MENDED, number, translate, translated
 from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
@@ -133,6 +133,8 @@ def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
         if column is None:
             raise _no_column(name, columns)
         problem = misfit(detail["kinds"][name], column)
+        if name in detail["added"]:
+            problem = problem or unaddable(detail["kinds"][name], column)
         if problem:
             raise OptionError(
                 f"Column {name!r} of type {detail['kinds'][name]} does not fit column"

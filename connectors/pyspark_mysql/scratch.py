@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pyspark_mysql.bends import Bends
 from pyspark_mysql.columns import definition
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import NEW, Frame, frame
@@ -59,12 +60,20 @@ class Scratch:
         detail: of the manifest.
         stored: whether the target has a column for the sequence.
         ambiguous: whether a stored row may be found by another unique key than the row's own.
+        bends: of the target.
     """
 
     def __init__(
-        self, detail: Mapping[str, Any], *, stored: bool, mariadb: bool, ambiguous: bool
+        self,
+        detail: Mapping[str, Any],
+        *,
+        stored: bool,
+        mariadb: bool,
+        ambiguous: bool,
+        bends: Bends,
     ) -> None:
         self.detail, self.mariadb = detail, mariadb
+        self.guard = bends.condition(unless=f"{FLAG} = {DELETE}")
         self.unchecked = UNCHECKED if mariadb else ""
         self.target = identifier(*detail["table"])
         self.table = identifier(detail["table"][0], "sparkonce_epoch")
@@ -139,7 +148,9 @@ class Scratch:
         delete = f"DELETE t FROM {self.target} AS t JOIN "
         insert = f"INSERT INTO {self.target} ({names}) SELECT {names} FROM "
         deletes = Step(delete, self.table, gone, order, f" AS e ON {same} WHERE e.{gone}")
-        writes = Step(insert, self.table, there, order, f" AS {NEW} WHERE {there}{update}")
+        writes = Step(
+            insert, self.table, there, order, f" AS {NEW} WHERE {there}{self.guard}{update}"
+        )
         # Without operations nothing is deleted, and the right to do so is not asked for.
         return [deletes, writes] if self.detail["op"] else [writes]
 
