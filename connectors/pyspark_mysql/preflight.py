@@ -12,6 +12,7 @@ from pyspark_mysql import fold
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit
 from pyspark_mysql.failures import number, translate, translated
+from pyspark_mysql.foreign_keys import require_no_cascade
 from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
@@ -75,6 +76,8 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     _require_columns(detail, columns)
     if detail["mode"] in BY_KEY:
         _require_key(detail, keys)
+    with translated("looking at foreign keys"):
+        require_no_cascade(session, detail)
     _require_rights(session, detail)
 
 
@@ -84,7 +87,7 @@ def require_temporary_tables(session: Session, detail: Mapping[str, Any]) -> Non
     Raises:
         StoreRefused: a right is missing.
     """
-    if detail["folded"]:
+    if fold.gathers(detail):
         with translated("trying a temporary table"):
             fold.applier(session, detail).begin()
 
@@ -95,9 +98,11 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
     Raises:
         OptionError: it is no longer there.
         StoreUnsafe: its engine was changed.
+        OptionError: deleting a row of it would now change other rows.
     """
     session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
     _require_transactions(tuple(detail["table"]), session.run(ENGINE, *detail["table"]))
+    require_no_cascade(session, detail)
 
 
 def _stored(detail: Mapping[str, Any], columns: list[Column]) -> Mapping[str, Any]:

@@ -182,7 +182,10 @@ class MySqlStore:
         if not payload:
             raise _lost(manifest, attempt, seq)
         try:
-            self._applier(manifest).apply(payload)
+            applier = self._applier(manifest)
+            applier.begin()
+            applier.apply(payload)
+            applier.end()
         except RefusedRow as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"
