@@ -27,8 +27,7 @@ from pyspark_mysql.log import Log
 from sparkonce.errors import BadRow, SparkonceError, StoreLostData
 
 INT, STR, BIN = pa.int64(), pa.string(), pa.binary()
-WALL, INSTANT = pa.timestamp("us"), pa.timestamp("us", "UTC")
-HALF = dt.datetime(2024, 1, 1, 0, 0, 0, 500_000)
+INSTANT = pa.timestamp("us", "UTC")
 Make = Callable[..., MySqlQuery]
 Private = Callable[..., MySqlProcess]
 
@@ -103,43 +102,6 @@ def test_a02_column_that_is_narrowed_in_mid_query_is_refused(
     mysql.execute(f"ALTER TABLE {table} MODIFY n DECIMAL(10,0)")
     with pytest.raises(SparkonceError):
         made.run(1, [{"id": 2, "n": Decimal("1.75")}])
-
-
-KEYS = {
-    "latin1 of a composite key": ("VARCHAR(9) CHARACTER SET latin1", STR, ["é", "c"]),
-    "utf16 of a composite key": ("VARCHAR(9) CHARACTER SET utf16", STR, ["a", "c"]),
-    "enum of a composite key": ("ENUM('é','c') CHARACTER SET latin1", STR, ["é", "c"]),
-    "bytes in BIT": ("BIT(16)", BIN, [b"\1\2", b"\5"]),
-    "padded bytes": ("BINARY(4)", BIN, [b"a", b"b"]),
-    "fraction in DATETIME": ("DATETIME", WALL, [HALF]),
-    "fraction in TIMESTAMP": ("TIMESTAMP", INSTANT, [HALF]),
-    "fraction in TIME": ("TIME", pa.time64("us"), [dt.time(1, 2, 3, 500_000)]),
-    "SET in another order": ("SET('a','b')", STR, ["b,a"]),
-}
-
-
-@pytest.mark.parametrize("case", KEYS)
-def test_a03_delete_finds_the_rows_that_upsert_wrote_with_the_same_keys(
-    create: Any, query: Make, stored: Any, case: str
-) -> None:
-    """A row constructor in MariaDB compares by other rules; and literals are not the column's."""
-    column, kind, values = KEYS[case]
-    create(f"k {column} NOT NULL, j INT NOT NULL, PRIMARY KEY (k, j)")
-    rows = [{"k": value, "j": 1} for value in values]
-    query({"k": kind, "j": INT}, key="k,j", writeMode="upsert").run(0, rows)
-    assert len(stored()) == len(values)
-    query({"k": kind, "j": INT}, key="k,j", writeMode="delete").run(0, rows)
-    assert stored() == []
-
-
-def test_a04_delete_by_a_char_key_with_a_space_behind_it(
-    create: Any, query: Make, stored: Any, mysql_name: str
-) -> None:
-    collation = "utf8mb4_0900_bin" if mysql_name == "mysql" else "utf8mb4_nopad_bin"
-    create(f"k CHAR(4) CHARACTER SET utf8mb4 COLLATE {collation} PRIMARY KEY, v INT")
-    query({"k": STR, "v": INT}, key="k").run(0, [{"k": "a ", "v": 1}])
-    query({"k": STR}, key="k", writeMode="delete").run(0, [{"k": "a "}])
-    assert stored() == []
 
 
 @pytest.mark.parametrize("loads", [False, True])
@@ -257,24 +219,6 @@ def test_a10_decimals_inside_json_are_exact_or_refused(
     assert not found or str(value) in found[0][0]
 
 
-@pytest.mark.parametrize("sequence", [False, True])
-def test_a11_key_that_is_renamed_in_case_only_gets_its_new_spelling(
-    create: Any, query: Make, stored: Any, mysql: Cursor, table: str, sequence: bool
-) -> None:
-    """A change stream says it as delete Zoe, insert ZOE; one by one, ZOE is stored."""
-    create("k VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, v INT")
-    mysql.execute(f"INSERT INTO {table} VALUES ('Zoe', 1)")
-    columns = {"k": STR, "v": INT, "op": STR}
-    options = {"opColumn": "op"}
-    changes = [{"k": "Zoe", "op": "d"}, {"k": "ZOE", "v": 2, "op": "c"}]
-    if sequence:
-        mysql.execute(f"ALTER TABLE {table} ADD s INT")
-        columns, options = {**columns, "s": INT}, {**options, "sequenceColumn": "s"}
-        changes = [{**change, "s": number} for number, change in enumerate(changes)]
-    query(columns, key="k", **options).run(0, changes)
-    assert stored()[0][:2] == ("ZOE", 2)
-
-
 def test_a12_dead_letters_in_a_table_without_transactions_are_refused(
     create: Any, query: Make, mysql: Cursor, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,20 +294,6 @@ def test_a14_sequence_column_that_is_renamed_in_mid_query_is_refused(
         made.run(1, [{"id": 1, "n": 2, "s": 6}])
 
 
-def test_a15_row_that_let_go_of_a_parent_before_it_was_deleted_keeps_its_other_columns(
-    create: Any, query: Make, stored: Any, mysql: Cursor, table: str
-) -> None:
-    """Deletes come first: the cascade takes the child, which is written anew with defaults."""
-    create(
-        f"id INT PRIMARY KEY, p INT, extra INT DEFAULT 7,"
-        f" FOREIGN KEY (p) REFERENCES {table} (id) ON DELETE CASCADE"
-    )
-    mysql.execute(f"INSERT INTO {table} VALUES (5, NULL, 7), (9, 5, 42)")
-    made = query({"id": INT, "p": INT, "op": STR}, key="id", opColumn="op")
-    made.run(0, [{"id": 9, "op": "u"}, {"id": 5, "op": "d"}])
-    assert stored() == [(9, None, 42)]
-
-
 def test_a16_whole_numbers_are_not_added_where_a_sum_is_rounded(
     create: Any, query: Make, mysql: Cursor, table: str
 ) -> None:
@@ -389,74 +319,6 @@ def test_b01_append_by_load_where_packets_are_small(private_mysql: Private) -> N
     )
     made.sink.store.check()
     assert made.run(0, [{"id": i, "s": "x" * 100} for i in range(5000)]).rows == 5000
-
-
-CHAINS = {
-    "a unique value moves on": (
-        "id INT PRIMARY KEY, x VARCHAR(9) UNIQUE",
-        "(1, 'a'), (2, 'b')",
-        [(2, "c", "u"), (1, "b", "u")],
-        [(1, "b"), (2, "c")],
-    ),
-    "parent before child": (
-        "id INT PRIMARY KEY, x INT, FOREIGN KEY (x) REFERENCES {0} (id)",
-        "(7, NULL)",
-        [(2, None, "c"), (1, 2, "c")],
-        [(1, 2), (2, None), (7, None)],
-    ),
-    "child deleted before parent": (
-        "id INT PRIMARY KEY, x INT, FOREIGN KEY (x) REFERENCES {0} (id)",
-        "(1, NULL), (2, 1)",
-        [(2, None, "d"), (1, None, "d")],
-        [],
-    ),
-    "child lets go, parent deleted": (
-        "id INT PRIMARY KEY, x INT, FOREIGN KEY (x) REFERENCES {0} (id)",
-        "(5, NULL), (9, 5)",
-        [(9, None, "u"), (5, None, "d")],
-        [(9, None)],
-    ),
-}
-
-
-@pytest.mark.parametrize("aside", [False, True])
-@pytest.mark.parametrize("case", CHAINS)
-def test_b02_an_epoch_does_what_its_rows_would_do_one_by_one(
-    create: Any, query: Make, stored: Any, mysql: Cursor, table: str, case: str, aside: bool
-) -> None:
-    """Folded rows are written in the order of keys; with deadLetter a good row is put aside."""
-    definition, before, changes, after = CHAINS[case]
-    create(definition.format(table))
-    mysql.execute(f"INSERT INTO {table} VALUES {before}")
-    kind = STR if "VARCHAR" in definition else INT
-    options = {"onBadRow": "deadLetter", "deadLetter": "review_bad"} if aside else {}
-    made = query({"id": INT, "x": kind, "op": STR}, key="id", opColumn="op", **options)
-    made.run(0, [{"id": id_, "x": x, "op": op} for id_, x, op in changes])
-    assert stored() == after
-
-
-@pytest.mark.parametrize("folded", [False, True])
-def test_b03_an_epoch_that_takes_longer_than_the_time_out(
-    create: Any, mysql_url: str, mysql: Cursor, table: str, stored: Any, folded: bool
-) -> None:
-    """Folded, one statement writes all of an epoch, and `timeout` bounds it.
-
-    The error blames another session's lock: that of our own statement, which still runs. The
-    trigger stands for a large epoch: with the defaults those are some millions of rows.
-    """
-    create("id INT PRIMARY KEY, v VARCHAR(200)")
-    mysql.execute(
-        f"CREATE TRIGGER {table}_t BEFORE INSERT ON {table} FOR EACH ROW SET @x = SLEEP(0.001)"
-    )
-    columns = {"id": INT, "v": STR, **({"op": STR} if folded else {})}
-    options = {"opColumn": "op"} if folded else {}
-    made = MySqlQuery(
-        pa.schema(list(columns.items())), url=mysql_url, dbtable=table, key="id", timeout="2",
-        **options,
-    )  # fmt: skip
-    made.sink.store.check()
-    made.run(0, [{"id": i, "v": "x" * 150, "op": "c"} for i in range(3000)])
-    assert len(stored()) == 3000
 
 
 def test_b04_completion_type_chain(private_mysql: Private) -> None:
@@ -563,36 +425,6 @@ def test_b08_largest_float(create: Any, query: Make, stored: Any) -> None:
 
 
 # -- C. errors that mislead, and small things
-
-
-@pytest.mark.parametrize("name", ["sparkonce_new", "sparkonce_epoch"])
-def test_c01_names_of_the_connectors_own_are_refused_at_start_or_work(
-    mysql: Cursor, mysql_url: str, name: str
-) -> None:
-    mysql.execute(f"DROP TABLE IF EXISTS {name}")
-    mysql.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT)")
-    try:
-        schema = pa.schema([("id", INT), ("n", INT), ("op", STR)])
-        made = MySqlQuery(schema, url=mysql_url, dbtable=name, key="id", opColumn="op")
-        if name == "sparkonce_new":
-            made = MySqlQuery(pa.schema([("id", INT), ("n", INT)]), url=mysql_url, dbtable=name,
-                              key="id")  # fmt: skip
-        try:
-            made.sink.store.check()
-        except SparkonceError:
-            return
-        assert made.run(0, [{"id": 1, "n": 1, "op": "c"}]).rows == 1
-    finally:
-        mysql.execute(f"DROP TABLE {name}")
-
-
-def test_c02_collision_in_another_key_is_explained_whatever_the_case_of_names(
-    create: Any, query: Make, mysql: Cursor, table: str
-) -> None:
-    create("id INT PRIMARY KEY, e INT NOT NULL UNIQUE")
-    mysql.execute(f"INSERT INTO {table} VALUES (1, 10)")
-    with pytest.raises(BadRow, match="another unique key"):
-        query({"ID": INT, "E": INT}, key="ID").run(0, [{"ID": 2, "E": 10}])
 
 
 def test_c03_row_larger_than_a_packet_is_refused_by_load_too(

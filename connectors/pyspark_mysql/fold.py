@@ -18,6 +18,7 @@ from pyspark_mysql.keys import is_spelled
 from pyspark_mysql.load import Loading, can_load
 from pyspark_mysql.scratch import Fold
 from pyspark_mysql.statements import Frame
+from pyspark_mysql.steps import Pace
 
 HAS_COLUMN = """
 SELECT COUNT(*) FROM information_schema.columns
@@ -67,12 +68,11 @@ class Folding(Gathering):
 
     def _sort(self) -> None:
         """Fold what was collected in the order of its sequence."""
-        after, more = "TRUE", True
+        pace, after, more = Pace(float(self.session.options["timeout"])), "TRUE", True
         while more:
-            most = self.pace.rows
-            found = self.session.run(self.scratch.place(after, most))
-            with self.pace.timed():
-                self.session.run(self.scratch.sort(after, most))
+            found = self.session.run(self.scratch.place(after, pace.rows))
+            with pace.timed():
+                self.session.run(self.scratch.sort(after, pace.rows))
             more = bool(found)
             for sequence, row in found:
                 after = self.scratch.behind(literal(sequence), row)

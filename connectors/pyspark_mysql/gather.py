@@ -52,7 +52,6 @@ class Gathering(Applier):
         self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
     ) -> None:
         super().__init__(session, detail, aside)
-        self.pace = Pace(float(session.options["timeout"]))
         self.loops = leads_back(session, detail["table"])
         self.steps = self.scratch.steps()
         # For each step the rows that were refused, and why they were so the last time.
@@ -69,10 +68,12 @@ class Gathering(Applier):
         Raises:
             RefusedRow: the server refuses a row.
         """
+        timeout = float(self.session.options["timeout"])
         ((last,),) = self.session.run(f"SELECT COALESCE(MAX({ROW}), 0) FROM {self.scratch.table}")
         for place in range(len(self.steps)):
-            for rows in self.pace.ranges(int(last)):
-                with self.pace.timed():
+            pace = Pace(timeout)
+            for rows in pace.ranges(int(last)):
+                with pace.timed():
                     self._do(place, rows)
         backwards = True
         while any(self.waiting) and self._try_again(backwards=backwards):

@@ -15,9 +15,8 @@ from typing import Any
 from pyspark_mysql.columns import definition
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import NEW, Frame, frame
-from pyspark_mysql.steps import ROW, Step
+from pyspark_mysql.steps import FLAG, ROW, Step
 
-FLAG = identifier("sparkonce_flag")
 WRITE, DELETE, ANEW = 0, 1, 2
 """What is to be done: write the row; delete it; delete what is stored, then write the row."""
 NUMBER = f"{ROW} BIGINT AUTO_INCREMENT PRIMARY KEY"

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from pyspark_mysql.literals import identifier
 
-ROW = identifier("sparkonce_row")
+OWN = ("sparkonce_flag", "sparkonce_row")
+"""Columns of a temporary table besides those of the query."""
+FLAG, ROW = map(identifier, OWN)
 FEWEST, MOST = 500, 50_000
 
 
