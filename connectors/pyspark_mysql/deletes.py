@@ -37,8 +37,12 @@ class Keys:
         self.table = identifier(detail["table"][0], "sparkonce_epoch")
         self.names = ", ".join(map(identifier, detail["key"]))
 
-    def create(self, *, index: bool = True) -> list[str]:
+    def create(self) -> list[str]:
         """Make it; it lives as long as the connection, and is made anew."""
+        return self.made(index=False)
+
+    def made(self, *, index: bool) -> list[str]:
+        """Make it, with an index in which rows of the target can be looked up, or without."""
         columns = ", ".join(f"t.{identifier(name)}" for name in self.detail["key"])
         own = f"{NUMBER}, INDEX ({self.names})" if index else NUMBER
         return [
@@ -64,14 +68,14 @@ class Deleting(Gathering):
     scratch: Keys
 
     def begin(self) -> None:
-        """See `Gathering.begin`. Not all that may be a key here can have an index."""
+        """See `Gathering.begin`. Where the target has no index, the temporary table needs one."""
         try:
-            super().begin()
+            for statement in self.scratch.made(index=not self.scratch.indexed):
+                self.session.run(statement)
         except pymysql.MySQLError as error:
             if number(error) not in NO_INDEX:
                 raise
-            for statement in self.scratch.create(index=False):
-                self.session.run(statement)
+            super().begin()
 
     def _frame(self) -> Frame:
         """Keys go to a temporary table."""
