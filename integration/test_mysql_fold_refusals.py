@@ -133,6 +133,9 @@ def test_row_that_others_point_to_is_named_or_put_aside(
     stored, letters = found()
     assert stored == {5: 1}
     assert ["a=5" in reason for _, reason, _ in letters] == [True]
+    strict.run(2, [row(5, op="D"), row(5, 2), row(6)])
+    stored, letters = found()
+    assert (stored, len(letters)) == ({5: 1, 6: 1}, 2), "put aside, and not written as well"
 
 
 def test_change_before_one_that_is_put_aside_by_its_type_stays(

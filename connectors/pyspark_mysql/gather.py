@@ -56,6 +56,7 @@ class Gathering(Applier):
         self.steps = self.scratch.steps()
         # For each step the rows that were refused, and why they were so the last time.
         self.waiting: list[dict[int, RefusedRow]] = [{} for _ in self.steps]
+        self.given_up: set[int] = set()
 
     def begin(self) -> None:
         """Make the temporary table."""
@@ -95,11 +96,10 @@ class Gathering(Applier):
                 self._do(place, half)
 
     def _held(self, place: int, rows: range) -> list[int]:
-        """Rows that could not yet be deleted: written now, they would be deleted later."""
-        waiting = {} if place == 0 else self.waiting[0]
-        if len(rows) < len(waiting):
-            return [row for row in rows if row in waiting]
-        return [row for row in waiting if row in rows]
+        """Rows that are not written, as they could not be deleted, or not yet."""
+        if place == 0 or not (self.waiting[0] or self.given_up):
+            return []
+        return [row for row in rows if row in self.waiting[0] or row in self.given_up]
 
     def _put_off(self, place: int, row: int, error: pymysql.MySQLError) -> None:
         """Try a row again later, if what the server objects to may be gone by then."""
@@ -130,6 +130,7 @@ class Gathering(Applier):
         names = ", ".join(map(identifier, self.detail["columns"]))
         sql = f"SELECT {names} FROM {self.scratch.table} WHERE {ROW} = {row}"
         (values,) = self.session.run(sql)
+        self.given_up.add(row)
         self._refuse([literal(value) for value in values], error)
 
 
