@@ -10,7 +10,7 @@ import pytest
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, OptionError
 
 CHANGES = pa.schema(
     [("id", pa.string()), ("op", pa.string()), ("at", pa.int64()), ("v", pa.string())]
@@ -77,7 +77,7 @@ def test_last_change_of_a_key_wins_in_the_collation_of_its_column(make: Make, st
         [change("A", "I"), change("a", "D"), change("á", "I", "1"), change("b", "I")],
         [change("B", "D"), change("Á", "U", "2"), change("c", "D"), change("C", "I")],
     )
-    assert stored() == {"a": "2", "c": "x"}, "a key keeps the spelling that came first"
+    assert stored() == {"á": "2", "c": "x"}, "spelled as first written, or since it was deleted"
 
 
 def test_columns_that_the_query_lacks_are_left_alone(make: Make, mysql: Cursor, table: str) -> None:
@@ -142,3 +142,36 @@ def test_row_that_the_target_refuses_leaves_nothing(make: Make, stored: Any) -> 
     query.restart()
     query.run(0, [change("c", "I")])
     assert stored() == {"c": "x"}
+
+
+RULES = ["CASCADE", "SET NULL"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("by", ["itself", "another table"])
+def test_table_in_which_a_delete_changes_other_rows_is_refused(
+    mysql: Cursor, mysql_url: str, table: str, rule: str, by: str
+) -> None:
+    """A row that let go of another one, which then was deleted, would be deleted with it."""
+    keyed, other = "id VARCHAR(9) PRIMARY KEY", f"{table}_other"
+    parent = table if by == "itself" else other
+    mysql.execute(f"CREATE TABLE {table} ({keyed}, v VARCHAR(9), at BIGINT)")
+    mysql.execute(
+        f"CREATE TABLE {other} ({keyed}, r VARCHAR(9),"
+        f" FOREIGN KEY (r) REFERENCES {table} (id) ON DELETE CASCADE)"
+    )
+    query = MySqlQuery(CHANGES, url=mysql_url, dbtable=table, key="id", opColumn="op")
+    query.sink.store.check()
+    constraint = f"FOREIGN KEY (v) REFERENCES {parent} (id) ON DELETE {rule}"
+    mysql.execute(f"ALTER TABLE {table} ADD CONSTRAINT {table}_f {constraint}")
+    refused = "has a foreign key that leads back to it, with ON DELETE CASCADE or SET NULL"
+    try:
+        with pytest.raises(OptionError, match=refused):
+            query.run(0, [change("a", "I", None)])
+        query.sink.store.session.close()
+        with pytest.raises(OptionError, match=refused):
+            query.sink.store.check()
+    finally:
+        mysql.execute(f"ALTER TABLE {table} DROP FOREIGN KEY {table}_f")
+        mysql.execute(f"DROP TABLE {other}")
+    query.run(0, [change("a", "I", None)])

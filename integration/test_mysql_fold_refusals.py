@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -132,6 +133,9 @@ def test_row_that_others_point_to_is_named_or_put_aside(
     stored, letters = found()
     assert stored == {5: 1}
     assert ["a=5" in reason for _, reason, _ in letters] == [True]
+    strict.run(2, [row(5, op="D"), row(5, 2), row(6)])
+    stored, letters = found()
+    assert (stored, len(letters)) == ({5: 1, 6: 1}, 2), "put aside, and not written as well"
 
 
 def test_change_before_one_that_is_put_aside_by_its_type_stays(
@@ -178,3 +182,103 @@ def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     stored, letters = found()
     assert stored == dict.fromkeys((1, 2), -statements - 1)
     assert [epoch for epoch, _, _ in letters] == list(range(statements + 2))
+
+
+POINTING = "id INT PRIMARY KEY, x INT, extra INT DEFAULT 7, FOREIGN KEY (x) REFERENCES {0} (id)"
+UNIQUE = "id INT PRIMARY KEY, x INT UNIQUE, extra INT DEFAULT 7"
+Change = tuple[int, "int | None", str]
+CHAINS: dict[str, tuple[str, str, list[Change], list[tuple[Any, ...]]]] = {
+    "a unique value moves on": (
+        UNIQUE,
+        "(1, 10, 0), (2, 20, 0)",
+        [(1, None, "u"), (2, 30, "u"), (1, 20, "u")],
+        [(1, 20, 0), (2, 30, 0)],
+    ),
+    "parent before child": (
+        POINTING,
+        "(7, NULL, 0)",
+        [(1, None, "c"), (2, None, "c"), (1, 2, "u")],
+        [(1, 2, 7), (2, None, 7), (7, None, 0)],
+    ),
+    "child deleted before parent": (
+        POINTING,
+        "(1, NULL, 0), (2, 1, 0)",
+        [(1, None, "u"), (2, None, "d"), (1, None, "d")],
+        [],
+    ),
+    "child lets go, parent deleted": (
+        POINTING,
+        "(5, NULL, 0), (9, 5, 0)",
+        [(9, None, "u"), (5, None, "d")],
+        [(9, None, 0)],
+    ),
+    "child lets go, parent deleted and written anew": (
+        POINTING,
+        "(5, NULL, 0), (9, 5, 0)",
+        [(9, None, "u"), (5, None, "d"), (5, 9, "c")],
+        [(5, 9, 7), (9, None, 0)],
+    ),
+}
+
+
+def chained(mysql: Cursor, url: str, table: str, case: str, **options: str) -> MySqlQuery:
+    """A query into a table whose rows depend on each other."""
+    definition, before, *_ = CHAINS[case]
+    mysql.execute(f"CREATE TABLE {table} ({definition.format(table)})")
+    mysql.execute(f"INSERT INTO {table} VALUES {before}")
+    schema = pa.schema([("id", pa.int32()), ("x", pa.int32()), ("op", pa.string())])
+    made = MySqlQuery(schema, url=url, dbtable=table, key="id", opColumn="op", **options)
+    made.sink.store.check()
+    return made
+
+
+def changes(rows: list[Change]) -> list[dict[str, Any]]:
+    return [{"id": id_, "x": x, "op": op} for id_, x, op in rows]
+
+
+@pytest.mark.parametrize("aside", [False, True])
+@pytest.mark.parametrize("case", CHAINS)
+def test_row_may_have_to_wait_for_another_one(
+    mysql_url: str, mysql: Cursor, table: str, case: str, aside: bool
+) -> None:
+    """In whatever order they are written and deleted, as long as one by one they could be."""
+    options = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"} if aside else {}
+    chained(mysql, mysql_url, table, case, **options).run(0, changes(CHAINS[case][2]))
+    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
+    assert list(mysql.fetchall()) == CHAINS[case][3]
+    if aside:
+        mysql.execute(f"SELECT * FROM {table}_bad")
+        assert mysql.fetchall() == ()
+        mysql.execute(f"DROP TABLE {table}_bad")
+
+
+def test_many_rows_may_wait_for_each_other(mysql_url: str, mysql: Cursor, table: str) -> None:
+    query = chained(mysql, mysql_url, table, "a unique value moves on")
+    numbers = list(range(100, 200))
+    random.Random(7).shuffle(numbers)
+    query.run(0, changes([(n, n, "c") for n in numbers]))
+    query.run(1, changes([(n, n + 1, "u") for n in numbers]))
+    mysql.execute(f"SELECT COUNT(*) FROM {table} WHERE x = id + 1")
+    assert mysql.fetchall() == ((100,),)
+
+
+def test_rows_that_wait_in_a_circle_are_refused(mysql_url: str, mysql: Cursor, table: str) -> None:
+    query = chained(mysql, mysql_url, table, "a unique value moves on")
+    with pytest.raises(BadRow, match=r"row with id=1: .*Duplicate entry '20'"):
+        query.run(0, changes([(3, 5, "c"), (1, 20, "u"), (2, 10, "u")]))
+    mysql.execute(f"SELECT id, x FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((1, 10), (2, 20))
+
+
+def test_parent_that_stays_is_neither_deleted_nor_written_anew(
+    mysql_url: str, mysql: Cursor, table: str
+) -> None:
+    bad = f"{table}_bad"
+    options = {"onBadRow": "deadLetter", "deadLetter": bad}
+    query = chained(mysql, mysql_url, table, "child lets go, parent deleted", **options)
+    query.run(0, changes([(5, None, "d"), (5, 5, "c"), (3, None, "c")]))
+    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((3, None, 7), (5, None, 0), (9, 5, 0))
+    mysql.execute(f"SELECT row_data FROM {bad}")
+    assert [json.loads(row)["id"] for (row,) in mysql.fetchall()] == ["5"]
+    mysql.execute(f"DROP TABLE {bad}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import pyarrow as pa
@@ -15,20 +15,27 @@ from hypothesis import strategies as st
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
+from pyspark_mysql import steps
 from sparkonce.errors import OptionError
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "op", "v", "w")] + [("at", pa.int64())])
+COLUMNS = "v VARCHAR(9), w VARCHAR(9), at BIGINT, extra INT DEFAULT 7"
 DEFINITION = (
-    "id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY,"
-    " v VARCHAR(9), w VARCHAR(9), at BIGINT, extra INT DEFAULT 7"
+    f"id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, {COLUMNS}"
 )
+EXACT = f"id VARBINARY(9) PRIMARY KEY, {COLUMNS}"
 VALUES = st.one_of(st.none(), st.sampled_from("xyz"))
 CHANGE = st.tuples(
     st.sampled_from("aAb"), st.sampled_from("IUD"), VALUES, VALUES, st.integers(0, 3)
 )
 EPOCHS = st.lists(st.lists(CHANGE, max_size=10), min_size=1, max_size=3)
-SQUARE = [("keep", True), ("keep", False), ("write", True), ("write", False)]
 Stored = dict[str, tuple[Any, ...]]
+SQUARE = [
+    *((*square, DEFINITION) for square in product(("keep", "write"), (True, False))),
+    # Here keys that are equal are the same, so that nothing need be sorted.
+    ("write", True, EXACT),
+]
+DELETED = st.lists(st.sampled_from("aAb"), max_size=2)
 _numbers = count()
 
 
@@ -41,45 +48,112 @@ def rows(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
     return rows
 
 
-def one_by_one(stored: Stored, epoch: list[Any], *, keeps: bool, sorts: bool) -> Stored:
+def one_by_one(
+    stored: Stored, epoch: list[Any], equal: Callable[[str], str], *, keeps: bool, sorts: bool
+) -> Stored:
     """What an epoch should make of the rows of the target."""
     # Sorting is stable: of equal sequences the later row comes last.
     for key, op, *new, at in sorted(epoch, key=lambda row: row[4] if sorts else 0):
-        name = key.lower()
         if op == "D":
-            stored.pop(name, None)
+            stored.pop(equal(key), None)
             continue
-        *old, _, extra = stored.get(name, (None, None, None, 7))
+        spelled, *old, _, extra = stored.get(equal(key), (key, None, None, None, 7))
         kept = [o if n is None and keeps else n for o, n in zip(old, new, strict=True)]
-        stored[name] = (*kept, at, extra)
+        stored[equal(key)] = (spelled, *kept, at, extra)
     return stored
 
 
-@pytest.mark.parametrize(("nulls", "by_sequence"), SQUARE)
-@given(epochs=EPOCHS)
-@example(epochs=[[("a", "I", "x", "y", 0)], [("a", "D", None, None, 1), ("a", "I", None, "z", 2)]])
-@example(epochs=[[("a", "I", "x", None, 2), ("A", "I", None, "y", 3), ("a", "D", None, None, 1)]])
-@example(epochs=[[("a", "I", "x", None, 1), ("A", "I", "z", "y", 3), ("a", "D", None, None, 1)]])
+@pytest.mark.parametrize("square", SQUARE)
+@given(epochs=EPOCHS, deleted=DELETED)
+@example(
+    epochs=[[("a", "I", "x", "y", 0)], [("a", "D", None, None, 1), ("a", "I", None, "z", 2)]],
+    deleted=["A"],
+)
+@example(
+    epochs=[[("a", "I", "x", None, 2), ("A", "I", None, "y", 3), ("a", "D", None, None, 1)]],
+    deleted=[],
+)
+@example(
+    epochs=[[("a", "I", "x", None, 1), ("A", "I", "z", "y", 3), ("a", "D", None, None, 1)]],
+    deleted=["b"],
+)
 @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_an_epoch_does_what_its_changes_say_one_by_one(
-    mysql: Cursor, mysql_url: str, table: str, rows: Any, nulls: str, by_sequence: bool, epochs: Any
+    mysql: Cursor,
+    mysql_url: str,
+    table: str,
+    rows: Any,
+    square: Any,
+    epochs: Any,
+    deleted: Any,
 ) -> None:
+    nulls, by_sequence, definition = square
     mysql.execute(f"DROP TABLE IF EXISTS {table}")
-    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
-    options = {"opColumn": "op", "nulls": nulls, "chunkRows": "3"}
+    mysql.execute(f"CREATE TABLE {table} ({definition})")
+    equal, kind = (str.lower, pa.string()) if definition == DEFINITION else (str, pa.binary())
+    target = {"url": mysql_url, "dbtable": table, "key": "id", "chunkRows": "3"}
+    options = {"opColumn": "op", "nulls": nulls}
     if by_sequence:
         options["sequenceColumn"] = "at"
-    query = MySqlQuery(SCHEMA, url=mysql_url, dbtable=table, key="id", **options)
-    query.query_id = f"{query.query_id[:8]}{next(_numbers)}"
+    query = MySqlQuery(SCHEMA.set(0, pa.field("id", kind)), **target, **options)
+    deleting = MySqlQuery(pa.schema([("id", kind)]), **target, writeMode="delete")
+    for made in (query, deleting):
+        made.query_id = f"{made.query_id[:8]}{next(_numbers)}"
     expected: Stored = {}
     for epoch, changes in enumerate(epochs):
-        expected = one_by_one(expected, changes, keeps=nulls == "keep", sorts=by_sequence)
+        expected = one_by_one(expected, changes, equal, keeps=nulls == "keep", sorts=by_sequence)
         made = [dict(zip(SCHEMA.names, (c[0], c[1], *c[2:]), strict=True)) for c in changes]
         query.run(epoch, made[: len(made) // 2], made[len(made) // 2 :])
-        assert {row[0]: row[1:] for row in rows("LOWER(id), v, w, at, extra")} == expected
+        assert found(rows) == sorted(expected.values())
         # Columns that the query lacks are left alone, unless the row is deleted on the way.
         mysql.execute(f"UPDATE {table} SET extra = 9")
         expected = {key: (*row[:-1], 9) for key, row in expected.items()}
+    deleting.run(0, [{"id": key} for key in deleted])
+    gone = set(map(equal, deleted))
+    assert found(rows) == sorted(row for key, row in expected.items() if key not in gone)
+
+
+def found(rows: Callable[..., list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    return sorted(rows("CAST(id AS CHAR), v, w, at, extra"))
+
+
+@pytest.mark.parametrize("options", [{"opColumn": "op"}, {"opColumn": "op", "nulls": "keep"}])
+def test_sequences_are_sorted_and_written_some_at_a_time(
+    mysql: Cursor,
+    mysql_url: str,
+    table: str,
+    rows: Any,
+    options: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(steps, "FEWEST", 3)
+    monkeypatch.setattr(steps, "MOST", 7)
+    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+    query = MySqlQuery(
+        SCHEMA, url=mysql_url, dbtable=table, key="id", sequenceColumn="at", **options
+    )
+    query.sink.store.check()
+    made = [
+        {"id": f"{at % 50}", "op": "D" if at % 7 == 0 else "I", "v": f"{at}", "at": at // 10}
+        for at in range(500)
+    ]
+    late = sorted(made, key=lambda row: (-row["at"], int(row["v"])))
+    query.run(0, late[:200], late[200:])
+    left = {row["id"]: row["v"] for row in made if row["op"] == "I" and int(row["v"]) >= 450}
+    assert dict(rows("id, v")) == left
+
+
+def test_epoch_may_take_longer_than_the_time_out(
+    mysql: Cursor, mysql_url: str, table: str, rows: Any
+) -> None:
+    """Each statement is bounded by it; the trigger stands for some millions of rows."""
+    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+    pause = "FOR EACH ROW SET @x = SLEEP(0.001)"
+    mysql.execute(f"CREATE TRIGGER {table}_t BEFORE INSERT ON {table} {pause}")
+    query = MySqlQuery(SCHEMA, url=mysql_url, dbtable=table, key="id", opColumn="op", timeout="2")
+    query.sink.store.check()
+    query.run(0, [{"id": str(n), "op": "c"} for n in range(3000)])
+    assert len(rows("id")) == 3000
 
 
 def test_nulls_are_kept_over_epochs_without_operations(

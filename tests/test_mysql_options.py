@@ -81,6 +81,7 @@ BAD = [
     ({"dbtable": ""}, "orders, shop.orders"),
     ({"dbtable": "a.b.c"}, "orders, shop.orders"),
     ({"dbtable": "a`b"}, "orders, shop.orders"),
+    ({"dbtable": "Sparkonce_new"}, "names that begin with sparkonce_"),
     ({"url": "mysql://h"}, "names a database"),
     ({"url": "redis://h"}, "like mysql://user:password@host"),
     ({"url": "jdbc:mysql://h/db?useSSL=false"}, "without parameters (useSSL)"),

@@ -106,7 +106,7 @@ class Applier:
 
     def explained(self, error: pymysql.MySQLError) -> RefusedRow:
         """Why the server refuses a row."""
-        if self.ambiguous and number(error) == NULL and f"'{self.detail['key'][0]}'" in str(error):
+        if self.collides(error):
             return RefusedRow(
                 "it has another stored row's value in another unique key",
                 "as an update it would change that row, whose key is another",
@@ -116,6 +116,11 @@ class Applier:
         if bend:
             return _refused(bend, "NULL")
         return RefusedRow(message(error), *known(error)[1:])
+
+    def collides(self, error: pymysql.MySQLError) -> bool:
+        """Whether another stored row was found by another unique key."""
+        column = f"'{self.detail['key'][0]}'" if self.ambiguous else ""
+        return self.ambiguous and number(error) == NULL and column.lower() in str(error).lower()
 
     def _refuse(self, row: list[str], error: RefusedRow) -> None:
         """Name a row by its key, or by all of it where it has none."""

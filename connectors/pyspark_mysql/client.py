@@ -226,4 +226,4 @@ _OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
 """Its settings of a transaction have names of their own."""
 
 _UNBOUNDED_RANGES = {"range_optimizer_max_mem_size": 0}
-"""Else a long list of keys to delete is looked up by reading the whole table."""
+"""Else a condition with a long list of rows is looked up by reading the whole table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,16 @@ SELECT index_name, column_name, sub_part, nullable
 FROM information_schema.statistics
 WHERE table_schema = %s AND table_name = %s AND non_unique = 0
 ORDER BY index_name, seq_in_index
+"""
+SPELLED = """
+SELECT column_name FROM information_schema.columns
+WHERE table_schema = %s AND table_name = %s AND data_type NOT IN ('enum', 'set')
+  AND collation_name NOT IN ('binary', 'utf8mb4_0900_bin')
+  AND RIGHT(collation_name, IF(data_type = 'char', 4, 10)) NOT IN ('_bin', '_nopad_bin')
+"""
+LED = """
+SELECT column_name FROM information_schema.statistics
+WHERE table_schema = %s AND table_name = %s AND seq_in_index = 1
 """
 BY_KEY = ("upsert", "increment")
 """Write modes that look a stored row up by its key."""
@@ -58,3 +68,18 @@ def is_ambiguous(session: Session, detail: Mapping[str, Any]) -> bool:
     if detail["mode"] not in BY_KEY:
         return False
     return any(not key.is_of(detail["key"]) for key in unique_keys(session, detail["table"]))
+
+
+def is_spelled(session: Session, detail: Mapping[str, Any]) -> bool:
+    """Whether equal keys may differ: by case, by accents, or by a space behind them."""
+    return _has_key_of(session.run(SPELLED, *detail["table"]), detail)
+
+
+def is_indexed(session: Session, detail: Mapping[str, Any]) -> bool:
+    """Whether an index begins with a column of the key."""
+    return _has_key_of(session.run(LED, *detail["table"]), detail)
+
+
+def _has_key_of(found: Sequence[tuple[Any, ...]], detail: Mapping[str, Any]) -> bool:
+    key = {name.lower() for name in detail["key"]}
+    return any(name and name.lower() in key for (name,) in found)

@@ -13,6 +13,7 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit, unaddable
 from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.failures import MENDED, number, translate, translated
+from pyspark_mysql.foreign_keys import require_no_cascade
 from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
@@ -72,7 +73,7 @@ def require_temporary_tables(session: Session, detail: Mapping[str, Any]) -> Non
     Raises:
         StoreRefused: a right is missing.
     """
-    if detail["folded"]:
+    if fold.gathers(detail):
         with translated("trying a temporary table"):
             fold.applier(session, detail).begin()
 
@@ -102,6 +103,7 @@ def _require_fit(session: Session, detail: Mapping[str, Any]) -> None:
     _require_columns(detail, columns)
     if detail["mode"] in BY_KEY:
         _require_key(detail, unique_keys(session, detail["table"]))
+    require_no_cascade(session, detail)
 
 
 def _stored(detail: Mapping[str, Any], columns: list[Column]) -> Mapping[str, Any]:

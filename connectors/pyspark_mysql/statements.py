@@ -19,25 +19,17 @@ class Frame(NamedTuple):
 
 
 def frame(detail: Mapping[str, Any], *, mariadb: bool, ambiguous: bool = False) -> Frame:
-    """The statement that applies rows.
+    """The statement that inserts rows, or updates what is there of them.
 
     Args:
         detail: of the plan, see `pyspark_mysql.connector`.
         mariadb: whose dialect to speak.
         ambiguous: whether MySQL may find a stored row by another unique key than the row's own.
     """
-    if detail["mode"] == "delete":
-        return _delete(detail)
     names = ", ".join(map(identifier, detail["columns"]))
     head = f"INSERT INTO {identifier(*detail['table'])} ({names}) VALUES "
     tail = "" if detail["mode"] == "append" else _on_duplicate(detail, mariadb, ambiguous)
     return Frame(head.encode(), tail.encode())
-
-
-def _delete(detail: Mapping[str, Any]) -> Frame:
-    names = ", ".join(map(identifier, detail["columns"]))
-    head = f"DELETE FROM {identifier(*detail['table'])} WHERE ({names}) IN ("
-    return Frame(head.encode(), b")")
 
 
 def _on_duplicate(detail: Mapping[str, Any], mariadb: bool, ambiguous: bool) -> str:

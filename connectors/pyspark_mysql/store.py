@@ -184,7 +184,10 @@ class MySqlStore:
         if len(payload) != part.sizes[seq]:
             raise _lost(manifest, part.attempt, seq)
         try:
-            self._applier(manifest).apply(payload)
+            applier = self._applier(manifest)
+            applier.begin()
+            applier.apply(payload)
+            applier.end()
         except RefusedRow as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"
