@@ -40,6 +40,8 @@ SEQUENCES = (
     "timestamp_ntz",
 )
 PREFIX = "sparkonce_"
+CELLS = 48_000
+"""Values in a chunk: each is a transaction, which the server syncs to disk."""
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
 
 
@@ -76,6 +78,7 @@ class MySqlConnector:
             target="table:" + ".".join(table),
             repeatable=mode in ("upsert", "delete"),
             columns=len(written),
+            cells=CELLS,
             detail={
                 "table": list(table),
                 "mode": mode,
