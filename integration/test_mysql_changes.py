@@ -10,7 +10,7 @@ import pytest
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import BadRow, OptionError
+from sparkonce.errors import BadRow, OptionError, StoreRefused
 
 CHANGES = pa.schema(
     [("id", pa.string()), ("op", pa.string()), ("at", pa.int64()), ("v", pa.string())]
@@ -166,7 +166,7 @@ def test_table_in_which_a_delete_changes_other_rows_is_refused(
     mysql.execute(f"ALTER TABLE {table} ADD CONSTRAINT {table}_f {constraint}")
     refused = "has a foreign key that leads back to it, with ON DELETE CASCADE or SET NULL"
     try:
-        with pytest.raises(OptionError, match=refused):
+        with pytest.raises(StoreRefused, match=refused):
             query.run(0, [change("a", "I", None)])
         query.sink.store.session.close()
         with pytest.raises(OptionError, match=refused):

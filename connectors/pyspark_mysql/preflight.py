@@ -63,8 +63,8 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     with translated(f"looking at table {'.'.join(table)}"):
         if create and not is_there(session, table):
             session.run(target_ddl(detail, mariadb=session.live.mariadb))
-        _require_fit(session, detail)
-    _require_rights(session, detail)
+        stored = _require_fit(session, detail)
+    _require_rights(session, stored)
 
 
 def require_temporary_tables(session: Session, detail: Mapping[str, Any]) -> None:
@@ -96,7 +96,8 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
         ) from None
 
 
-def _require_fit(session: Session, detail: Mapping[str, Any]) -> None:
+def _require_fit(session: Session, detail: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse a table that the rows don't fit, and give the plan of what it stores of them."""
     require_transactions(session, tuple(detail["table"]))
     columns = [_column(row) for row in session.run(COLUMNS, *detail["table"])]
     detail = _stored(detail, columns)
@@ -104,6 +105,7 @@ def _require_fit(session: Session, detail: Mapping[str, Any]) -> None:
     if detail["mode"] in BY_KEY:
         _require_key(detail, unique_keys(session, detail["table"]))
     require_no_cascade(session, detail)
+    return detail
 
 
 def _stored(detail: Mapping[str, Any], columns: list[Column]) -> Mapping[str, Any]:
