@@ -125,3 +125,14 @@ def test_what_is_staged_behind_a_chunk_in_pieces_is_there_at_once(
     staged = other.sink.store.staged(query.name)
     assert [each.chunks for each in staged] == [2]
     assert query.commit(0, receipts).rows == 9
+
+
+def test_the_connection_that_reads_ahead_is_closed(make: Make, stored: Any, mysql: Cursor) -> None:
+    query = make(COUNTER, "id BIGINT PRIMARY KEY, n INT", key="id", chunkRows="10")
+    rows = [{"id": i, "n": 1} for i in range(300)]
+    mysql.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()")
+    before = mysql.fetchall()
+    query.run(0, rows)
+    mysql.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()")
+    assert mysql.fetchall() == before
+    assert len(stored()) == 300

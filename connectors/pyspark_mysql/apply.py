@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 
 from pyspark_mysql.bends import Bend, bends_of
-from pyspark_mysql.chunks import Rows, decode
+from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, message, number
@@ -59,14 +59,13 @@ class Applier:
         mariadb = self.session.live.mariadb
         return frame(self.detail, mariadb=mariadb, ambiguous=self.ambiguous)
 
-    def apply(self, payload: bytes) -> None:
+    def apply(self, chunk: Chunk) -> None:
         """Apply a chunk.
 
         Raises:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        chunk = decode(payload)
         for reason, row in chunk.bad:
             self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
         bent = self._bent(chunk.rows)

@@ -1,16 +1,16 @@
 """Chunks: the text of a VALUES list, ready to send, compressed.
 
-A chunk is zlib of two numbers (how many rows, and how many bytes of bad ones), of the length of
-each row (all of 4 bytes, little-endian), of the bad rows as JSON, and of the rows' texts one after
-the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut between any two rows: to fit
-into a packet, or to find the row that a server refuses.
+A chunk is the size of what it holds (8 bytes), and zstd of two numbers (how many rows, and how many
+bytes of bad ones; 4 bytes each), of the length of each row (4 bytes, all little-endian), of the bad
+rows as JSON, and of the rows' texts one after the other, ``(1,'a'),(2,NULL),``. By the lengths a
+chunk can be cut between any two rows: to fit into a packet, or to find the row that a server
+refuses.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -23,8 +23,9 @@ from pyspark_mysql.literals import LITERAL, literals
 from sparkonce.errors import BadRow
 
 HEAD = struct.Struct("<II")
-LEVEL = 1
-"""Of zlib: higher ones save little of such texts, and cost a task twice the time."""
+SIZE = struct.Struct("<Q")
+CODEC = pa.Codec("zstd", 1)
+"""Half the time of zlib, and a chunk of such texts is a third smaller."""
 
 
 class ChunkEncoder:
@@ -50,10 +51,10 @@ class ChunkEncoder:
         texts, bad = self._sorted_out(rows) if self.aside else (self._texts(rows), [])
         lengths = pc.binary_length(texts).buffers()[1]
         letters = json.dumps(bad).encode() if bad else b""
-        packer = zlib.compressobj(LEVEL)
-        head = packer.compress(HEAD.pack(len(texts), len(letters)))
-        head += packer.compress(memoryview(lengths)[: 4 * len(texts)])
-        return head + packer.compress(letters) + packer.compress(_bytes(texts)) + packer.flush()
+        head = HEAD.pack(len(texts), len(letters))
+        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], letters, _bytes(texts)])
+        packed: bytes = CODEC.compress(raw, asbytes=True)
+        return SIZE.pack(len(raw)) + packed
 
     def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
         """The texts of the good rows, and of each bad one the reason and what it holds."""
@@ -174,7 +175,8 @@ class Chunk(NamedTuple):
 
 def decode(payload: bytes) -> Chunk:
     """Read a chunk."""
-    raw = memoryview(zlib.decompress(payload))
+    (size,) = SIZE.unpack_from(payload)
+    raw = memoryview(CODEC.decompress(memoryview(payload)[SIZE.size :], size))
     count, size = HEAD.unpack_from(raw)
     lengths = HEAD.size + 4 * count
     letters = lengths + size

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from pyspark_mysql import fold, preflight
+from pyspark_mysql import chunks, fold, preflight
+from pyspark_mysql.ahead import read_ahead
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Live, Session
 from pyspark_mysql.dead_letters import DeadLetters
@@ -12,8 +14,18 @@ from pyspark_mysql.failures import translated
 from pyspark_mysql.log import Log
 from pyspark_mysql.records import Records
 from pyspark_mysql.tables import OwnTables
-from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
+from sparkonce.errors import (
+    BadRow,
+    RowRefused,
+    StagedDataMissing,
+    StoreError,
+    StoreLostData,
+    StoreUnreachable,
+)
 from sparkonce.protocol import Advance, Chunk, Manifest, Part, Plan, Record, Staged, ignore
+
+Gone = Callable[[Manifest, str, int], StoreError]
+"""The error for a chunk that is not there."""
 
 
 class MySqlStore:
@@ -166,11 +178,10 @@ class MySqlStore:
         applier = self._applier(manifest)
         applier.begin()
         try:
-            for part, seq in manifest.chunks:
-                payload = self.log.payload(manifest.sink, part.attempt, seq)
-                if len(payload) != part.sizes[seq]:
-                    raise _missing(manifest, part.attempt, seq)
-                applier.apply(payload)
+            read = partial(self._chunk, manifest, _missing)
+            with read_ahead(read, manifest.chunks, self.session.close) as found:
+                for chunk in found:
+                    applier.apply(chunk)
             applier.end()
         except RefusedRow as error:
             raise BadRow(
@@ -179,14 +190,19 @@ class MySqlStore:
                 error.todo,
             ) from None
 
-    def _apply_decided(self, manifest: Manifest, part: Part, seq: int) -> None:
+    def _chunk(self, manifest: Manifest, gone: Gone, at: tuple[Part, int]) -> chunks.Chunk:
+        part, seq = at
         payload = self.log.payload(manifest.sink, part.attempt, seq)
         if len(payload) != part.sizes[seq]:
-            raise _lost(manifest, part.attempt, seq)
+            raise gone(manifest, part.attempt, seq)
+        return chunks.decode(payload)
+
+    def _apply_decided(self, manifest: Manifest, part: Part, seq: int) -> None:
+        chunk = self._chunk(manifest, _lost, (part, seq))
         try:
             applier = self._applier(manifest)
             applier.begin()
-            applier.apply(payload)
+            applier.apply(chunk)
             applier.end()
         except RefusedRow as error:
             raise RowRefused(
