@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -65,11 +66,7 @@ def test_an_error_of_the_reader_is_raised_and_the_thread_leaves(broken: int) -> 
 
 def test_whoever_stops_early_leaves_no_thread() -> None:
     reader, before = Reader(), threading.active_count()
-    with (
-        pytest.raises(KeyError),
-        read_ahead(reader, range(20), reader.leave) as found,
-    ):
-        next(found)
-        raise KeyError
+    with suppress(KeyError), read_ahead(reader, range(20), reader.leave) as found:
+        raise KeyError(next(found))
     assert len(reader.left) == 1
     assert threading.active_count() == before
