@@ -15,6 +15,7 @@ from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, message, number
 from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import Frame, frame
+from pyspark_mysql.target import Target
 from sparkonce.errors import SparkonceError
 
 ROOM = 1024
@@ -37,15 +38,20 @@ class Applier:
     Args:
         session: of the server.
         detail: of the manifest.
+        target: looked at in this transaction.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
     """
 
     def __init__(
-        self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
+        self,
+        session: Session,
+        detail: Mapping[str, Any],
+        target: Target,
+        aside: Aside | None = None,
     ) -> None:
-        self.session, self.detail, self.aside = session, detail, aside
-        self.ambiguous = is_ambiguous(session, detail)
-        self.bends = bends_of(session, detail)
+        self.session, self.detail, self.target, self.aside = session, detail, target, aside
+        self.ambiguous = is_ambiguous(detail, target.unique_keys)
+        self.bends = bends_of(detail, target.columns)
         self.frame = self._frame()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 

@@ -8,22 +8,16 @@ expression for each column of such a type, and not at all where the target has n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_mysql.chunks import Rows
-from pyspark_mysql.client import Session
+from pyspark_mysql.columns import Column
 from pyspark_mysql.literals import identifier
 
-COLUMNS = """
-SELECT column_name, data_type, column_type, extra FROM information_schema.columns
-WHERE table_schema = %s AND table_name = %s AND (
-  data_type IN ('enum', 'set', 'year') OR column_type = 'bit(64)'
-  OR data_type = 'timestamp' AND is_nullable = 'NO' OR extra LIKE '%%auto_increment%%')
-"""
 LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
 NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
 """What the server reads as a number where it is no member: with the spaces of C, and a sign."""
@@ -105,28 +99,29 @@ class Bends:
         return next((b for b in self.of_nulls if f"{MARK}{b.place}_" in message), None)
 
 
-def bends_of(session: Session, detail: Mapping[str, Any]) -> Bends:
+def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> Bends:
     """What would be bent in the target of a plan."""
     places = {name.lower(): place for place, name in enumerate(detail["columns"])}
     return Bends(
         [
-            Bend(places[name.lower()], name, *found)
-            for name, kind, shown, extra in session.run(COLUMNS, *detail["table"])
-            if name.lower() in places
-            for found in _found(_text(kind).lower(), _text(shown), str(extra).lower())
+            Bend(places[column.name.lower()], column.name, *found)
+            for column in columns
+            if column.name.lower() in places
+            for found in _found(column)
         ]
     )
 
 
-def _found(kind: str, shown: str, extra: str) -> Iterator[tuple[Any, ...]]:
+def _found(column: Column) -> Iterator[tuple[Any, ...]]:
     """Pattern, reason, advice, and literals that are taken."""
-    if "auto_increment" in extra:
+    kind = column.kind
+    if column.numbered:
         yield (
             "NULL",
             "the column is auto-increment: the server would put a new number there",
             "leave the column out of the query, or fill it",
         )
-    if kind == "timestamp":
+    if kind == "timestamp" and not column.nullable:
         yield (
             "NULL",
             "the column is NOT NULL, and the server would put the time of day there",
@@ -138,7 +133,7 @@ def _found(kind: str, shown: str, extra: str) -> Iterator[tuple[Any, ...]]:
             "years are 1901 to 2155, and the server would add a century to a number of two digits",
             "write it in full",
         )
-    if kind == "bit":
+    if column.shown == "bit(64)":
         yield "-[0-9]+", "bits have no sign", "mend the row before the sink"
     if kind in ("enum", "set"):
         yield (
@@ -146,9 +141,7 @@ def _found(kind: str, shown: str, extra: str) -> Iterator[tuple[Any, ...]]:
             f"the text is no member of the {kind.upper()}, and the server would take it for the"
             " number of one",
             "mend the row before the sink, or add the member",
-            tuple(text.encode() for text in MEMBER.findall(shown) if re.fullmatch(NUMBER, text)),
+            tuple(
+                text.encode() for text in MEMBER.findall(column.shown) if re.fullmatch(NUMBER, text)
+            ),
         )
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

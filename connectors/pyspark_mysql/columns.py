@@ -84,15 +84,33 @@ class Column:
         shown: its type as declared, ``decimal(10,2) unsigned``.
         scale: digits behind the point, where it has such.
         generated: the server computes it.
-        needed: a new row must have a value for it.
+        numbered: the server numbers rows in it (auto-increment).
+        collation: by which its texts are compared; empty where it has none.
     """
 
     name: str
     kind: str
     shown: str
     scale: int
-    generated: bool
-    needed: bool
+    generated: bool = False
+    numbered: bool = False
+    nullable: bool = True
+    has_default: bool = False
+    collation: str = ""
+
+    @property
+    def needed(self) -> bool:
+        """Whether a new row must have a value for it. (An ENUM takes its first member.)"""
+        given = self.has_default or self.generated or self.numbered or self.kind == "enum"
+        return not self.nullable and not given
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether equal values of it may differ: by case, by accents, or by a space at the end."""
+        if self.kind in ("enum", "set") or self.collation in ("", "binary", "utf8mb4_0900_bin"):
+            return False
+        exact = "_bin" if self.kind == "char" else "_nopad_bin"
+        return not self.collation.endswith(exact)
 
 
 def kind_of(field: pa.Field) -> str:

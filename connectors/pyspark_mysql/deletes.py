@@ -79,7 +79,7 @@ class Deleting(Gathering):
 
     def _frame(self) -> Frame:
         """Keys go to a temporary table."""
-        indexed = is_indexed(self.session, self.detail)
+        indexed = is_indexed(self.detail, self.target.indexes)
         mariadb = self.session.live.mariadb
         self.scratch = Keys(self.detail, mariadb=mariadb, indexed=indexed)
         return self.scratch.arrival()

@@ -21,11 +21,7 @@ from pyspark_mysql.load import Loading, can_load
 from pyspark_mysql.scratch import Fold
 from pyspark_mysql.statements import Frame
 from pyspark_mysql.steps import Pace
-
-HAS_COLUMN = """
-SELECT COUNT(*) FROM information_schema.columns
-WHERE table_schema = %s AND table_name = %s AND column_name = %s
-"""
+from pyspark_mysql.target import Target
 
 
 def gathers(detail: Mapping[str, Any]) -> bool:
@@ -33,13 +29,16 @@ def gathers(detail: Mapping[str, Any]) -> bool:
     return bool(detail["folded"]) or detail["mode"] == "delete"
 
 
-def applier(session: Session, detail: Mapping[str, Any], aside: Aside | None = None) -> Applier:
+def applier(
+    session: Session, detail: Mapping[str, Any], target: Target, aside: Aside | None = None
+) -> Applier:
     """What applies the chunks of a manifest."""
     if detail["mode"] == "delete":
-        return Deleting(session, detail, aside)
+        return Deleting(session, detail, target, aside)
     if detail["folded"]:
-        return Folding(session, detail, aside)
-    return (Loading if can_load(session, detail) else Applier)(session, detail, aside)
+        return Folding(session, detail, target, aside)
+    loads = can_load(session, detail, target.columns)
+    return (Loading if loads else Applier)(session, detail, target, aside)
 
 
 class Folding(Gathering):
@@ -61,7 +60,7 @@ class Folding(Gathering):
             mariadb=self.session.live.mariadb,
             ambiguous=self.ambiguous,
             bends=self.bends,
-            spelled=is_spelled(self.session, self.detail),
+            spelled=is_spelled(self.detail, self.target.columns),
         )
         return self.scratch.arrival()
 
@@ -71,7 +70,7 @@ class Folding(Gathering):
 
     def _stores_sequence(self) -> bool:
         name = self.detail["sequence"]
-        return not name or bool(self.session.run(HAS_COLUMN, *self.detail["table"], name)[0][0])
+        return not name or self.target.column(name) is not None
 
     def _sort(self) -> None:
         """Fold what was collected in the order of its sequence."""

@@ -23,6 +23,7 @@ from pyspark_mysql.foreign_keys import leads_back
 from pyspark_mysql.literals import identifier, string
 from pyspark_mysql.statements import Frame
 from pyspark_mysql.steps import ROW, Pace, Step, halves
+from pyspark_mysql.target import Target
 
 OF_FOREIGN_KEYS = (1216, 1217, 1451, 1452, 1761, 1762)
 OF_OTHER_ROWS = (1022, 1062, 1169, 1644)
@@ -49,9 +50,13 @@ class Gathering(Applier):
     scratch: Scratch
 
     def __init__(
-        self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
+        self,
+        session: Session,
+        detail: Mapping[str, Any],
+        target: Target,
+        aside: Aside | None = None,
     ) -> None:
-        super().__init__(session, detail, aside)
+        super().__init__(session, detail, target, aside)
         self.loops = leads_back(session, detail["table"])
         self.steps = self.scratch.steps()
         # For each step the rows that were refused, and why they were so the last time.

@@ -6,7 +6,7 @@ leaves a duplicate out. So a chunk that was not loaded without any is taken back
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pymysql
@@ -14,21 +14,18 @@ import pymysql
 from pyspark_mysql.apply import Applier
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
+from pyspark_mysql.columns import Column
 from pyspark_mysql.failures import Kind, known
 from pyspark_mysql.literals import HEX_TEXT, identifier
 
 HERE = "sparkonce_chunk"
-UNLIKE = """
-SELECT COUNT(*) FROM information_schema.columns
-WHERE table_schema = %s AND table_name = %s AND data_type = 'bit'
-"""
 
 
-def can_load(session: Session, detail: Mapping[str, Any]) -> bool:
+def can_load(session: Session, detail: Mapping[str, Any], columns: Iterable[Column]) -> bool:
     """Whether LOAD DATA does with rows what INSERT does: it reads bits from characters."""
     if detail["mode"] != "append" or not session.live.loads:
         return False
-    return not session.run(UNLIKE, *detail["table"])[0][0]
+    return all(column.kind != "bit" for column in columns)
 
 
 class Loading(Applier):

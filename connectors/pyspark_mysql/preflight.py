@@ -14,18 +14,12 @@ from pyspark_mysql.columns import Column, misfit, unaddable
 from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.failures import MENDED, number, translate, translated
 from pyspark_mysql.foreign_keys import require_no_cascade
-from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
+from pyspark_mysql.keys import BY_KEY, Index
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
 from pyspark_mysql.tables import target_ddl
+from pyspark_mysql.target import Target, look
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
-
-COLUMNS = """
-SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
-  column_default IS NOT NULL
-FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
-ORDER BY ordinal_position
-"""
 
 
 def require_fit_server(session: Session) -> None:
@@ -63,22 +57,14 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     with translated(f"looking at table {'.'.join(table)}"):
         if create and not is_there(session, table):
             session.run(target_ddl(detail, mariadb=session.live.mariadb))
-        stored = _require_fit(session, detail)
-    _require_rights(session, stored)
-
-
-def require_temporary_tables(session: Session, detail: Mapping[str, Any]) -> None:
-    """Try those in which an epoch is folded.
-
-    Raises:
-        StoreRefused: a right is missing.
-    """
+        target = _require_fit(session, detail)
+    _require_rights(session, _stored(detail, target))
     if fold.gathers(detail):
         with translated("trying a temporary table"):
-            fold.applier(session, detail).begin()
+            fold.applier(session, detail, target).begin()
 
 
-def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
+def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
     """Keep the target from being altered until the transaction ends, if the rows still fit it.
 
     Raises:
@@ -87,7 +73,7 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
     """
     session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
     try:
-        _require_fit(session, detail)
+        return _require_fit(session, detail)
     except OptionError as error:
         raise StoreRefused(
             error.what,
@@ -96,38 +82,22 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> None:
         ) from None
 
 
-def _require_fit(session: Session, detail: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse a table that the rows don't fit, and give the plan of what it stores of them."""
+def _require_fit(session: Session, detail: Mapping[str, Any]) -> Target:
     require_transactions(session, tuple(detail["table"]))
-    columns = [_column(row) for row in session.run(COLUMNS, *detail["table"])]
-    detail = _stored(detail, columns)
-    _require_columns(detail, columns)
+    target = look(session, detail["table"])
+    _require_columns(_stored(detail, target), target.columns)
     if detail["mode"] in BY_KEY:
-        _require_key(detail, unique_keys(session, detail["table"]))
+        _require_key(detail, target.unique_keys)
     require_no_cascade(session, detail)
-    return detail
+    return target
 
 
-def _stored(detail: Mapping[str, Any], columns: list[Column]) -> Mapping[str, Any]:
+def _stored(detail: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
     """The same plan without the sequence, where the table has no such column."""
     sequence = detail["sequence"]
-    if not sequence or sequence.lower() in {column.name.lower() for column in columns}:
+    if not sequence or target.column(sequence):
         return detail
     return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
-
-
-def _column(row: tuple[Any, ...]) -> Column:
-    name, kind, shown, scale, extra, nullable, has_default = row
-    extra, kind = str(extra).lower(), _text(kind).lower()
-    # MySQL says DEFAULT_GENERATED of a default that is an expression.
-    generated = "virtual" in extra or "stored" in extra or "persistent" in extra
-    given = has_default or generated or "auto_increment" in extra or kind == "enum"
-    needed = nullable == "NO" and not given
-    return Column(name, kind, _text(shown), int(scale), generated, needed)
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
@@ -167,7 +137,7 @@ def _no_column(name: str, columns: list[Column]) -> OptionError:
     )
 
 
-def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
+def _require_key(detail: Mapping[str, Any], keys: list[Index]) -> None:
     shown = ", ".join(key.shown for key in keys) or "none"
     own = [key for key in keys if key.is_of(detail["key"])]
     if not own:

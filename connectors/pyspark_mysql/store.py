@@ -69,7 +69,6 @@ class MySqlStore:
         if self.plan is not None:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
-            preflight.require_temporary_tables(self.session, detail)
         if self.dead_letters is not None:
             with translated("looking at the table of option deadLetter"):
                 self.dead_letters.ensure(create=self.tables.create)
@@ -170,9 +169,9 @@ class MySqlStore:
 
         It is made in the transaction: what it learns of the target is true until that ends.
         """
-        preflight.hold_target(self.session, manifest.detail)
+        target = preflight.hold_target(self.session, manifest.detail)
         aside = self.dead_letters.of(manifest) if self.dead_letters else None
-        return fold.applier(self.session, manifest.detail, aside)
+        return fold.applier(self.session, manifest.detail, target, aside)
 
     def _apply_all(self, manifest: Manifest) -> None:
         applier = self._applier(manifest)
