@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from integration.epochs import MySqlQuery
+from integration.epochs import MySqlQuery, Query
 from integration.servers.process import wait_until
 
 from sparkonce.errors import SparkonceError
@@ -41,7 +41,7 @@ def counts(mysql: Cursor, table: str) -> Counter[int]:
     return Counter(dict(mysql.fetchall()))
 
 
-def until_committed(query: MySqlQuery, epoch: int, ids: range) -> list[SparkonceError]:
+def until_committed(query: Query, epoch: int, ids: range) -> list[SparkonceError]:
     """Run an epoch as Spark would: abort on failure, and replay it in a new run."""
     errors: list[SparkonceError] = []
     while True:

@@ -20,30 +20,6 @@ TABLE = "id BIGINT PRIMARY KEY, name VARCHAR(20), x DOUBLE"
 Make = Callable[..., MySqlQuery]
 
 
-@pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str) -> Make:
-    """A query into a table with this definition."""
-
-    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
-        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        query.sink.store.check()
-        return query
-
-    return make
-
-
-@pytest.fixture
-def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
-    """The rows of the table, in order."""
-
-    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
-        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
-        return list(mysql.fetchall())
-
-    return stored
-
-
 def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
     return {"id": id_, "name": name, "x": x}
 

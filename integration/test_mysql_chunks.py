@@ -18,30 +18,6 @@ COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., MySqlQuery]
 
 
-@pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str) -> Make:
-    """A query into a table with this definition."""
-
-    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
-        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        query.sink.store.check()
-        return query
-
-    return make
-
-
-@pytest.fixture
-def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
-    """The rows of the table, in order."""
-
-    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
-        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
-        return list(mysql.fetchall())
-
-    return stored
-
-
 def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(
     make: Make, stored: Any, mysql: Cursor, table: str
 ) -> None:

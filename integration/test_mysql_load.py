@@ -64,15 +64,6 @@ COLUMNS = (
 
 
 @pytest.fixture
-def allowed(mysql: Cursor) -> Iterator[Callable[[bool], None]]:
-    """Whether the server allows LOAD DATA LOCAL, for connections that are made from then on."""
-    mysql.execute("SELECT @@GLOBAL.local_infile")
-    before = mysql.fetchone()
-    yield lambda on: mysql.execute(f"SET GLOBAL local_infile = {int(on)}")
-    mysql.execute("SET GLOBAL local_infile = %s", before)
-
-
-@pytest.fixture
 def loads(mysql: Cursor) -> Callable[[], int]:
     """How often the server loaded."""
 
@@ -84,14 +75,14 @@ def loads(mysql: Cursor) -> Callable[[], int]:
 
 
 @pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str, allowed: Any) -> Iterator[Query]:
+def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterator[Query]:
     """A query that appends to a table with this definition, by LOAD DATA unless told otherwise."""
     made = []
 
     def make(
         schema: pa.Schema, definition: str, *, load: bool = True, **options: str
     ) -> MySqlQuery:
-        allowed(load)
+        local_infile(load)
         name = f"{table}_{len(made)}"
         made.append(name)
         mysql.execute(f"CREATE TABLE {name} ({definition})")

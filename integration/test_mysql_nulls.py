@@ -30,15 +30,6 @@ WAYS = {
 
 
 @pytest.fixture
-def loading(mysql: Cursor) -> Iterator[Callable[[bool], None]]:
-    """Whether the server allows LOAD DATA LOCAL, for connections that are made from then on."""
-    mysql.execute("SELECT @@GLOBAL.local_infile")
-    before = mysql.fetchone()
-    yield lambda on: mysql.execute(f"SET GLOBAL local_infile = {int(on)}")
-    mysql.execute("SET GLOBAL local_infile = %s", before)
-
-
-@pytest.fixture
 def query(mysql: Cursor, mysql_url: str, table: str) -> Iterator[Callable[..., MySqlQuery]]:
     def query(definition: str, schema: pa.Schema, **options: str) -> MySqlQuery:
         if "opColumn" not in options:
@@ -68,10 +59,10 @@ def event(id_: int, at: dt.datetime | None, op: str = "u") -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_null_for_a_timestamp_that_is_not_null_is_refused_by_name(
-    query: Any, stored: Any, loading: Any, way: str
+    query: Any, stored: Any, local_infile: Any, way: str
 ) -> None:
     loads, options = WAYS[way]
-    loading(loads)
+    local_infile(loads)
     made = query(TIMED, EVENTS, **{**options, "atomicity": "epoch"})
     with pytest.raises(BadRow, match=r"row with id=2.*: column 'at' can't be NULL.*NOT NULL.*time"):
         made.run(0, [event(1, DAY), event(2, None)])
@@ -80,10 +71,10 @@ def test_null_for_a_timestamp_that_is_not_null_is_refused_by_name(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_null_for_a_timestamp_that_is_not_null_goes_aside(
-    query: Any, stored: Any, loading: Any, mysql: Cursor, table: str, way: str
+    query: Any, stored: Any, local_infile: Any, mysql: Cursor, table: str, way: str
 ) -> None:
     loads, options = WAYS[way]
-    loading(loads)
+    local_infile(loads)
     made = query(TIMED, EVENTS, onBadRow="deadLetter", deadLetter=f"{table}_bad", **options)
     made.run(0, [event(1, None), event(2, DAY), event(3, None)], [event(4, DAY), event(5, None)])
     assert stored() == [(2, DAY), (4, DAY)]
@@ -112,10 +103,10 @@ def test_null_that_is_not_written_in_the_end_is_fine(query: Any, stored: Any) ->
 
 @pytest.mark.parametrize("way", WAYS)
 def test_null_stays_null_where_the_column_takes_it(
-    query: Any, stored: Any, loading: Any, way: str
+    query: Any, stored: Any, local_infile: Any, way: str
 ) -> None:
     loads, options = WAYS[way]
-    loading(loads)
+    local_infile(loads)
     definition = "id INT PRIMARY KEY, at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP"
     query(definition, EVENTS, **options).run(0, [event(1, None)])
     assert stored() == [(1, None)]
@@ -141,9 +132,9 @@ def test_null_where_a_timestamp_is_not_null_unless_declared_so(
 
 @pytest.mark.parametrize("loads", [False, True])
 def test_null_gets_no_number_in_an_auto_increment_column(
-    query: Any, stored: Any, loading: Any, loads: bool
+    query: Any, stored: Any, local_infile: Any, loads: bool
 ) -> None:
-    loading(loads)
+    local_infile(loads)
     made = query("id INT, n INT AUTO_INCREMENT UNIQUE", NUMBERED)
     with pytest.raises(BadRow, match=r"id=1, n=NULL: column 'n' can't be NULL.*auto-increment"):
         made.run(0, [{"id": 1, "n": None}])

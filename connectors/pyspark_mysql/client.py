@@ -207,7 +207,6 @@ class Session:
             "sql_safe_updates": 0,
             "sql_select_limit": 2**64 - 1,
             "completion_type": 0,
-            "query_alloc_block_size": 64 * 1024,  # statements of many values: a tenth faster
             "wait_timeout": idle,
             "lock_wait_timeout": wait,
             "innodb_lock_wait_timeout": wait,

@@ -46,8 +46,8 @@ def literals(column: Column, *, typed: bool = True) -> Column:
 
     Args:
         column: of a query.
-        typed: whether dates and times say that they are such: ``DATE'2024-02-29'``. Where values
-            are compared by IN, MySQL needs it.
+        typed: whether dates and times say that they are such: ``DATE'2024-02-29'``. LOAD DATA
+            takes only those that do not.
 
     Raises:
         ValueError: a value has no literal: NaN, an infinity, a string that is not UTF-8, or a
