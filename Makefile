@@ -42,11 +42,14 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test unit lint types check bench docs explore conformance
+.PHONY: test long unit lint types check bench docs explore conformance
 check: lint types test
 
 test: $(DEV)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS)
+
+long: $(DEV)
+	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 unit: $(DEV)
 	@$(BIN)/python -m pytest tests $(PYTEST_ARGS)
@@ -60,6 +63,7 @@ types: $(DEV)
 
 bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.redis_speed
+	@$(BIN)/python -m integration.bench.mysql_speed
 
 # Seeded schedules of drivers, tasks, operators and faults against the store in memory.
 SEEDS ?= 100000

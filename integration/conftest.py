@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from integration.epochs import MySqlQuery
 from integration.proxy import Proxy
 from integration.runs import Job
 from integration.servers import spark as local_spark
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from elasticsearch import Elasticsearch
     from pymysql.cursors import Cursor
     from pyspark.sql import SparkSession
@@ -128,6 +130,46 @@ def table(mysql: Cursor, unique: str) -> Iterator[str]:
     """Give the name of a table that no other test uses, and drop it in the end."""
     yield unique
     mysql.execute(f"DROP TABLE IF EXISTS {unique}")
+
+
+@pytest.fixture
+def counters(mysql: Cursor, table: str) -> str:
+    """Make a table of counters."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    return table
+
+
+@pytest.fixture
+def make(mysql: Cursor, mysql_url: str, table: str) -> Callable[..., MySqlQuery]:
+    """Make a checked query into a table with this definition."""
+
+    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
+        mysql.execute(f"CREATE TABLE {table} ({definition})")
+        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
+        query.sink.store.check()
+        return query
+
+    return make
+
+
+@pytest.fixture
+def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
+    """Read the rows of the table, in order."""
+
+    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
+        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
+        return list(mysql.fetchall())
+
+    return stored
+
+
+@pytest.fixture
+def local_infile(mysql: Cursor) -> Iterator[Callable[[bool], None]]:
+    """Say whether the server allows LOAD DATA LOCAL, for connections that are made from then on."""
+    mysql.execute("SELECT @@GLOBAL.local_infile")
+    before = mysql.fetchone()
+    yield lambda on: mysql.execute(f"SET GLOBAL local_infile = {int(on)}")
+    mysql.execute("SET GLOBAL local_infile = %s", before)
 
 
 @pytest.fixture

@@ -12,36 +12,12 @@ from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
-from sparkonce.errors import BadRow, RowRefused, SparkonceError, StagedDataMissing, StoreLostData
+from sparkonce.errors import BadRow, SparkonceError
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 TABLE = "id BIGINT PRIMARY KEY, name VARCHAR(20), x DOUBLE"
 Make = Callable[..., MySqlQuery]
-
-
-@pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str) -> Make:
-    """A query into a table with this definition."""
-
-    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
-        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        query.sink.store.check()
-        return query
-
-    return make
-
-
-@pytest.fixture
-def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
-    """The rows of the table, in order."""
-
-    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
-        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
-        return list(mysql.fetchall())
-
-    return stored
 
 
 def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
@@ -176,16 +152,13 @@ def test_row_that_another_unique_key_takes_for_another_row_is_refused(
     assert [row[0] for row in stored()] == [1, 2]
 
 
-def test_key_beyond_the_characters_of_its_column_deletes_nothing(
-    make: Make, stored: Any, mysql: Cursor, table: str
-) -> None:
-    schema = pa.schema([("k", pa.string())])
-    definition = "k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY"
-    query = make(schema, definition, key="k", writeMode="delete")
-    mysql.execute(f"INSERT INTO {table} VALUES ('?')")
-    with pytest.raises(BadRow, match="can't hold all characters"):
-        query.run(0, [{"k": "\U0001f600"}])
-    assert stored() == [("?",)]
+def test_collision_is_explained_whatever_the_case_of_names(make: Make, stored: Any) -> None:
+    schema = pa.schema([("ID", pa.int64()), ("E", pa.int64())])
+    query = make(schema, "id BIGINT PRIMARY KEY, e BIGINT UNIQUE", key="ID")
+    query.run(0, [{"ID": 1, "E": 10}])
+    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
+        query.run(1, [{"ID": 2, "E": 10}])
+    assert stored() == [(1, 10)]
 
 
 def test_generated_and_auto_increment_columns_are_left_alone(make: Make, stored: Any) -> None:
@@ -330,49 +303,3 @@ def test_null_in_a_key_is_refused_by_name(make: Make) -> None:
     query = make(ROWS, TABLE, key="id")
     with pytest.raises(BadRow, match="Column 'id' is null"):
         query.run(0, [row(None)])
-
-
-def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(
-    make: Make, stored: Any, mysql: Cursor, table: str
-) -> None:
-    query = make(
-        COUNTER,
-        "id BIGINT PRIMARY KEY, n TINYINT",
-        key="id",
-        writeMode="increment",
-        atomicity="chunk",
-        chunkRows="100",
-    )
-    mysql.execute(f"INSERT INTO {table} VALUES (250, 127)")
-    ones = [{"id": i, "n": 1} for i in range(400)]
-    with pytest.raises(RowRefused, match=r"id=250.*stays decided"):
-        query.run(0, ones)
-    assert len(stored()) == 201
-    query.restart(atomicity="epoch")  # a roll-forward goes by the manifest
-    with pytest.raises(RowRefused):
-        query.run(0, ones)
-    mysql.execute(f"UPDATE {table} SET n = 0")
-    query.run(0, ones)
-    assert stored() == [(i, int(i >= 200)) for i in range(400)]
-    assert query.sink.store.staged(query.name) == []
-
-
-def test_vanished_chunk_is_found_before_the_decision_and_after_it(
-    make: Make, stored: Any, mysql: Cursor, table: str
-) -> None:
-    query = make(COUNTER, "id BIGINT PRIMARY KEY, n TINYINT", atomicity="chunk", chunkRows="10")
-    mysql.execute(f"INSERT INTO {table} VALUES (15, 0)")
-    receipts = query.stage(0, [{"id": i, "n": 1} for i in range(30)])
-    where = f"sink = '{query.name}' AND seq = 2"
-    mysql.execute(f"CREATE TEMPORARY TABLE kept SELECT * FROM sparkonce_log WHERE {where}")
-    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
-    with pytest.raises(StagedDataMissing, match="Chunk 2"):
-        query.commit(0, receipts)
-    mysql.execute("INSERT INTO sparkonce_log SELECT * FROM kept")
-    with pytest.raises(RowRefused):
-        query.commit(0, receipts)
-    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
-    mysql.execute(f"DELETE FROM {table} WHERE id = 15")
-    with pytest.raises(StoreLostData, match="epoch 0 is decided"):
-        query.commit(0, receipts)
-    assert len(stored()) == 20

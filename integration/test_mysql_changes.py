@@ -7,12 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, OptionError, StoreRefused
 
 CHANGES = pa.schema(
     [("id", pa.string()), ("op", pa.string()), ("at", pa.int64()), ("v", pa.string())]
@@ -79,7 +77,7 @@ def test_last_change_of_a_key_wins_in_the_collation_of_its_column(make: Make, st
         [change("A", "I"), change("a", "D"), change("á", "I", "1"), change("b", "I")],
         [change("B", "D"), change("Á", "U", "2"), change("c", "D"), change("C", "I")],
     )
-    assert stored() == {"a": "2", "c": "x"}, "a key keeps the spelling that came first"
+    assert stored() == {"á": "2", "c": "x"}, "spelled as first written, or since it was deleted"
 
 
 def test_columns_that_the_query_lacks_are_left_alone(make: Make, mysql: Cursor, table: str) -> None:
@@ -135,8 +133,9 @@ def test_null_sequence_is_refused_by_name(make: Make) -> None:
 
 def test_row_that_the_target_refuses_leaves_nothing(make: Make, stored: Any) -> None:
     query = make()
-    with pytest.raises(BadRow, match=r"'v' cannot be null.*nothing of epoch 0 took effect"):
-        query.run(0, [change("a", "I"), change("b", "I", None)])
+    refused = r"row with id='b': .*'v' cannot be null.*nothing of epoch 0 took effect"
+    with pytest.raises(BadRow, match=refused):
+        query.run(0, [change("a", "I"), change("b", "I", None), change("c", "I")])
     with pytest.raises(BadRow, match=r"row with id='b': .*Data too long"):
         query.run(0, [change("a", "I"), change("b", "I", "x" * 10)])
     assert stored() == {}
@@ -145,29 +144,34 @@ def test_row_that_the_target_refuses_leaves_nothing(make: Make, stored: Any) -> 
     assert stored() == {"c": "x"}
 
 
-OPERATIONS = st.lists(
-    st.tuples(st.sampled_from("aAbB"), st.sampled_from("IUD"), st.integers(0, 3)), max_size=12
-)
+RULES = ["CASCADE", "SET NULL"]
 
 
-@given(changes=st.lists(OPERATIONS, min_size=1, max_size=3), by_sequence=st.booleans())
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-def test_epochs_do_what_their_changes_say_one_by_one(
-    make: Make, mysql: Cursor, table: str, stored: Any, by_sequence: bool, changes: list[Any]
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("by", ["itself", "another table"])
+def test_table_in_which_a_delete_changes_other_rows_is_refused(
+    mysql: Cursor, mysql_url: str, table: str, rule: str, by: str
 ) -> None:
-    mysql.execute(f"DROP TABLE {table}")
-    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
-    query = make(chunkRows="3", **({"sequenceColumn": "at"} if by_sequence else {}))
-    query.query_id = query.query_id[:8] + str(id(changes))
-    expected: dict[str, str] = {}
-    for epoch, rows in enumerate(changes):
-        # A stable sort: of equal sequences the later row comes last.
-        for at, (key, op, _) in sorted(
-            enumerate(rows), key=lambda row: row[1][2] if by_sequence else 0
-        ):
-            expected.pop(key.lower(), None)
-            if op != "D":
-                expected[key.lower()] = f"{epoch}.{at}"
-        made = [change(k, op, f"{epoch}.{at}", seq) for at, (k, op, seq) in enumerate(rows)]
-        query.run(epoch, made[: len(made) // 2], made[len(made) // 2 :])
-        assert stored() == expected
+    """A row that let go of another one, which then was deleted, would be deleted with it."""
+    keyed, other = "id VARCHAR(9) PRIMARY KEY", f"{table}_other"
+    parent = table if by == "itself" else other
+    mysql.execute(f"CREATE TABLE {table} ({keyed}, v VARCHAR(9), at BIGINT)")
+    mysql.execute(
+        f"CREATE TABLE {other} ({keyed}, r VARCHAR(9),"
+        f" FOREIGN KEY (r) REFERENCES {table} (id) ON DELETE CASCADE)"
+    )
+    query = MySqlQuery(CHANGES, url=mysql_url, dbtable=table, key="id", opColumn="op")
+    query.sink.store.check()
+    constraint = f"FOREIGN KEY (v) REFERENCES {parent} (id) ON DELETE {rule}"
+    mysql.execute(f"ALTER TABLE {table} ADD CONSTRAINT {table}_f {constraint}")
+    refused = "has a foreign key that leads back to it, with ON DELETE CASCADE or SET NULL"
+    try:
+        with pytest.raises(StoreRefused, match=refused):
+            query.run(0, [change("a", "I", None)])
+        query.sink.store.session.close()
+        with pytest.raises(OptionError, match=refused):
+            query.sink.store.check()
+    finally:
+        mysql.execute(f"ALTER TABLE {table} DROP FOREIGN KEY {table}_f")
+        mysql.execute(f"DROP TABLE {other}")
+    query.run(0, [change("a", "I", None)])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import redis
+from integration.counters import ones, until_committed
 from integration.epochs import Query
 from integration.proxy import Proxy
 from integration.servers.redis import RedisProcess
@@ -23,7 +24,6 @@ from sparkonce.errors import (
     StoreUnsafe,
 )
 from sparkonce.guards import Driver
-from sparkonce.protocol import Receipt
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 EVALSHA, MULTI, HMGET = (b"\r\n%s\r\n" % word for word in (b"EVALSHA", b"MULTI", b"HMGET"))
@@ -40,30 +40,10 @@ def counting(url: str, unique: str, **options: str) -> Query:
     return Query(COUNTER, url=url, key=f"{unique}:{{id}}", writeMode="increment", **options)
 
 
-def ones(ids: range) -> list[dict[str, int]]:
-    return [{"id": i, "n": 1} for i in ids]
-
-
 def counts(client: redis.Redis, unique: str) -> Counter[int]:
     """How often each row took effect: a multiset."""
     keys = list(client.scan_iter(f"{unique}:*", count=10_000))
     return Counter({int(key.split(":")[1]): int(client.hget(key, "n")) for key in keys})
-
-
-def until_committed(query: Query, epoch: int, ids: range) -> list[SparkonceError]:
-    """Run an epoch as Spark would: abort on failure, and replay it in a new run."""
-    errors: list[SparkonceError] = []
-    while True:
-        receipts: list[Receipt] = []
-        try:
-            receipts = query.stage(epoch, ones(ids[: len(ids) // 2]), ones(ids[len(ids) // 2 :]))
-            query.commit(epoch, receipts)
-        except SparkonceError as error:
-            errors.append(error)
-            assert len(errors) < 5, errors
-            query.restart()
-        else:
-            return errors
 
 
 ONE_SCRIPT = (10, [(EVALSHA, 1), (MULTI, 1), (MULTI, 2), (HMGET, 1), (HMGET, 2)])

@@ -54,6 +54,7 @@ def test_a_url_that_answers_is_used(
 ) -> None:
     setting = f"SPARKONCE_TEST_{mysql_name.upper()}_URL"
     monkeypatch.setenv(setting, mysql_server.url)
+    monkeypatch.delenv(f"SPARKONCE_TEST_{mysql_name.upper()}", raising=False)
     found = Finder(mysql_name, ways(mysql_name)).find()
     assert str(found) == f"{mysql_name}: {mysql_server.version} (at {setting})"
 

@@ -26,8 +26,11 @@ PROGRAM = textwrap.dedent(
     spark.range(10).write.mode("overwrite").parquet(f"{home}/in")
     rows = spark.readStream.schema("id bigint").parquet(f"{home}/in")
     writer = rows.writeStream.format(form).option("checkpointLocation", f"{home}/{form}")
-    if form == "redis":
-        writer = writer.option("url", url).option("key", name + ":{id}")
+    options = {
+        "redis": {"url": url, "key": name + ":{id}"},
+        "mysql": {"url": url, "key": "id", "dbtable": name, "createTable": "true"},
+    }
+    writer = writer.options(**options.get(form, {}))
     writer.trigger(availableNow=True).start().awaitTermination()
     print("rows written")
     """
@@ -71,29 +74,55 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_one_pip_install_makes_the_format_work(
-    wheel: Path, tmp_path: Path, redis_url: str, unique: str
-) -> None:
-    empty = Environment(tmp_path / "venv")
-    empty.install(str(wheel))
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The wheel without any extra."""
+    made = Environment(tmp_path_factory.mktemp("venv"))
+    made.install(str(wheel))
+    return made
 
-    other = empty.run("noop", redis_url, unique)
-    assert "rows written" in other.stdout, "other formats work without the extra: " + other.stderr
-    missing = empty.run("redis", redis_url, unique)
+
+@pytest.fixture(scope="session", params=["mariadb"])
+def mysql_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def install_and_use(empty: Environment, wheel: Path, form: str, url: str, name: str) -> str:
+    """What `sparkonce status` says of a sink, once its extra is installed."""
+    missing = empty.run(form, url, name)
     assert missing.returncode != 0
-    assert "pip install 'sparkonce[redis]'" in missing.stderr
-
-    empty.install(f"{wheel}[redis]")
-    works = empty.run("redis", redis_url, unique)
+    assert f"pip install 'sparkonce[{form}]'" in missing.stderr
+    empty.install(f"{wheel}[{form}]")
+    works = empty.run(form, url, name)
     assert "rows written" in works.stdout, works.stderr
-    status = subprocess.run(
-        [empty.home / "bin" / "sparkonce", "status", "--json", redis_url],
+    return subprocess.run(
+        [empty.home / "bin" / "sparkonce", "status", "--json", url],
         capture_output=True,
         text=True,
         check=True,
-    )
-    assert f'"target": "hash:{unique}:{{id}}"' in status.stdout
+    ).stdout
 
+
+def test_other_formats_work_without_an_extra(empty: Environment, unique: str) -> None:
+    other = empty.run("noop", "", unique)
+    assert "rows written" in other.stdout, other.stderr
+
+
+def test_one_pip_install_makes_redis_work(
+    empty: Environment, wheel: Path, redis_url: str, unique: str
+) -> None:
+    status = install_and_use(empty, wheel, "redis", redis_url, unique)
+    assert f'"target": "hash:{unique}:{{id}}"' in status
+
+
+def test_one_pip_install_makes_mysql_work(
+    empty: Environment, wheel: Path, mysql_url: str, table: str
+) -> None:
+    status = install_and_use(empty, wheel, "mysql", mysql_url, table)
+    assert f'.{table}"' in status
+
+
+def test_one_pip_install_brings_the_kit(empty: Environment, wheel: Path) -> None:
     empty.install(f"{wheel}[tck]")
     program = "import sparkonce.tck.streaming, sparkonce.tck.explore.__main__ as e; e.main()"
     kit = subprocess.run(

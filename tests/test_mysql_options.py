@@ -81,6 +81,7 @@ BAD = [
     ({"dbtable": ""}, "orders, shop.orders"),
     ({"dbtable": "a.b.c"}, "orders, shop.orders"),
     ({"dbtable": "a`b"}, "orders, shop.orders"),
+    ({"dbtable": "Sparkonce_new"}, "names that begin with sparkonce_"),
     ({"url": "mysql://h"}, "names a database"),
     ({"url": "redis://h"}, "like mysql://user:password@host"),
     ({"url": "jdbc:mysql://h/db?useSSL=false"}, "without parameters (useSSL)"),
@@ -105,14 +106,9 @@ BAD = [
     ({"key": "name", "opColumn": "name"}, "and so does another option"),
     ({"key": "id", "sequenceColumn": "name"}, "it can be tinyint"),
     ({"key": "id", "opColumn": "name", "writeMode": "append"}, "contradict each other"),
-    ({"key": "id", "opColumn": "name", "nulls": "keep"}, "contradict each other"),
     ({"key": "id", "sequenceColumn": "price", "atomicity": "chunk"}, "contradict each other"),
     ({"onBadRow": "deadLetter"}, "belong together"),
     ({"deadLetter": "bad"}, "belong together"),
-    (
-        {"key": "id", "opColumn": "name", "onBadRow": "deadLetter", "deadLetter": "bad"},
-        "contradict each other",
-    ),
     ({"keyy": "id"}, "did you mean 'key'"),
     ({"password": "a", "passwordFile": "b"}, "contradict each other"),
 ]

@@ -26,6 +26,9 @@ from pyspark_elasticsearch.store import ElasticsearchStore, Settings
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Encoder, Plan
 
+CELLS = 48_000
+"""Values in a chunk: each is a request, which the cluster syncs to disk."""
+
 
 class ElasticsearchConnector:
     """See `sparkonce.protocol.Connector`."""
@@ -52,8 +55,8 @@ class ElasticsearchConnector:
         return Plan(
             target=f"index:{options['index']}",
             repeatable=mode in ("upsert", "update", "delete"),
-            # A chunk is a request, which the cluster syncs: twice the usual size is faster.
-            columns=max(1, len(stored) // 2),
+            columns=len(stored),
+            cells=CELLS,
             detail={
                 "index": options["index"],
                 "parts": parts,

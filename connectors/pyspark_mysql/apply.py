@@ -8,17 +8,22 @@ from typing import Any
 
 import pymysql
 
-from pyspark_mysql.chunks import Rows, decode
+from pyspark_mysql.bends import Bend, bends_of
+from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, message, number
 from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import Frame, frame
+from pyspark_mysql.target import Target
 from sparkonce.errors import SparkonceError
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""
 
+STATEMENT = 64 * 1024
+"""Bytes of rows in a statement. MySQL takes those that fit into its caches a third faster than
+those of a megabyte; MariaDB does not mind."""
 
 NULL = 1048
 
@@ -33,19 +38,25 @@ class Applier:
     Args:
         session: of the server.
         detail: of the manifest.
+        target: looked at in this transaction.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
     """
 
     def __init__(
-        self, session: Session, detail: Mapping[str, Any], aside: Aside | None = None
+        self,
+        session: Session,
+        detail: Mapping[str, Any],
+        target: Target,
+        aside: Aside | None = None,
     ) -> None:
-        self.session, self.detail, self.aside = session, detail, aside
-        self.ambiguous = is_ambiguous(session, detail)
+        self.session, self.detail, self.target, self.aside = session, detail, target, aside
+        self.ambiguous = is_ambiguous(detail, target.unique_keys)
+        self.bends = bends_of(detail, target.columns)
         self.frame = self._frame()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
     def begin(self) -> None:
-        """What must be done before the transaction."""
+        """What must be done before the first chunk, in the transaction."""
 
     def end(self) -> None:
         """What must be done behind the last chunk, in the transaction."""
@@ -54,22 +65,38 @@ class Applier:
         mariadb = self.session.live.mariadb
         return frame(self.detail, mariadb=mariadb, ambiguous=self.ambiguous)
 
-    def apply(self, payload: bytes) -> None:
-        """Apply a chunk, in as few statements as the server's packets allow.
+    def apply(self, chunk: Chunk) -> None:
+        """Apply a chunk.
 
         Raises:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        chunk = decode(payload)
         for reason, row in chunk.bad:
             self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
-        for part in chunk.rows.within(self.most):
+        bent = self._bent(chunk.rows)
+        for at, bend in bent.items():
+            literals = chunk.rows.row(at).literals()
+            self._refuse(literals, _refused(bend, literals[bend.place]))
+        for rows in chunk.rows.without(bent):
+            self.write(rows)
+
+    def _bent(self, rows: Rows) -> dict[int, Bend]:
+        """The rows that must not be sent."""
+        return self.bends.find(rows)
+
+    def write(self, rows: Rows) -> None:
+        """Insert, update or delete these rows.
+
+        Raises:
+            RefusedRow: a row is refused.
+        """
+        for part in rows.within(min(self.most, STATEMENT)):
             self._send(part)
 
     def _send(self, rows: Rows) -> None:
         if len(rows.text) > self.most:
-            self._refuse(rows, _larger_than_a_packet(rows, self.session.live.packet))
+            self._refuse(rows.literals(), _larger_than_a_packet(rows, self.session.live.packet))
             return
         try:
             self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
@@ -77,33 +104,45 @@ class Applier:
             if known(error).kind is not Kind.ROW:
                 raise
             if len(rows) == 1:
-                self._refuse(rows, self.explained(error))
+                self._refuse(rows.literals(), self.explained(error))
                 return
             for half in rows.halves():  # to find the row: one of them will fail
                 self._send(half)
 
     def explained(self, error: pymysql.MySQLError) -> RefusedRow:
         """Why the server refuses a row."""
-        if self.ambiguous and number(error) == NULL and f"'{self.detail['key'][0]}'" in str(error):
+        if self.collides(error):
             return RefusedRow(
                 "it has another stored row's value in another unique key",
                 "as an update it would change that row, whose key is another",
                 "mend the row or the stored one, or drop the other unique key",
             )
+        bend = self.bends.failed(str(error))
+        if bend:
+            return _refused(bend, "NULL")
         return RefusedRow(message(error), *known(error)[1:])
 
-    def _refuse(self, rows: Rows, error: RefusedRow) -> None:
-        """Name the only one of these rows by its key, or by all of it where it has none."""
-        literals = dict(zip(self.detail["columns"], rows.literals(), strict=False))
+    def collides(self, error: pymysql.MySQLError) -> bool:
+        """Whether another stored row was found by another unique key."""
+        column = f"'{self.detail['key'][0]}'" if self.ambiguous else ""
+        return self.ambiguous and number(error) == NULL and column.lower() in str(error).lower()
+
+    def _refuse(self, row: list[str], error: RefusedRow) -> None:
+        """Name a row by its key, or by all of it where it has none."""
+        literals = dict(zip(self.detail["columns"], row, strict=False))
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
-        what = f"MySQL refused the row with {shown}: {error.what}"
+        what = f"MySQL can't store the row with {shown}: {error.what}"
         self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
 
     def _put_aside(self, error: RefusedRow, row: str) -> None:
         if self.aside is None:
             raise error
         self.aside(error.what, row)
+
+
+def _refused(bend: Bend, literal: str) -> RefusedRow:
+    return RefusedRow(f"column {bend.name!r} can't be {_shortened(literal)}", bend.why, bend.todo)
 
 
 def _larger_than_a_packet(rows: Rows, packet: int) -> RefusedRow:

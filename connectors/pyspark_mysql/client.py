@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pymysql
-from pymysql.connections import Connection
+from pymysql.constants import CLIENT
 
 from pyspark_mysql import address, tls
 from pyspark_mysql.failures import Kind, known
+from pyspark_mysql.upload import Uploading
 from sparkonce.errors import StoreRefused
 from sparkonce.options import password
 
@@ -25,12 +27,18 @@ MODE += "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 
 @dataclass
 class Live:
-    """An open connection, and what its server is."""
+    """An open connection, and what its server is.
 
-    connection: Connection[Any]
+    Attributes:
+        packet: bytes that a statement may have.
+        loads: whether LOAD DATA LOCAL is allowed.
+    """
+
+    connection: Uploading
     process: int
     mariadb: bool
     packet: int
+    loads: bool
     used: float
 
 
@@ -77,6 +85,20 @@ class Session:
         """
         return self._run(self.live, sql, *args)
 
+    def load(self, sql: str, data: memoryview) -> int:
+        """Send a LOAD DATA LOCAL and its rows.
+
+        Returns:
+            How many rows it inserted; -1 if the server had to warn of any of them.
+
+        Raises:
+            pymysql.MySQLError: it failed.
+        """
+        live = self.live
+        with live.connection.upload(data, live.packet):
+            done = self._sent(live, sql)
+        return int(done.rowcount) if done.warning_count == 0 else -1
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All statements of the block, or none.
@@ -110,16 +132,19 @@ class Session:
             _drop(live)
 
     def _run(self, live: Live, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
+        rows: Sequence[tuple[Any, ...]] = self._sent(live, sql, *args).fetchall()
+        return rows
+
+    def _sent(self, live: Live, sql: str | bytes, *args: Any) -> Any:
+        cursor: Any = live.connection.cursor()
         try:
-            with live.connection.cursor() as cursor:
-                cursor.execute(sql, args or None)
-                rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+            cursor.execute(sql, args or None)
         except pymysql.MySQLError as error:
             if known(error).kind is Kind.LOST:
                 _drop(live)
             raise
         live.used = time.monotonic()
-        return rows
+        return cursor
 
     def _roll_back(self, live: Live) -> None:
         if live.connection.open:
@@ -138,7 +163,7 @@ class Session:
     def _open(self) -> Live:
         where, timeout = self.address, float(self.options["timeout"])
         try:
-            connection = pymysql.connect(
+            connection = Uploading(
                 host=where.host,
                 port=where.port,
                 unix_socket=where.socket,
@@ -147,6 +172,7 @@ class Session:
                 database=self.database,
                 charset="utf8mb4",
                 autocommit=True,
+                client_flag=CLIENT.LOCAL_FILES,
                 ssl=self.tls,
                 ssl_disabled=self.tls is None,
                 connect_timeout=max(1, min(timeout, 10)),
@@ -159,13 +185,16 @@ class Session:
                 why="caching_sha2_password sends a password encrypted by RSA where there is no TLS",
                 todo="set option tlsMode=verify, or pip install 'sparkonce[mysql]'",
             ) from None
-        live = Live(connection, os.getpid(), mariadb=False, packet=0, used=time.monotonic())
-        version, packet = self._run(live, "SELECT VERSION(), @@max_allowed_packet")[0]
-        live.mariadb, live.packet = "MariaDB" in version, int(packet)
-        self._set_up(live, timeout)
+        live = Live(
+            connection, os.getpid(), mariadb=False, packet=0, loads=False, used=time.monotonic()
+        )
+        asked = "SELECT VERSION(), @@max_allowed_packet, @@local_infile"
+        version, packet, loads = self._run(live, asked)[0]
+        live.mariadb, live.packet, live.loads = "MariaDB" in version, int(packet), bool(loads)
+        self._set_up(live, timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
         return live
 
-    def _set_up(self, live: Live, timeout: float) -> None:
+    def _set_up(self, live: Live, timeout: float, prefix: str) -> None:
         """Set what must not depend on the server's defaults.
 
         A driver that hangs in mid-transaction holds the ledger until its session is ended, so that
@@ -176,14 +205,16 @@ class Session:
             "sql_mode": f"'{MODE}'" if live.mariadb else f"'{MODE},TIME_TRUNCATE_FRACTIONAL'",
             "time_zone": "'+00:00'",
             "sql_safe_updates": 0,
+            "sql_select_limit": 2**64 - 1,
+            "completion_type": 0,
             "wait_timeout": idle,
             "lock_wait_timeout": wait,
             "innodb_lock_wait_timeout": wait,
+            f"{prefix}_isolation": "'READ-COMMITTED'",
+            f"{prefix}_read_only": 0,
             **({"idle_transaction_timeout": idle} if live.mariadb else _UNBOUNDED_RANGES),
         }
         self._run(live, "SET " + ", ".join(f"SESSION {k}={v}" for k, v in settings.items()))
-        self._run(live, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        self._run(live, "SET SESSION TRANSACTION READ WRITE")
 
 
 def _drop(live: Live) -> None:
@@ -191,5 +222,8 @@ def _drop(live: Live) -> None:
         live.connection.close()
 
 
+_OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
+"""Its settings of a transaction have names of their own."""
+
 _UNBOUNDED_RANGES = {"range_optimizer_max_mem_size": 0}
-"""Else a long list of keys to delete is looked up by reading the whole table."""
+"""Else a condition with a long list of rows is looked up by reading the whole table."""

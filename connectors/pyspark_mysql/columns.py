@@ -11,6 +11,8 @@ from pyspark_mysql.literals import identifier
 from sparkonce import text
 from sparkonce.errors import OptionError
 
+DOUBLE_DIGITS, INT64_DIGITS = 15, 18
+"""Decimal digits that are kept by either."""
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _EXACT = (*_INTEGERS, "decimal", "bit", "year")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
@@ -69,7 +71,6 @@ _SIMPLE = (
     (types.is_date32, "date"),
     (types.is_time, "time"),
     (types.is_duration, "interval"),
-    (types.is_nested, "json"),
     (types.is_null, "void"),
 )
 
@@ -83,15 +84,33 @@ class Column:
         shown: its type as declared, ``decimal(10,2) unsigned``.
         scale: digits behind the point, where it has such.
         generated: the server computes it.
-        needed: a new row must have a value for it.
+        numbered: the server numbers rows in it (auto-increment).
+        collation: by which its texts are compared; empty where it has none.
     """
 
     name: str
     kind: str
     shown: str
     scale: int
-    generated: bool
-    needed: bool
+    generated: bool = False
+    numbered: bool = False
+    nullable: bool = True
+    has_default: bool = False
+    collation: str = ""
+
+    @property
+    def needed(self) -> bool:
+        """Whether a new row must have a value for it. (An ENUM takes its first member.)"""
+        given = self.has_default or self.generated or self.numbered or self.kind == "enum"
+        return not self.nullable and not given
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether equal values of it may differ: by case, by accents, or by a space at the end."""
+        if self.kind in ("enum", "set") or self.collation in ("", "binary", "utf8mb4_0900_bin"):
+            return False
+        exact = "_bin" if self.kind == "char" else "_nopad_bin"
+        return not self.collation.endswith(exact)
 
 
 def kind_of(field: pa.Field) -> str:
@@ -109,9 +128,26 @@ def kind_of(field: pa.Field) -> str:
         )
     if types.is_decimal(field.type):
         return f"decimal({field.type.precision},{field.type.scale})"
+    if types.is_nested(field.type):
+        return f"json({inner})" if (inner := _finest(field.type)) else "json"
     if types.is_timestamp(field.type):
         return "timestamp" if field.type.tz else "timestamp_ntz"
     return next(name for accepts, name in _SIMPLE if accepts(field.type))
+
+
+def _finest(kind: pa.DataType) -> str | None:
+    """A type inside a nested one whose numbers have more digits than a double keeps."""
+    if types.is_decimal(kind):
+        whole = kind.scale == 0 and kind.precision <= INT64_DIGITS
+        exact = whole or kind.precision <= DOUBLE_DIGITS
+        return None if exact else f"decimal({kind.precision},{kind.scale})"
+    # The keys of a map are texts.
+    inner = (
+        [kind.item_type]
+        if types.is_map(kind)
+        else [kind.field(i).type for i in range(kind.num_fields)]
+    )
+    return next(filter(None, map(_finest, inner)), None)
 
 
 def misfit(kind: str, column: Column) -> str | None:
@@ -124,9 +160,25 @@ def misfit(kind: str, column: Column) -> str | None:
     if column.kind not in FITS[family]:
         fits = ", ".join(FITS[family])
         return f"{kind} goes into {fits}"
-    scale = int(arguments.rstrip(")").partition(",")[2]) if arguments else 0
-    if scale > column.scale and family == "decimal":
+    return _rounding(family, arguments.removesuffix(")"), column)
+
+
+def _rounding(family: str, arguments: str, column: Column) -> str | None:
+    if column.kind == "json" and arguments:
+        return f"MySQL's JSON keeps numbers as doubles, and {arguments} has more digits"
+    if family in ("float", "double") and "(" in column.shown:
+        return "the column would round"
+    if family == "decimal" and int(arguments.partition(",")[2]) > column.scale:
         return f"the column would round to {column.scale} decimals"
+    return None
+
+
+def unaddable(kind: str, column: Column) -> str | None:
+    """Why an increment of this kind can't be added to a column that it fits, or None if it can."""
+    if column.kind == "year":
+        return "a year is no sum"
+    if column.kind in ("float", "double") and kind not in ("float", "double"):
+        return "a sum that is large enough would no longer grow: the column rounds it"
     return None
 
 
@@ -151,6 +203,8 @@ def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:
         made = f"VARCHAR(255) CHARACTER SET utf8mb4 COLLATE {collation}"
     elif in_key and family == "binary":
         made = "VARBINARY(255)"
+    elif family == "json" and kind != family and not mariadb:
+        made = "LONGTEXT CHARACTER SET utf8mb4"  # whose numbers are no doubles
     elif family == "string":
         made += " CHARACTER SET utf8mb4"
     return f"{identifier(name)} {made} {'NOT NULL' if in_key else 'NULL'}"

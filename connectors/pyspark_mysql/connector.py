@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysql import address, tables
+from pyspark_mysql import address, steps, tables
 from pyspark_mysql.chunks import ChunkEncoder
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import kind_of
@@ -39,6 +39,9 @@ SEQUENCES = (
     "timestamp",
     "timestamp_ntz",
 )
+PREFIX = "sparkonce_"
+CELLS = 48_000
+"""Values in a chunk: each is a transaction, which the server syncs to disk."""
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
 
 
@@ -56,6 +59,7 @@ class MySqlConnector:
             _column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "sequenceColumn")
         )
+        _require_foreign_name(table[1])
         mode = options["writeMode"] or ("upsert" if key or op or sequence else "append")
         kinds = {field.name: kind_of(field) for field in schema}
         if op is not None and op in (*key, sequence):
@@ -67,11 +71,14 @@ class MySqlConnector:
         for name in key:
             _require_exact(name, kinds[name])
         written = key if mode == "delete" else [name for name in schema.names if name != op]
+        if op or sequence or mode == "delete":
+            _require_foreign_columns(written)
         added = _added(key, kinds) if mode == "increment" else []
         return Plan(
             target="table:" + ".".join(table),
             repeatable=mode in ("upsert", "delete"),
             columns=len(written),
+            cells=CELLS,
             detail={
                 "table": list(table),
                 "mode": mode,
@@ -125,6 +132,25 @@ def _database(options: Mapping[str, Any]) -> str:
             todo="write mysql://host:3306/database, or dbtable=database.table",
         )
     return str(database)
+
+
+def _require_foreign_name(table: str) -> None:
+    if table.lower().startswith(PREFIX):
+        raise OptionError(
+            f"Option dbtable names {table}, and names that begin with {PREFIX} are the connector's",
+            why="its own tables and temporary ones have such names, and would be taken for it",
+            todo="rename the table",
+        )
+
+
+def _require_foreign_columns(names: Sequence[str]) -> None:
+    for name in names:
+        if name.lower() in steps.OWN:
+            raise OptionError(
+                f"Column {name!r} has a name that the connector needs in its temporary table",
+                why="rows are numbered and flagged there",
+                todo="rename it, in the query and in the table",
+            )
 
 
 def _dead_letters(options: Mapping[str, Any], session: Session) -> DeadLetters | None:
@@ -193,9 +219,7 @@ def _require_foldable(
     given = "opColumn" if op else "sequenceColumn"
     for name, value, fits in (
         ("writeMode", mode, "upsert"),
-        ("nulls", options["nulls"], "write"),
         ("atomicity", options["atomicity"], "epoch"),
-        ("onBadRow", options["onBadRow"], "fail"),
     ):
         if value != fits:
             raise OptionError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyspark_mysql.client import Session
+from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.tables import read_sql
 from sparkonce.protocol import Manifest
@@ -26,11 +27,13 @@ class DeadLetters:
 
     def __init__(self, session: Session, table: tuple[str, ...]) -> None:
         self.session, self.table = session, identifier(*table)
+        self.name = table
 
     def ensure(self, *, create: bool) -> None:
         """Make the table, or see that rows can be written to it."""
         if create:
             self.session.run(read_sql("dead_letter", dead_letter=self.table))
+        require_transactions(self.session, self.name)
         names = "sink, epoch, target, reason, row_data"
         nulls = "NULL, NULL, NULL, NULL, NULL"
         self.session.run(f"INSERT INTO {self.table} ({names}) SELECT {nulls} FROM DUAL WHERE 1 = 0")

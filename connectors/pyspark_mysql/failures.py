@@ -96,6 +96,7 @@ KNOWN = {
     1205: _passing(_LOCK, "look for a long transaction on the target, or raise option maxRetries"),
     1213: _passing(_LOCK, "look at what else writes to the target, or raise option maxRetries"),
     1412: _passing("the table was altered in the same moment"),
+    3032: _passing("the server is in offline mode"),
     1637: _passing("the server has too many transactions at once"),
     3101: _passing("another member of the group wrote the same rows"),
     1047: _passing("the node does not belong to its cluster now"),
@@ -119,6 +120,7 @@ KNOWN = {
     1270: _row("the key's column can't hold all characters of the text"),
     1271: _row("the key's column can't hold all characters of the text"),
     1292: _row("the value is none of the column's type"),
+    1365: _row("an expression of the table divides by zero"),
     1366: _row("the value is none of the column's type or character set"),
     1367: _row("the value is none of the column's type"),
     1406: _row("the value is longer than the column"),
@@ -134,6 +136,9 @@ KNOWN = {
     1762: _row("a foreign key would make a duplicate"),
     3140: _row("the text is no JSON"),
     3141: _row("the text is no JSON"),
+    3751: _row("the value does not fit an index of the table"),
+    3903: _row("the value does not fit an index of the table"),
+    3907: _row("the value does not fit an index of the table"),
     3156: _row("the JSON is not of the type asked for"),
     3157: _row("the JSON is nested too deeply"),
     3854: _row("the key's column can't hold all characters of the text"),
@@ -193,6 +198,9 @@ OTHER = Known(
     "the server gave this answer to a statement of the connector",
     f"look it up by its number, {MENDED}",
 )
+OWN_NUMBERS = 7000
+"""Servers send none from here on; a trigger's SIGNAL may set one as its MYSQL_ERRNO."""
+OF_TRIGGER = _row("a trigger refused it")
 OF_CLIENT = _lost("the client could not read the answer, or lost the connection")
 
 
@@ -205,8 +213,9 @@ def number(error: pymysql.MySQLError) -> int:
 def known(error: pymysql.MySQLError) -> Known:
     """What is known of an error."""
     code = number(error)
-    from_client = code == 0 or 2000 <= code < 3000
-    return KNOWN.get(code, OF_CLIENT if from_client else OTHER)
+    if code == 0 or 2000 <= code < 3000:
+        return KNOWN.get(code, OF_CLIENT)
+    return KNOWN.get(code, OF_TRIGGER if code >= OWN_NUMBERS else OTHER)
 
 
 def message(error: pymysql.MySQLError) -> str:

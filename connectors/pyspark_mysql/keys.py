@@ -1,34 +1,30 @@
-"""The unique keys of a table."""
+"""The keys of a table, and what they say about the key of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark_mysql.client import Session
+from pyspark_mysql.columns import Column
 
-UNIQUE = """
-SELECT index_name, column_name, sub_part, nullable
-FROM information_schema.statistics
-WHERE table_schema = %s AND table_name = %s AND non_unique = 0
-ORDER BY index_name, seq_in_index
-"""
 BY_KEY = ("upsert", "increment")
 """Write modes that look a stored row up by its key."""
 
 
 @dataclass
-class UniqueKey:
-    """A primary key or a unique index.
+class Index:
+    """An index of a table.
 
     Attributes:
+        unique: it is the primary key, or a unique one.
         whole: it is made of whole columns, not of expressions or of the first part of a column.
         nullable: one of its columns may be null.
     """
 
     name: str
     columns: list[str]
+    unique: bool
     whole: bool = True
     nullable: bool = False
 
@@ -42,19 +38,18 @@ class UniqueKey:
         return f"{self.name} ({', '.join(self.columns)}{'' if self.whole else ', in part'})"
 
 
-def unique_keys(session: Session, table: list[str]) -> list[UniqueKey]:
-    """All unique keys of a table."""
-    keys: dict[str, UniqueKey] = {}
-    for name, column, part, nullable in session.run(UNIQUE, *table):
-        key = keys.setdefault(name, UniqueKey(name, []))
-        key.columns.append(column or "an expression")
-        key.whole = key.whole and column is not None and part is None
-        key.nullable = key.nullable or nullable == "YES"
-    return list(keys.values())
-
-
-def is_ambiguous(session: Session, detail: Mapping[str, Any]) -> bool:
+def is_ambiguous(detail: Mapping[str, Any], unique: Iterable[Index]) -> bool:
     """Whether a row could be taken for a stored one by another unique key than its own."""
-    if detail["mode"] not in BY_KEY:
-        return False
-    return any(not key.is_of(detail["key"]) for key in unique_keys(session, detail["table"]))
+    return detail["mode"] in BY_KEY and any(not key.is_of(detail["key"]) for key in unique)
+
+
+def is_spelled(detail: Mapping[str, Any], columns: Iterable[Column]) -> bool:
+    """Whether equal keys may differ: by case, by accents, or by a space behind them."""
+    key = {name.lower() for name in detail["key"]}
+    return any(column.is_spelled for column in columns if column.name.lower() in key)
+
+
+def is_indexed(detail: Mapping[str, Any], indexes: Iterable[Index]) -> bool:
+    """Whether an index begins with a column of the key."""
+    key = {name.lower() for name in detail["key"]}
+    return any(index.columns[0].lower() in key for index in indexes)

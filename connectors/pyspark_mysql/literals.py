@@ -19,7 +19,10 @@ from sparkonce.text import to_json, to_text
 
 Column = Any
 _END = 2**31 - 1
-_TEXT_HEX = b"_utf8mb4 X'"
+HEX_TEXT = b"_utf8mb4 X'"
+"""What a text that has a backslash begins with."""
+
+_ROUNDED_TWICE = pa.array([3.4028234663852886e38, 7.038531e-26], pa.float32())
 
 LITERAL = re.compile(
     rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|(?:DATE|TIME|TIMESTAMP)?'(?:[^']|'')*'|[^,'()]+"
@@ -38,14 +41,20 @@ def string(text: str) -> str:
     return quoted.decode()
 
 
-def literals(column: Column) -> Column:
+def literals(column: Column, *, typed: bool = True) -> Column:
     """The literal of each value, as bytes; a null is the word NULL.
+
+    Args:
+        column: of a query.
+        typed: whether dates and times say that they are such: ``DATE'2024-02-29'``. LOAD DATA
+            takes only those that do not.
 
     Raises:
         ValueError: a value has no literal: NaN, an infinity, a string that is not UTF-8, or a
             date outside the years 0001 to 9999.
     """
-    text = _form(column.type).write(column)
+    write = _form(column.type).write if typed or not types.is_temporal(column.type) else _plain
+    text = write(column)
     return pc.fill_null(text.cast(pa.binary()), b"NULL")
 
 
@@ -59,7 +68,7 @@ def _text(column: Column) -> Column:
     quoted = _quoted(pc.replace_substring(data, b"'", b"''") if _any(data, b"'") else data)
     if escaped is None:
         return quoted
-    return pc.if_else(escaped, _wrapped(_hex(data), _TEXT_HEX, b"'"), quoted)
+    return pc.if_else(escaped, _wrapped(_hex(data), HEX_TEXT, b"'"), quoted)
 
 
 def _binary(column: Column) -> Column:
@@ -76,11 +85,38 @@ def _float(column: Column) -> Column:
         wrong = column.filter(pc.invert(pc.is_finite(column)))[0]
         raise ValueError(f"{wrong} has no place in a column of MySQL")
     text = to_text(column)
+    if types.is_float32(column.type):
+        text = _read_as_double(column, text)
     return pc.if_else(pc.match_substring(text, b"e"), text, _wrapped(text, b"", b"e0"))
+
+
+def _read_as_double(column: Column, text: Column) -> Column:
+    """The texts, but of two floats the double: MySQL reads a double, and rounds that to a float.
+
+    The shortest text of the largest float lies above it, and is refused; that of the other one is
+    rounded twice, to its neighbour. There are no others.
+    """
+    odd = pc.is_in(pc.abs(column), value_set=_ROUNDED_TWICE)
+    if not pc.any(odd).as_py():
+        return text
+    return pc.if_else(odd, to_text(column.cast(pa.float64())), text)
 
 
 def _boolean(column: Column) -> Column:
     return column.cast(pa.int8()).cast(pa.string())
+
+
+def _plain(column: Column) -> Column:
+    """A date or time as a quoted text; an interval is a number."""
+    if types.is_duration(column.type):
+        return to_text(column)
+    return _quoted(to_text(_wall_clock(column)))
+
+
+def _wall_clock(column: Column) -> Column:
+    """The instant in UTC, which is the zone of every session; or the wall clock as it is."""
+    is_instant = types.is_timestamp(column.type)
+    return column.view(pa.timestamp("us")) if is_instant else column
 
 
 def _date(column: Column) -> Column:
@@ -92,8 +128,7 @@ def _time(column: Column) -> Column:
 
 
 def _timestamp(column: Column) -> Column:
-    """The instant in UTC, which is the zone of every session; or the wall clock as it is."""
-    return _wrapped(to_text(column.view(pa.timestamp("us"))), b"TIMESTAMP'", b"'")
+    return _wrapped(to_text(_wall_clock(column)), b"TIMESTAMP'", b"'")
 
 
 def _quoted(data: Column) -> Column:

@@ -81,7 +81,8 @@ OPTIONS = (
     Option(
         "sequenceColumn",
         "Within an epoch the row with the highest value wins for a key, deletes included; of equal"
-        " ones, and without it, the last by (partition, row).",
+        " ones, and without it, the last by (partition, row). Not stored if the table has no such"
+        " column.",
     ),
     Option(
         "onBadRow",

@@ -10,24 +10,16 @@ import pymysql
 
 from pyspark_mysql import fold
 from pyspark_mysql.client import Session
-from pyspark_mysql.columns import Column, misfit
-from pyspark_mysql.failures import number, translate, translated
-from pyspark_mysql.keys import BY_KEY, UniqueKey, unique_keys
+from pyspark_mysql.columns import Column, misfit, unaddable
+from pyspark_mysql.engines import is_there, require_transactions
+from pyspark_mysql.failures import MENDED, number, translate, translated
+from pyspark_mysql.foreign_keys import require_no_cascade
+from pyspark_mysql.keys import BY_KEY, Index
 from pyspark_mysql.literals import identifier
+from pyspark_mysql.statements import idle
 from pyspark_mysql.tables import target_ddl
+from pyspark_mysql.target import Target, look
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
-
-COLUMNS = """
-SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
-  column_default IS NOT NULL
-FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
-ORDER BY ordinal_position
-"""
-ENGINE = """
-SELECT t.table_type, t.engine, e.transactions
-FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
-WHERE t.table_schema = %s AND t.table_name = %s
-"""
 
 
 def require_fit_server(session: Session) -> None:
@@ -63,57 +55,49 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     """
     table = tuple(detail["table"])
     with translated(f"looking at table {'.'.join(table)}"):
-        found = session.run(ENGINE, *table)
-        if not found and create:
+        if create and not is_there(session, table):
             session.run(target_ddl(detail, mariadb=session.live.mariadb))
-            found = session.run(ENGINE, *table)
-        _require_transactions(table, found)
-        columns = [_column(row) for row in session.run(COLUMNS, *table)]
-        keys = unique_keys(session, detail["table"])
-    _require_columns(detail, columns)
-    if detail["mode"] in BY_KEY:
-        _require_key(detail, keys)
-    _require_rights(session, detail)
-    if detail["folded"]:
+        target = _require_fit(session, detail)
+    _require_rights(session, _stored(detail, target))
+    if fold.gathers(detail):
         with translated("trying a temporary table"):
-            fold.applier(session, detail).begin()
+            fold.applier(session, detail, target).begin()
 
 
-def _column(row: tuple[Any, ...]) -> Column:
-    name, kind, shown, scale, extra, nullable, has_default = row
-    extra, kind = str(extra).lower(), _text(kind).lower()
-    # MySQL says DEFAULT_GENERATED of a default that is an expression.
-    generated = "virtual" in extra or "stored" in extra or "persistent" in extra
-    given = has_default or generated or "auto_increment" in extra or kind == "enum"
-    needed = nullable == "NO" and not given
-    return Column(name, kind, _text(shown), int(scale), generated, needed)
+def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
+    """Keep the target from being altered until the transaction ends, if the rows still fit it.
+
+    Raises:
+        StoreRefused: they no longer do.
+        StoreUnsafe: its engine was changed.
+    """
+    session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
+    try:
+        return _require_fit(session, detail)
+    except OptionError as error:
+        raise StoreRefused(
+            error.what,
+            why=f"the table was dropped, renamed or altered since it was checked; {error.why}",
+            todo=f"{error.todo}, {MENDED}",
+        ) from None
 
 
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+def _require_fit(session: Session, detail: Mapping[str, Any]) -> Target:
+    require_transactions(session, tuple(detail["table"]))
+    target = look(session, detail["table"])
+    _require_columns(_stored(detail, target), target.columns)
+    if detail["mode"] in BY_KEY:
+        _require_key(detail, target.unique_keys)
+    require_no_cascade(session, detail)
+    return target
 
 
-def _require_transactions(table: tuple[str, ...], found: Any) -> None:
-    shown = ".".join(table)
-    if not found:
-        raise OptionError(
-            f"Option dbtable: there is no table {shown}",
-            why="rows have nowhere to go",
-            todo="create it, mend the option, or set option createTable=true",
-        )
-    kind, engine, transactions = found[0]
-    if "BASE TABLE" not in kind:
-        raise OptionError(
-            f"Option dbtable: {shown} is a {kind.lower()}",
-            why="only of a base table can be checked what an epoch needs",
-            todo="name the base table",
-        )
-    if transactions != "YES":
-        raise StoreUnsafe(
-            f"Table {shown} has the engine {engine}",
-            why="it has no transactions, so half an epoch could stay and be applied again",
-            todo=f"ALTER TABLE {identifier(*table)} ENGINE=InnoDB",
-        )
+def _stored(detail: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
+    """The same plan without the sequence, where the table has no such column."""
+    sequence = detail["sequence"]
+    if not sequence or target.column(sequence):
+        return detail
+    return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
 
 
 def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
@@ -123,6 +107,8 @@ def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
         if column is None:
             raise _no_column(name, columns)
         problem = misfit(detail["kinds"][name], column)
+        if name in detail["added"]:
+            problem = problem or unaddable(detail["kinds"][name], column)
         if problem:
             raise OptionError(
                 f"Column {name!r} of type {detail['kinds'][name]} does not fit column"
@@ -151,7 +137,7 @@ def _no_column(name: str, columns: list[Column]) -> OptionError:
     )
 
 
-def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
+def _require_key(detail: Mapping[str, Any], keys: list[Index]) -> None:
     shown = ", ".join(key.shown for key in keys) or "none"
     own = [key for key in keys if key.is_of(detail["key"])]
     if not own:
@@ -171,9 +157,9 @@ def _require_key(detail: Mapping[str, Any], keys: list[UniqueKey]) -> None:
 
 def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
     """Try each kind of statement that a commit sends, on no row at all."""
-    for statement in _tries(detail):
+    for statement in [*idle(detail), *_looks(session, detail)]:
         try:
-            session.run(f"{statement} WHERE 1 = 0")
+            session.run(statement)
         except pymysql.MySQLError as error:
             if number(error) not in _NO_RIGHT:
                 raise translate(error, f"trying what writeMode={detail['mode']} does") from None
@@ -184,19 +170,11 @@ def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
             ) from None
 
 
-def _tries(detail: Mapping[str, Any]) -> list[str]:
-    table, names = identifier(*detail["table"]), [identifier(name) for name in detail["columns"]]
-    if detail["mode"] == "delete":
-        reads = ", ".join(names)
-        return [f"SELECT {reads} FROM {table}", f"DELETE FROM {table}"]
-    nulls = ", ".join("NULL" for _ in names)
-    insert = f"INSERT INTO {table} ({', '.join(names)}) SELECT {nulls} FROM DUAL"
-    if detail["mode"] == "append":
-        return [insert]
-    reads = detail["added"] or detail["nulls"] == "keep"
-    changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
-    deletes = [f"DELETE FROM {table}"] if detail["op"] else []
-    return [insert, f"UPDATE {table} SET {', '.join(changed)}", *deletes]
+def _looks(session: Session, detail: Mapping[str, Any]) -> list[str]:
+    """MariaDB hides unique keys from those who have rights to single columns only."""
+    if not session.live.mariadb or detail["mode"] not in BY_KEY:
+        return []
+    return [f"SHOW CREATE TABLE {identifier(*detail['table'])}"]
 
 
 _NO_RIGHT = (1142, 1143, 1227)

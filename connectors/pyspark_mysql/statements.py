@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_mysql.literals import identifier
@@ -19,25 +19,17 @@ class Frame(NamedTuple):
 
 
 def frame(detail: Mapping[str, Any], *, mariadb: bool, ambiguous: bool = False) -> Frame:
-    """The statement that applies rows.
+    """The statement that inserts rows, or updates what is there of them.
 
     Args:
         detail: of the plan, see `pyspark_mysql.connector`.
         mariadb: whose dialect to speak.
         ambiguous: whether MySQL may find a stored row by another unique key than the row's own.
     """
-    if detail["mode"] == "delete":
-        return _delete(detail)
     names = ", ".join(map(identifier, detail["columns"]))
     head = f"INSERT INTO {identifier(*detail['table'])} ({names}) VALUES "
     tail = "" if detail["mode"] == "append" else _on_duplicate(detail, mariadb, ambiguous)
     return Frame(head.encode(), tail.encode())
-
-
-def _delete(detail: Mapping[str, Any]) -> Frame:
-    names = ", ".join(map(identifier, detail["columns"]))
-    head = f"DELETE FROM {identifier(*detail['table'])} WHERE ({names}) IN ("
-    return Frame(head.encode(), b")")
 
 
 def _on_duplicate(detail: Mapping[str, Any], mariadb: bool, ambiguous: bool) -> str:
@@ -72,3 +64,26 @@ def _change(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
     if name in detail["added"]:
         return f"COALESCE({stored}, 0) + {new}"
     return f"COALESCE({new}, {stored})" if detail["nulls"] == "keep" else new
+
+
+def idle(detail: Mapping[str, Any]) -> list[str]:
+    """Each kind of statement that a commit sends to the target, so that no row is found.
+
+    They need the same rights, and in a transaction they keep the table from being altered.
+    """
+    table, names = identifier(*detail["table"]), [identifier(name) for name in detail["columns"]]
+    if detail["mode"] == "delete":
+        kinds = [f"SELECT {', '.join(names)} FROM {table}", f"DELETE FROM {table}"]
+    else:
+        kinds = [f"INSERT INTO {table} ({', '.join(names)}) SELECT {_nulls(names)} FROM DUAL"]
+    if detail["mode"] in ("upsert", "increment"):
+        reads = detail["added"] or detail["nulls"] == "keep"
+        changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
+        kinds.append(f"UPDATE {table} SET {', '.join(changed)}")
+    if detail["op"]:
+        kinds.append(f"DELETE FROM {table}")
+    return [f"{kind} WHERE 1 = 0" for kind in kinds]
+
+
+def _nulls(names: Sequence[str]) -> str:
+    return ", ".join("NULL" for _ in names)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from pyspark_mysql import fold, preflight
+from pyspark_mysql import chunks, fold, preflight
+from pyspark_mysql.ahead import read_ahead
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Live, Session
 from pyspark_mysql.dead_letters import DeadLetters
@@ -12,8 +14,18 @@ from pyspark_mysql.failures import translated
 from pyspark_mysql.log import Log
 from pyspark_mysql.records import Records
 from pyspark_mysql.tables import OwnTables
-from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
-from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
+from sparkonce.errors import (
+    BadRow,
+    RowRefused,
+    StagedDataMissing,
+    StoreError,
+    StoreLostData,
+    StoreUnreachable,
+)
+from sparkonce.protocol import Advance, Chunk, Manifest, Part, Plan, Record, Staged, ignore
+
+Gone = Callable[[Manifest, str, int], StoreError]
+"""The error for a chunk that is not there."""
 
 
 class MySqlStore:
@@ -52,6 +64,8 @@ class MySqlStore:
             return
         preflight.require_fit_server(self.session)
         self.tables.ensure()
+        with translated("looking at its tables"):
+            self.tables.require_transactions()
         if self.plan is not None:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
@@ -116,13 +130,11 @@ class MySqlStore:
             return None
         with translated(f"publishing epoch {manifest.epoch}"):
             self.tables.ensure()
-            applier = self._applier(manifest)
-            applier.begin()
             with self.session.transaction():
                 held = self.records.read(manifest.sink, lock=True)
                 if not held.revision or held.stamp != decided.replaces:
                     return held
-                self._apply_all(manifest, applier)
+                self._apply_all(manifest)
                 self.log.drop(manifest.sink, manifest.attempts)
                 self.records.update(manifest.sink, finished)
         return finished
@@ -140,7 +152,7 @@ class MySqlStore:
                         continue
                     if done < ordinal:
                         raise _progress_lost(manifest)
-                    self._apply_decided(manifest, part.attempt, seq)
+                    self._apply_decided(manifest, part, seq)
                     self.log.drop_chunk(manifest.sink, part.attempt, seq)
                     self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
@@ -153,17 +165,22 @@ class MySqlStore:
                 self.log.drop(sink, attempts)
 
     def _applier(self, manifest: Manifest) -> Applier:
-        """Whatever the manifest says, today's options say where bad rows go."""
-        aside = self.dead_letters.of(manifest) if self.dead_letters else None
-        return fold.applier(self.session, manifest.detail, aside)
+        """Whatever the manifest says, today's options say where bad rows go.
 
-    def _apply_all(self, manifest: Manifest, applier: Applier) -> None:
+        It is made in the transaction: what it learns of the target is true until that ends.
+        """
+        target = preflight.hold_target(self.session, manifest.detail)
+        aside = self.dead_letters.of(manifest) if self.dead_letters else None
+        return fold.applier(self.session, manifest.detail, target, aside)
+
+    def _apply_all(self, manifest: Manifest) -> None:
+        applier = self._applier(manifest)
+        applier.begin()
         try:
-            for part, seq in manifest.chunks:
-                payload = self.log.payload(manifest.sink, part.attempt, seq)
-                if len(payload) != part.sizes[seq]:
-                    raise _missing(manifest, part.attempt, seq)
-                applier.apply(payload)
+            read = partial(self._chunk, manifest, _missing)
+            with read_ahead(read, manifest.chunks, self.session.close) as found:
+                for chunk in found:
+                    applier.apply(chunk)
             applier.end()
         except RefusedRow as error:
             raise BadRow(
@@ -172,12 +189,20 @@ class MySqlStore:
                 error.todo,
             ) from None
 
-    def _apply_decided(self, manifest: Manifest, attempt: str, seq: int) -> None:
-        payload = self.log.payload(manifest.sink, attempt, seq)
-        if not payload:
-            raise _lost(manifest, attempt, seq)
+    def _chunk(self, manifest: Manifest, gone: Gone, at: tuple[Part, int]) -> chunks.Chunk:
+        part, seq = at
+        payload = self.log.payload(manifest.sink, part.attempt, seq)
+        if len(payload) != part.sizes[seq]:
+            raise gone(manifest, part.attempt, seq)
+        return chunks.decode(payload)
+
+    def _apply_decided(self, manifest: Manifest, part: Part, seq: int) -> None:
+        chunk = self._chunk(manifest, _lost, (part, seq))
         try:
-            self._applier(manifest).apply(payload)
+            applier = self._applier(manifest)
+            applier.begin()
+            applier.apply(chunk)
+            applier.end()
         except RefusedRow as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"

@@ -10,6 +10,7 @@ import pymysql
 
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import definition
+from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import number, translate
 from pyspark_mysql.literals import identifier
 from sparkonce.errors import StoreRefused
@@ -53,11 +54,15 @@ class OwnTables:
                 raise translate(error, "creating its ledger and log") from None
         self.known = True
 
+    def require_transactions(self) -> None:
+        """See `pyspark_mysql.engines.require_transactions`."""
+        for name in NAMES:
+            require_transactions(self.session, (self.schema, f"sparkonce_{name}"))
+
     def there(self) -> bool:
         """Whether both are there."""
         try:
-            for table in (self.ledger, self.log):
-                self.session.run(f"SELECT 1 FROM {table} LIMIT 0")
+            self.session.run(f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0")
         except pymysql.MySQLError as error:
             if number(error) == NO_SUCH_TABLE:
                 return False

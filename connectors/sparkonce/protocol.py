@@ -46,12 +46,15 @@ class Plan:
         repeatable: applying the same rows again changes nothing (upsert, delete).
         columns: number of columns, to size chunks by.
         detail: what the connector needs to apply a chunk, as JSON values.
+        cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
+            10 ms of work for a store.
     """
 
     target: str
     repeatable: bool
     columns: int
     detail: Mapping[str, Any]
+    cells: int = 24_000
 
 
 @dataclass(frozen=True)

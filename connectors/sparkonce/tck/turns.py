@@ -147,7 +147,7 @@ def interleavings(
         first: calls that actor 0 makes.
         second: calls that actor 1 makes.
         alike: whether actor 0 begins in all of them, as where both do the same.
-        step: 2 to try only every second call of the actor that begins, and so on.
+        step: 2 to let the one that begins be interrupted at every second call only, and so on.
     """
     for before in range(0, first + 1, step):
         for between in range(second + 1):

@@ -1,0 +1,147 @@
+"""Values that the server would bend in silence, found in a chunk before it sees them.
+
+It takes the text '2' for the second member of an ENUM, makes 2005 of the YEAR 5, and the time of
+day of a NULL for a TIMESTAMP that is NOT NULL. Rows are looked at as text, by one regular
+expression for each column of such a type, and not at all where the target has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_mysql.chunks import Rows
+from pyspark_mysql.columns import Column
+from pyspark_mysql.literals import identifier
+
+LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
+NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
+"""What the server reads as a number where it is no member: with the spaces of C, and a sign."""
+MEMBER = re.compile("'(?:[^']|'')*'")
+MOST_REPEATS = 1000
+MARK = "sparkonce_null_"
+
+
+class Bend(NamedTuple):
+    """What would be bent in a column.
+
+    Attributes:
+        place: of the column in a row.
+        name: of the column.
+        pattern: of the literals that are bent.
+        taken: those that match and are taken as they are.
+        why: it must not be sent.
+        todo: against it.
+    """
+
+    place: int
+    name: str
+    pattern: str
+    why: str
+    todo: str
+    taken: tuple[bytes, ...] = ()
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is the null that is bent."""
+        return self.pattern == "NULL"
+
+    def rows(self, texts: Any) -> list[int]:
+        """In which rows it is bent."""
+        # No pattern repeats a piece more than a thousand times.
+        before, rest = divmod(self.place, MOST_REPEATS)
+        pieces = f"(?:{LITERAL},){{{MOST_REPEATS}}}" * before + f"(?:{LITERAL},){{{rest}}}"
+        pattern = rf"^\({pieces}(?P<v>{self.pattern})[,)]"
+        found = pc.match_substring_regex(texts, pattern)
+        if self.taken and pc.any(found).as_py():
+            values = pc.struct_field(pc.extract_regex(texts, pattern), "v")
+            members = pa.array(self.taken, values.type)
+            found = pc.and_not(found, pc.is_in(values, value_set=members))
+        rows: list[int] = pc.indices_nonzero(found).to_pylist()
+        return rows
+
+
+class Bends:
+    """What would be bent in a target.
+
+    Args:
+        bends: of its columns.
+    """
+
+    def __init__(self, bends: list[Bend]) -> None:
+        self.of_values = [bend for bend in bends if not bend.is_null]
+        self.of_nulls = [bend for bend in bends if bend.is_null]
+
+    def find(self, rows: Rows, *, nulls: bool = True) -> dict[int, Bend]:
+        """The rows that must not be sent, by number."""
+        has_null = nulls and self.of_nulls and b"NULL" in bytes(rows.lines)
+        bends = [*self.of_values, *(self.of_nulls if has_null else [])]
+        if not bends:
+            return {}
+        texts = rows.texts()
+        return {row: bend for bend in bends for row in bend.rows(texts)}
+
+    def condition(self, unless: str) -> str:
+        """What is true of a stored row, and fails for one with a null; see `failed`."""
+        # The text is no constant: a constant would be looked at although no row has a null.
+        return "".join(
+            f" AND ({unless} OR {name} IS NOT NULL"
+            f" OR CAST(CONCAT('{MARK}{bend.place}_', {name} IS NULL) AS SIGNED))"
+            for bend, name in ((bend, identifier(bend.name)) for bend in self.of_nulls)
+        )
+
+    def failed(self, message: str) -> Bend | None:
+        """The one whose condition failed so."""
+        return next((b for b in self.of_nulls if f"{MARK}{b.place}_" in message), None)
+
+
+def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> Bends:
+    """What would be bent in the target of a plan."""
+    places = {name.lower(): place for place, name in enumerate(detail["columns"])}
+    return Bends(
+        [
+            Bend(places[column.name.lower()], column.name, *found)
+            for column in columns
+            if column.name.lower() in places
+            for found in _found(column)
+        ]
+    )
+
+
+def _found(column: Column) -> Iterator[tuple[Any, ...]]:
+    """Pattern, reason, advice, and literals that are taken."""
+    kind = column.kind
+    if column.numbered:
+        yield (
+            "NULL",
+            "the column is auto-increment: the server would put a new number there",
+            "leave the column out of the query, or fill it",
+        )
+    if kind == "timestamp" and not column.nullable:
+        yield (
+            "NULL",
+            "the column is NOT NULL, and the server would put the time of day there",
+            "fill it before the sink, or declare the column NULL",
+        )
+    if kind == "year":
+        yield (
+            "[0-9]{1,2}",
+            "years are 1901 to 2155, and the server would add a century to a number of two digits",
+            "write it in full",
+        )
+    if column.shown == "bit(64)":
+        yield "-[0-9]+", "bits have no sign", "mend the row before the sink"
+    if kind in ("enum", "set"):
+        yield (
+            NUMBER,
+            f"the text is no member of the {kind.upper()}, and the server would take it for the"
+            " number of one",
+            "mend the row before the sink, or add the member",
+            tuple(
+                text.encode() for text in MEMBER.findall(column.shown) if re.fullmatch(NUMBER, text)
+            ),
+        )

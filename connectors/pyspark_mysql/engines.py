@@ -1,0 +1,49 @@
+"""Which tables have transactions. Without them half an epoch could stay and be applied again."""
+
+from __future__ import annotations
+
+from pyspark_mysql.client import Session
+from pyspark_mysql.literals import identifier
+from sparkonce.errors import OptionError, StoreUnsafe
+
+ENGINE = """
+SELECT t.table_type, t.engine, e.transactions
+FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
+WHERE t.table_schema = %s AND t.table_name = %s
+"""
+BASE_TABLES = ("BASE TABLE", "SYSTEM VERSIONED")
+
+
+def is_there(session: Session, table: tuple[str, ...]) -> bool:
+    """Whether there is a table of this database and name."""
+    return bool(session.run(ENGINE, *table))
+
+
+def require_transactions(session: Session, table: tuple[str, ...]) -> None:
+    """Refuse what is no table with transactions.
+
+    Raises:
+        OptionError: it is not there, or a view.
+        StoreUnsafe: its engine has none.
+    """
+    shown = ".".join(table)
+    found = session.run(ENGINE, *table)
+    if not found:
+        raise OptionError(
+            f"There is no table {shown}",
+            why="rows have nowhere to go",
+            todo="create it, or mend option dbtable; createTable=true makes a target",
+        )
+    kind, engine, transactions = found[0]
+    if kind not in BASE_TABLES:
+        raise OptionError(
+            f"Option dbtable: {shown} is a {kind.lower()}",
+            why="only of a base table can be checked what an epoch needs",
+            todo="name the base table",
+        )
+    if transactions != "YES":
+        raise StoreUnsafe(
+            f"Table {shown} has the engine {engine}",
+            why="it has no transactions, so half an epoch could stay and be applied again",
+            todo=f"ALTER TABLE {identifier(*table)} ENGINE=InnoDB",
+        )

@@ -1,0 +1,72 @@
+"""Append by LOAD DATA LOCAL, which MySQL takes in twice as fast as INSERT.
+
+With LOCAL the server has no errors for rows, but warnings: it makes 127 of 300 in a TINYINT, and
+leaves a duplicate out. So a chunk that was not loaded without any is taken back and inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pymysql
+
+from pyspark_mysql.apply import Applier
+from pyspark_mysql.chunks import Rows
+from pyspark_mysql.client import Session
+from pyspark_mysql.columns import Column
+from pyspark_mysql.failures import Kind, known
+from pyspark_mysql.literals import HEX_TEXT, identifier
+
+HERE = "sparkonce_chunk"
+
+
+def can_load(session: Session, detail: Mapping[str, Any], columns: Iterable[Column]) -> bool:
+    """Whether LOAD DATA does with rows what INSERT does: it reads bits from characters."""
+    if detail["mode"] != "append" or not session.live.loads:
+        return False
+    return all(column.kind != "bit" for column in columns)
+
+
+class Loading(Applier):
+    """Applies chunks of a plan that only appends."""
+
+    def write(self, rows: Rows) -> None:
+        """See `Applier.write`."""
+        if not self._loaded(rows):
+            super().write(rows)
+
+    def _loaded(self, rows: Rows) -> bool:
+        """Whether all rows were loaded; else none was."""
+        lines = rows.lines
+        larger = any(len(part.text) > self.most for part in rows.within(self.most))
+        if larger or HEX_TEXT in bytes(lines):
+            return False
+        self.session.run(f"SAVEPOINT {HERE}")
+        try:
+            loaded = self.session.load(load_statement(self.detail), lines)
+        except pymysql.MySQLError as error:
+            if known(error).kind not in (Kind.ROW, Kind.REFUSED):
+                raise
+            loaded = -1
+        if loaded != len(rows):
+            self.session.run(f"ROLLBACK TO SAVEPOINT {HERE}")
+        return loaded == len(rows)
+
+
+def load_statement(detail: Mapping[str, Any]) -> str:
+    """The statement that loads the text of a VALUES list."""
+    fields, sets = [], []
+    for place, name in enumerate(detail["columns"]):
+        if detail["kinds"][name] == "binary":  # X'00ff'
+            field = f"@sparkonce_{place}"
+            sets.append(f"{identifier(name)} = UNHEX(SUBSTR({field}, 3, LENGTH({field}) - 3))")
+        else:
+            field = identifier(name)
+        fields.append(field)
+    return (
+        f"LOAD DATA LOCAL INFILE 'sparkonce' INTO TABLE {identifier(*detail['table'])}"
+        " CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY ''''"
+        " ESCAPED BY '' LINES STARTING BY '(' TERMINATED BY '),'"
+        f" ({', '.join(fields)})" + (f" SET {', '.join(sets)}" if sets else "")
+    )

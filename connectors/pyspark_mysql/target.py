@@ -1,0 +1,87 @@
+"""The target as the server describes it: looked up once, and then only read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_mysql.client import Session
+from pyspark_mysql.columns import Column
+from pyspark_mysql.keys import Index
+
+COLUMNS = """
+SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
+  column_default IS NOT NULL, COALESCE(collation_name, '')
+FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
+ORDER BY ordinal_position
+"""
+INDEXES = """
+SELECT index_name, column_name, sub_part, nullable, non_unique
+FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s
+ORDER BY index_name, seq_in_index
+"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table.
+
+    Attributes:
+        columns: all of them, in order.
+        indexes: all of them, the primary key too.
+    """
+
+    columns: list[Column]
+    indexes: list[Index]
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, in any case of letters."""
+        same = (column for column in self.columns if column.name.lower() == name.lower())
+        return next(same, None)
+
+    @property
+    def unique_keys(self) -> list[Index]:
+        """The primary key and the unique indexes."""
+        return [index for index in self.indexes if index.unique]
+
+
+def look(session: Session, table: Sequence[str]) -> Target:
+    """Ask the server for a table, by database and name.
+
+    Raises:
+        pymysql.MySQLError: it does not answer.
+    """
+    columns = [_column(row) for row in session.run(COLUMNS, *table)]
+    return Target(columns, _indexes(session.run(INDEXES, *table)))
+
+
+def _column(row: Sequence[Any]) -> Column:
+    name, kind, shown, scale, extra, nullable, has_default, collation = row
+    extra = str(extra).lower()
+    return Column(
+        name,
+        _text(kind).lower(),
+        _text(shown),
+        int(scale),
+        # MySQL says DEFAULT_GENERATED of a default that is an expression.
+        generated="virtual" in extra or "stored" in extra or "persistent" in extra,
+        numbered="auto_increment" in extra,
+        nullable=nullable == "YES",
+        has_default=bool(has_default),
+        collation=str(collation),
+    )
+
+
+def _indexes(found: Sequence[Sequence[Any]]) -> list[Index]:
+    indexes: dict[str, Index] = {}
+    for name, column, part, nullable, non_unique in found:
+        index = indexes.setdefault(name, Index(name, [], unique=not int(non_unique)))
+        index.columns.append(column or "an expression")
+        index.whole = index.whole and column is not None and part is None
+        index.nullable = index.nullable or nullable == "YES"
+    return list(indexes.values())
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,97 @@
+"""What a commit has learned of the target stays true until its transaction ends."""
+
+from __future__ import annotations
+
+import threading
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.servers.mysql import connect
+from pymysql.cursors import Cursor
+
+from pyspark_mysql import fold
+from sparkonce.errors import StoreRefused, StoreUnsafe
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+
+
+@pytest.fixture
+def query(mysql: Cursor, mysql_url: str, table: str) -> MySqlQuery:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    made = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", writeMode="increment")
+    made.sink.store.check()
+    made.run(0, [{"id": 1, "n": 1}])
+    return made
+
+
+def test_an_engine_without_transactions_is_refused_in_mid_query(
+    mysql: Cursor, table: str, query: MySqlQuery
+) -> None:
+    mysql.execute(f"ALTER TABLE {table} ENGINE=MyISAM")
+    with pytest.raises(StoreUnsafe, match="MyISAM"):
+        query.run(1, [{"id": 1, "n": 1}])
+    mysql.execute(f"ALTER TABLE {table} ENGINE=InnoDB")
+    query.run(1, [{"id": 1, "n": 1}])
+    mysql.execute(f"SELECT n FROM {table}")
+    assert mysql.fetchall() == ((2,),)
+
+
+def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
+    mysql: Cursor, mysql_url: str, table: str, query: MySqlQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a second unique key a row could be added to another's; the commit has looked by then."""
+    altered = threading.Event()
+
+    def alter() -> None:
+        with connect(mysql_url) as client, client.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {table} ADD UNIQUE KEY other (n)")
+        altered.set()
+
+    altering = threading.Thread(target=alter)
+    look = fold.applier
+
+    def look_and_alter(*args: Any) -> Any:
+        found = look(*args)
+        altering.start()
+        assert not altered.wait(1), "the table was altered in mid-transaction"
+        return found
+
+    monkeypatch.setattr(fold, "applier", look_and_alter)
+    query.run(1, [{"id": 2, "n": 1}, {"id": 1, "n": 1}])
+    altering.join()
+    mysql.execute(f"SELECT id, n FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((1, 2), (2, 1))
+
+
+@pytest.mark.parametrize("mode", ["upsert", "increment"])
+def test_a_key_that_is_dropped_in_mid_query_is_missed(
+    mysql: Cursor, mysql_url: str, table: str, mode: str
+) -> None:
+    """Without it every row would be inserted anew."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", writeMode=mode)
+    query.run(0, [{"id": 1, "n": 1}])
+    mysql.execute(f"ALTER TABLE {table} DROP PRIMARY KEY")
+    with pytest.raises(StoreRefused, match=r"no unique key of the table.*altered since"):
+        query.run(1, [{"id": 1, "n": 2}])
+    mysql.execute(f"SELECT * FROM {table}")
+    assert mysql.fetchall() == ((1, 1),)
+
+
+def test_a_column_that_is_narrowed_in_mid_query_rounds_nothing(
+    mysql: Cursor, mysql_url: str, table: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n DECIMAL(10,2))")
+    schema = pa.schema([("id", pa.int64()), ("n", pa.decimal128(10, 2))])
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
+    query.run(0, [{"id": 1, "n": Decimal("1.00")}])
+    mysql.execute(f"ALTER TABLE {table} MODIFY n DECIMAL(10,0)")
+    with pytest.raises(StoreRefused, match=r"'n' of type decimal\(10,0\).*altered since"):
+        query.run(1, [{"id": 2, "n": Decimal("1.75")}])
+    mysql.execute(f"ALTER TABLE {table} MODIFY n DECIMAL(10,2)")
+    query.run(1, [{"id": 2, "n": Decimal("1.75")}])
+    mysql.execute(f"SELECT n FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((Decimal("1.00"),), (Decimal("1.75"),))

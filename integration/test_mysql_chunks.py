@@ -1,0 +1,114 @@
+"""Chunks in the log: an epoch that is applied one by one, pieces of a large one, lost ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.servers.mysql import MySqlProcess
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+Make = Callable[..., MySqlQuery]
+
+
+def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    query = make(
+        COUNTER,
+        "id BIGINT PRIMARY KEY, n TINYINT",
+        key="id",
+        writeMode="increment",
+        atomicity="chunk",
+        chunkRows="100",
+    )
+    mysql.execute(f"INSERT INTO {table} VALUES (250, 127)")
+    ones = [{"id": i, "n": 1} for i in range(400)]
+    with pytest.raises(RowRefused, match=r"id=250.*stays decided"):
+        query.run(0, ones)
+    assert len(stored()) == 201
+    query.restart(atomicity="epoch")  # a roll-forward goes by the manifest
+    with pytest.raises(RowRefused):
+        query.run(0, ones)
+    mysql.execute(f"UPDATE {table} SET n = 0")
+    query.run(0, ones)
+    assert stored() == [(i, int(i >= 200)) for i in range(400)]
+    assert query.sink.store.staged(query.name) == []
+
+
+def test_vanished_chunk_is_found_before_the_decision_and_after_it(
+    make: Make, stored: Any, mysql: Cursor, table: str
+) -> None:
+    query = make(COUNTER, "id BIGINT PRIMARY KEY, n TINYINT", atomicity="chunk", chunkRows="10")
+    mysql.execute(f"INSERT INTO {table} VALUES (15, 0)")
+    receipts = query.stage(0, [{"id": i, "n": 1} for i in range(30)])
+    where = f"sink = '{query.name}' AND seq = 2"
+    mysql.execute(f"CREATE TEMPORARY TABLE kept SELECT * FROM sparkonce_log WHERE {where}")
+    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
+    with pytest.raises(StagedDataMissing, match="Chunk 2"):
+        query.commit(0, receipts)
+    mysql.execute("INSERT INTO sparkonce_log SELECT * FROM kept")
+    with pytest.raises(RowRefused):
+        query.commit(0, receipts)
+    mysql.execute(f"DELETE FROM sparkonce_log WHERE {where}")
+    mysql.execute(f"DELETE FROM {table} WHERE id = 15")
+    with pytest.raises(StoreLostData, match="epoch 0 is decided"):
+        query.commit(0, receipts)
+    assert len(stored()) == 20
+
+
+def test_piece_of_a_decided_chunk_that_is_gone_is_data_that_is_lost(
+    make: Make, mysql: Cursor, table: str
+) -> None:
+    query = make(
+        COUNTER,
+        "id INT PRIMARY KEY, n TINYINT",
+        key="id",
+        writeMode="increment",
+        atomicity="chunk",
+    )
+    mysql.execute(f"INSERT INTO {table} VALUES (0, 127)")
+    rows = [{"id": i, "n": 1} for i in range(100)]
+    with pytest.raises(RowRefused):
+        query.run(0, rows)
+    cut = "payload = LEFT(payload, LENGTH(payload) DIV 2)"
+    mysql.execute(f"UPDATE sparkonce_log SET {cut} WHERE sink = '{query.name}'")
+    with pytest.raises(StoreLostData, match="epoch 0 is decided"):
+        query.run(0, rows)
+
+
+@pytest.mark.parametrize("mode", ["CHAIN", "RELEASE"])
+def test_what_is_staged_behind_a_chunk_in_pieces_is_there_at_once(
+    private_mysql: Callable[..., MySqlProcess], mode: str
+) -> None:
+    """With COMMIT AND CHAIN as the server's default it would be in a transaction of its own."""
+    small = ("--max-allowed-packet=64K", "--net-buffer-length=8K")
+    server = private_mysql(f"--completion-type={mode}", *small)
+    schema = pa.schema([("id", pa.int64()), ("s", pa.binary())])
+    options = {"dbtable": "t", "key": "id", "createTable": "true", "chunkRows": "8"}
+    query = MySqlQuery(schema, url=server.url, **options)
+    query.sink.store.check()
+    rows = [{"id": i, "s": os.urandom(8000)} for i in range(8)] + [{"id": 8, "s": b""}]
+    receipts = query.stage(0, rows)
+    other = MySqlQuery(schema, url=server.url, timeout="29", **options)
+    staged = other.sink.store.staged(query.name)
+    assert [each.chunks for each in staged] == [2]
+    assert query.commit(0, receipts).rows == 9
+
+
+def test_the_connection_that_reads_ahead_is_closed(make: Make, stored: Any, mysql: Cursor) -> None:
+    query = make(COUNTER, "id BIGINT PRIMARY KEY, n INT", key="id", chunkRows="10")
+    rows = [{"id": i, "n": 1} for i in range(300)]
+    mysql.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()")
+    before = mysql.fetchall()
+    query.run(0, rows)
+    mysql.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()")
+    assert mysql.fetchall() == before
+    assert len(stored()) == 300

@@ -1,0 +1,284 @@
+"""Rows that the target refuses after an epoch was folded: named by key, or put aside."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.proxy import Proxy
+from integration.statements import is_query, queries_of
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import BadRow, SparkonceError
+
+SCHEMA = pa.schema(
+    {
+        **dict.fromkeys(("a", "v", "at"), pa.int64()),
+        **dict.fromkeys(("b", "op"), pa.string()),
+        "x": pa.binary(),
+    }
+)
+DEFINITION = (
+    "a BIGINT, b VARCHAR(5) COLLATE utf8mb4_bin, v BIGINT NOT NULL CHECK (v <> 13), x VARBINARY(9),"
+    " u INT AS (CASE WHEN v > 99 THEN v END) VIRTUAL UNIQUE, PRIMARY KEY (a, b)"
+)
+Found = Callable[[], tuple[Any, Any]]
+
+
+@pytest.fixture
+def tables(mysql: Cursor, table: str) -> Any:
+    """A target that refuses nulls and 13 in `v`, and values above 99 that another row has."""
+    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+    yield table
+    mysql.execute(f"DROP TABLE IF EXISTS {table}_bad, {table}_child")
+
+
+@pytest.fixture
+def found(mysql: Cursor, tables: str) -> Found:
+    """What is stored, and what was put aside."""
+
+    def found() -> tuple[Any, Any]:
+        mysql.execute(f"SELECT a, v FROM {tables} ORDER BY a")
+        stored = dict(mysql.fetchall())
+        mysql.execute(f"SELECT epoch, reason, row_data FROM {tables}_bad ORDER BY id")
+        return stored, list(mysql.fetchall())
+
+    return found
+
+
+def query(url: str, table: str, **options: str) -> MySqlQuery:
+    given = {"opColumn": "op", "sequenceColumn": "at", "chunkRows": "4", **options}
+    made = MySqlQuery(SCHEMA, url=url, dbtable=table, key="a,b", **given)
+    made.sink.store.check()
+    return made
+
+
+def forgiving(url: str, table: str, **options: str) -> MySqlQuery:
+    return query(url, table, onBadRow="deadLetter", deadLetter=f"{table}_bad", **options)
+
+
+def row(a: int | None, v: int | None = 1, op: str = "I", b: str = "it's") -> dict[str, Any]:
+    return {"a": a, "b": b, "op": op, "v": v, "x": b"\xff", "at": 1}
+
+
+@pytest.mark.parametrize("nulls", ["write", "keep"])
+def test_refused_row_is_named_by_its_key(
+    mysql_url: str, mysql: Cursor, tables: str, nulls: str
+) -> None:
+    strict = query(mysql_url, tables, nulls=nulls)
+    strict.run(0, [row(50, 500)])
+    for bad, said in (
+        (row(31, None), "Column 'v' cannot be null"),
+        (row(31, 13), "a CHECK constraint refused it"),
+        (row(31, 500), "it has another stored row's value in another unique key"),
+    ):
+        rows = [row(a) for a in range(40)]
+        rows[31] = bad
+        with pytest.raises(BadRow, match="row with a=31, b='it''s': ") as refused:
+            strict.run(1, rows)
+        assert said in str(refused.value)
+        assert "nothing of epoch 1 took effect" in str(refused.value)
+        mysql.execute(f"SELECT a, v FROM {tables}")
+        assert mysql.fetchall() == ((50, 500),)
+
+
+@pytest.mark.parametrize("nulls", ["write", "keep"])
+def test_bad_rows_of_a_folded_epoch_are_put_aside(
+    mysql_url: str, tables: str, found: Found, nulls: str
+) -> None:
+    bad = forgiving(mysql_url, tables, nulls=nulls)
+    rows = [row(a) for a in range(20)]
+    rows[3], rows[7], rows[11] = row(3, None), row(None), row(11, op="?")
+    rows[12], rows[17] = row(12, b="too long"), row(17, 13)
+    for _ in range(2):
+        bad.run(0, rows, [row(17, 14, b="i")])
+    stored, letters = found()
+    assert stored == {**dict.fromkeys({*range(20)} - {3, 7, 11, 12, 17}, 1), 17: 14}
+    assert [epoch for epoch, _, _ in letters] == [0] * 5
+    reasons = [reason for _, reason, _ in letters]
+    for reason, said in zip(
+        reasons, ("'a' is null", "no operation", "'too long'", "a=3, b=", "a=17, b="), strict=True
+    ):
+        assert said in reason
+    assert json.loads(letters[-1][2]) == {
+        "a": "17",
+        "b": "'it''s'",
+        "v": "13",
+        "x": "X'ff'",
+        "at": "1",
+    }
+
+
+def test_row_that_others_point_to_is_named_or_put_aside(
+    mysql_url: str, mysql: Cursor, tables: str, found: Found
+) -> None:
+    mysql.execute(
+        f"CREATE TABLE {tables}_child (a BIGINT, b VARCHAR(5) COLLATE utf8mb4_bin,"
+        f" FOREIGN KEY (a, b) REFERENCES {tables} (a, b))"
+    )
+    strict = query(mysql_url, tables)
+    strict.run(0, [row(a) for a in range(9)])
+    mysql.execute(f"INSERT INTO {tables}_child VALUES (5, 'it''s')")
+    gone = [row(a, op="D") for a in range(9)]
+    with pytest.raises(BadRow, match=r"row with a=5, .*foreign key"):
+        strict.run(1, gone)
+    strict.restart(onBadRow="deadLetter", deadLetter=f"{tables}_bad")
+    strict.sink.store.check()
+    strict.run(1, gone)
+    stored, letters = found()
+    assert stored == {5: 1}
+    assert ["a=5" in reason for _, reason, _ in letters] == [True]
+    strict.run(2, [row(5, op="D"), row(5, 2), row(6)])
+    stored, letters = found()
+    assert (stored, len(letters)) == ({5: 1, 6: 1}, 2), "put aside, and not written as well"
+
+
+def test_change_before_one_that_is_put_aside_by_its_type_stays(
+    mysql_url: str, tables: str, found: Found
+) -> None:
+    """It is as if the bad row were not there; but of what is folded only the outcome is tried."""
+    bad = forgiving(mysql_url, tables)
+    bad.run(0, [row(1, 5), row(1, 6, b="it's x"), row(2, 5), row(2, None), row(3, 13), row(3, 7)])
+    stored, letters = found()
+    assert stored == {1: 5, 3: 7}
+    assert ["a=1" in letters[0][1], "a=2" in letters[1][1], len(letters)] == [True, True, 2]
+
+
+def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(
+    mysql_url: str, mysql: Cursor, tables: str
+) -> None:
+    strict = query(mysql_url, tables)
+    strict.run(0, [row(1), row(2)])
+    strict.run(1, [row(1, 13, "D"), row(2, None, "D")])
+    mysql.execute(f"SELECT * FROM {tables}")
+    assert mysql.fetchall() == ()
+
+
+@pytest.mark.parametrize("fault", ["cut_request", "cut_reply", "reset"])
+def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
+    mysql_proxy: Proxy, tables: str, found: Found, fault: str
+) -> None:
+    bad = forgiving(mysql_proxy.url, tables, nulls="keep")
+    rows = lambda epoch: [row(1, -epoch), row(epoch + 100, None), row(2, -epoch)]  # noqa: E731
+    bad.run(0, rows(0))
+    statements = queries_of(mysql_proxy, lambda: bad.run(1, rows(1)))
+    assert statements > 20
+    for epoch in range(2, statements + 2):
+        cuts = mysql_proxy.cuts
+        getattr(mysql_proxy, fault)(is_query, nth=epoch - 1)
+        while True:
+            try:
+                bad.run(epoch, rows(epoch))
+                break
+            except SparkonceError:
+                bad.restart()
+        assert mysql_proxy.cuts == cuts + 1
+    mysql_proxy.restore()
+    stored, letters = found()
+    assert stored == dict.fromkeys((1, 2), -statements - 1)
+    assert [epoch for epoch, _, _ in letters] == list(range(statements + 2))
+
+
+POINTING = "id INT PRIMARY KEY, x INT, extra INT DEFAULT 7, FOREIGN KEY (x) REFERENCES {0} (id)"
+UNIQUE = "id INT PRIMARY KEY, x INT UNIQUE, extra INT DEFAULT 7"
+Change = tuple[int, "int | None", str]
+CHAINS: dict[str, tuple[str, str, list[Change], list[tuple[Any, ...]]]] = {
+    "a unique value moves on": (
+        UNIQUE,
+        "(1, 10, 0), (2, 20, 0)",
+        [(1, None, "u"), (2, 30, "u"), (1, 20, "u")],
+        [(1, 20, 0), (2, 30, 0)],
+    ),
+    "parent before child": (
+        POINTING,
+        "(7, NULL, 0)",
+        [(1, None, "c"), (2, None, "c"), (1, 2, "u")],
+        [(1, 2, 7), (2, None, 7), (7, None, 0)],
+    ),
+    "child deleted before parent": (
+        POINTING,
+        "(1, NULL, 0), (2, 1, 0)",
+        [(1, None, "u"), (2, None, "d"), (1, None, "d")],
+        [],
+    ),
+    "child lets go, parent deleted": (
+        POINTING,
+        "(5, NULL, 0), (9, 5, 0)",
+        [(9, None, "u"), (5, None, "d")],
+        [(9, None, 0)],
+    ),
+    "child lets go, parent deleted and written anew": (
+        POINTING,
+        "(5, NULL, 0), (9, 5, 0)",
+        [(9, None, "u"), (5, None, "d"), (5, 9, "c")],
+        [(5, 9, 7), (9, None, 0)],
+    ),
+}
+
+
+def chained(mysql: Cursor, url: str, table: str, case: str, **options: str) -> MySqlQuery:
+    """A query into a table whose rows depend on each other."""
+    definition, before, *_ = CHAINS[case]
+    mysql.execute(f"CREATE TABLE {table} ({definition.format(table)})")
+    mysql.execute(f"INSERT INTO {table} VALUES {before}")
+    schema = pa.schema([("id", pa.int32()), ("x", pa.int32()), ("op", pa.string())])
+    made = MySqlQuery(schema, url=url, dbtable=table, key="id", opColumn="op", **options)
+    made.sink.store.check()
+    return made
+
+
+def changes(rows: list[Change]) -> list[dict[str, Any]]:
+    return [{"id": id_, "x": x, "op": op} for id_, x, op in rows]
+
+
+@pytest.mark.parametrize("aside", [False, True])
+@pytest.mark.parametrize("case", CHAINS)
+def test_row_may_have_to_wait_for_another_one(
+    mysql_url: str, mysql: Cursor, table: str, case: str, aside: bool
+) -> None:
+    """In whatever order they are written and deleted, as long as one by one they could be."""
+    options = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"} if aside else {}
+    chained(mysql, mysql_url, table, case, **options).run(0, changes(CHAINS[case][2]))
+    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
+    assert list(mysql.fetchall()) == CHAINS[case][3]
+    if aside:
+        mysql.execute(f"SELECT * FROM {table}_bad")
+        assert mysql.fetchall() == ()
+        mysql.execute(f"DROP TABLE {table}_bad")
+
+
+def test_many_rows_may_wait_for_each_other(mysql_url: str, mysql: Cursor, table: str) -> None:
+    query = chained(mysql, mysql_url, table, "a unique value moves on")
+    numbers = list(range(100, 200))
+    random.Random(7).shuffle(numbers)
+    query.run(0, changes([(n, n, "c") for n in numbers]))
+    query.run(1, changes([(n, n + 1, "u") for n in numbers]))
+    mysql.execute(f"SELECT COUNT(*) FROM {table} WHERE x = id + 1")
+    assert mysql.fetchall() == ((100,),)
+
+
+def test_rows_that_wait_in_a_circle_are_refused(mysql_url: str, mysql: Cursor, table: str) -> None:
+    query = chained(mysql, mysql_url, table, "a unique value moves on")
+    with pytest.raises(BadRow, match=r"row with id=1: .*Duplicate entry '20'"):
+        query.run(0, changes([(3, 5, "c"), (1, 20, "u"), (2, 10, "u")]))
+    mysql.execute(f"SELECT id, x FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((1, 10), (2, 20))
+
+
+def test_parent_that_stays_is_neither_deleted_nor_written_anew(
+    mysql_url: str, mysql: Cursor, table: str
+) -> None:
+    bad = f"{table}_bad"
+    options = {"onBadRow": "deadLetter", "deadLetter": bad}
+    query = chained(mysql, mysql_url, table, "child lets go, parent deleted", **options)
+    query.run(0, changes([(5, None, "d"), (5, 5, "c"), (3, None, "c")]))
+    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((3, None, 7), (5, None, 0), (9, 5, 0))
+    mysql.execute(f"SELECT row_data FROM {bad}")
+    assert [json.loads(row)["id"] for (row,) in mysql.fetchall()] == ["5"]
+    mysql.execute(f"DROP TABLE {bad}")

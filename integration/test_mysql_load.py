@@ -1,0 +1,288 @@
+"""Append by LOAD DATA LOCAL: the same rows as by INSERT, the same errors, and no file is read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from integration.epochs import MySqlQuery
+from integration.servers.mysql import MySqlProcess, connect
+from pymysql.constants import CLIENT
+from pymysql.cursors import Cursor
+
+from pyspark_mysql.upload import Uploading
+from sparkonce.errors import BadRow
+
+Query = Callable[..., MySqlQuery]
+UTC = dt.timezone.utc
+ODD = [
+    "NULL",
+    "'",
+    "''",
+    "'),(",
+    "a,b",
+    "(1)",
+    "\n",
+    "\t",
+    "\0",
+    "",
+    " x ",
+    "\\",
+    "\\N",
+    "é\U0001f600",
+]
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("text", pa.string()),
+        ("data", pa.binary()),
+        ("price", pa.float64()),
+        ("sum", pa.decimal128(38, 18)),
+        ("flag", pa.bool_()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("wall", pa.timestamp("us")),
+        ("day", pa.date32()),
+        ("time", pa.time64("us")),
+        ("list", pa.list_(pa.string())),
+    ]
+)
+COLUMNS = (
+    "id BIGINT, text LONGTEXT, data LONGBLOB, price DOUBLE, sum DECIMAL(38,18), flag BOOLEAN,"
+    " at TIMESTAMP(6) NULL, wall DATETIME(6), day DATE, time TIME(6), list JSON"
+)
+
+
+@pytest.fixture
+def loads(mysql: Cursor) -> Callable[[], int]:
+    """How often the server loaded."""
+
+    def loads() -> int:
+        mysql.execute("SHOW GLOBAL STATUS LIKE 'Com_load'")
+        return int((mysql.fetchone() or [0, 0])[1])
+
+    return loads
+
+
+@pytest.fixture
+def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterator[Query]:
+    """A query that appends to a table with this definition, by LOAD DATA unless told otherwise."""
+    made = []
+
+    def make(
+        schema: pa.Schema, definition: str, *, load: bool = True, **options: str
+    ) -> MySqlQuery:
+        local_infile(load)
+        name = f"{table}_{len(made)}"
+        made.append(name)
+        mysql.execute(f"CREATE TABLE {name} ({definition})")
+        options = {"url": mysql_url, "dbtable": name, "writeMode": "append", **options}
+        query = MySqlQuery(schema, **options)
+        query.sink.store.check()
+        return query
+
+    yield make
+    for name in made:
+        mysql.execute(f"DROP TABLE {name}")
+
+
+def target(query: MySqlQuery) -> str:
+    return str(query.options["dbtable"])
+
+
+def content(mysql: Cursor, query: MySqlQuery) -> list[tuple[Any, ...]]:
+    mysql.execute(f"SELECT * FROM {target(query)} ORDER BY id")
+    return list(mysql.fetchall())
+
+
+def row(id_: int, text: str | None) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "text": text,
+        "data": None if text is None else text.encode() + bytes(range(256)),
+        "price": 0.1 * id_,
+        "sum": Decimal(id_).scaleb(-18),
+        "flag": bool(id_ % 2),
+        "at": dt.datetime(2024, 2, 29, 12, 0, 0, id_, UTC),
+        "wall": dt.datetime(1, 1, 1, 0, 0, 0, id_),
+        "day": dt.date(9999, 12, 31),
+        "time": dt.time(23, 59, 59, id_),
+        "list": None if text is None else [text.replace("\\", "/"), None],
+    }
+
+
+def test_what_is_loaded_is_what_would_be_inserted(make: Query, mysql: Cursor, loads: Any) -> None:
+    rows = [row(number, text) for number, text in enumerate([*ODD, None])]
+    rows.append(dict.fromkeys(SCHEMA.names) | {"id": 99})
+    before = loads()
+    inserting = make(SCHEMA, COLUMNS, load=False)
+    inserting.run(0, rows)
+    assert loads() == before
+    loading = make(SCHEMA, COLUMNS, chunkRows="1")
+    loading.run(0, rows)
+    # A text with a backslash is always inserted, and JSON has one where there is a control letter.
+    assert loads() == before + sum(not set("\\\n\t\0") & set(each["text"] or "") for each in rows)
+    assert content(mysql, loading) == content(mysql, inserting)
+    assert [each[:3] for each in content(mysql, loading)] == [
+        (each["id"], each["text"], each["data"]) for each in rows
+    ]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(texts=st.lists(st.text(alphabet=st.sampled_from("'(),\\nNUL \"\n\té"), max_size=9)))
+def test_any_texts_come_back_as_they_were(make: Query, mysql: Cursor, texts: list[str]) -> None:
+    query = make(pa.schema([("id", pa.int64()), ("text", pa.string())]), "id INT, text TEXT")
+    query.run(0, [{"id": number, "text": text} for number, text in enumerate(texts)])
+    assert content(mysql, query) == list(enumerate(texts))
+
+
+SMALL = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("word", pa.string())])
+STRICT = "id BIGINT PRIMARY KEY, n TINYINT NOT NULL, word VARCHAR(5), CHECK (n <> 13)"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"n": 300}, "n"),
+        ({"n": None}, "n"),
+        ({"n": 13}, "CONSTRAINT|constraint"),
+        ({"word": "too long"}, "word"),
+        ({"id": 1}, "Duplicate entry '1'"),
+    ],
+)
+@pytest.mark.parametrize("atomicity", ["epoch", "chunk"])
+def test_a_row_that_loading_would_bend_is_refused_as_by_insert(
+    make: Query, mysql: Cursor, loads: Any, bad: dict[str, Any], said: str, atomicity: str
+) -> None:
+    query = make(SMALL, STRICT, onBadRow="deadLetter", deadLetter="loaded_bad", atomicity=atomicity)
+    rows = [{"id": number, "n": number, "word": "w"} for number in range(8)]
+    rows[5] |= bad
+    before = loads()
+    query.run(0, rows)
+    assert loads() == before + 1
+    assert [each[0] for each in content(mysql, query)] == [0, 1, 2, 3, 4, 6, 7]
+    mysql.execute("SELECT reason FROM loaded_bad")
+    reasons = [reason for (reason,) in mysql.fetchall()]
+    mysql.execute("DROP TABLE loaded_bad")
+    assert len(reasons) == 1
+    assert any(word in reasons[0] for word in said.split("|")), reasons[0]
+
+
+def test_without_a_place_for_bad_rows_nothing_takes_effect(make: Query, mysql: Cursor) -> None:
+    query = make(SMALL, STRICT, chunkRows="2")
+    rows = [{"id": number, "n": number, "word": "w"} for number in range(8)]
+    rows[6]["n"] = 300
+    with pytest.raises(BadRow, match="'n'"):
+        query.run(0, rows)
+    assert content(mysql, query) == []
+
+
+def test_bits_are_inserted(make: Query, mysql: Cursor, loads: Any) -> None:
+    before = loads()
+    query = make(pa.schema([("id", pa.int64()), ("b", pa.bool_())]), "id INT, b BIT(1)")
+    query.run(0, [{"id": 1, "b": True}, {"id": 2, "b": False}])
+    assert content(mysql, query) == [(1, b"\1"), (2, b"\0")]
+    assert loads() == before
+
+
+def test_a_chunk_that_waits_for_a_lock_is_loaded_once(make: Query, mysql: Cursor) -> None:
+    query = make(SMALL, STRICT, timeout="5")
+    with connect(query.options["url"], autocommit=False) as other, other.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {target(query)} VALUES (3, 3, 'x')")
+        release = threading.Timer(1.0, other.rollback)
+        release.start()
+        query.run(0, [{"id": number, "n": number, "word": "w"} for number in range(8)])
+        release.join()
+    assert [each[0] for each in content(mysql, query)] == list(range(8))
+
+
+def test_a_row_larger_than_a_packet_is_refused_as_by_insert(
+    private_mysql: Callable[..., MySqlProcess],
+) -> None:
+    server = private_mysql("--max-allowed-packet=1M", "--local-infile=1")
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    options = {"dbtable": "t", "writeMode": "append", "createTable": "true"}
+    query = MySqlQuery(schema, url=server.url, **options)
+    query.sink.store.check()
+    with pytest.raises(BadRow, match="max_allowed_packet"):
+        query.run(0, [{"id": 1, "text": "x" * 3_000_000}])
+
+
+class Hostile(threading.Thread):
+    """A server that asks for a file in answer to any statement, and keeps what it gets."""
+
+    GREETING = (
+        b"\x0a9.9.9\0\1\0\0\0saltsalt\0\xff\xf7\xff\2\0\xff\xdf\x15"
+        + bytes(10)
+        + b"saltsaltsalt\0mysql_native_password\0"
+    )
+
+    FINE = b"\0\0\0\2\0\0\0"
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.got: list[bytes] = []
+
+    def run(self) -> None:
+        connection, _ = self.listener.accept()
+        with connection, suppress(OSError, struct.error):
+            self._send(connection, 0, self.GREETING)
+            self._read(connection)
+            self._send(connection, 2, self.FINE)
+            self._read(connection)  # SET NAMES
+            self._send(connection, 1, self.FINE)
+            while self._read(connection):
+                self._send(connection, 1, b"\xfb/etc/hostname")
+                while piece := self._read(connection):
+                    self.got.append(piece)
+                self._send(connection, 3, self.FINE)
+
+    def _send(self, connection: socket.socket, number: int, body: bytes) -> None:
+        connection.sendall(struct.pack("<I", len(body))[:3] + bytes([number]) + body)
+
+    def _read(self, connection: socket.socket) -> bytes:
+        head = connection.recv(4, socket.MSG_WAITALL)
+        size = int.from_bytes(head[:3], "little")
+        return connection.recv(size, socket.MSG_WAITALL) if size else b""
+
+
+@pytest.fixture
+def hostile() -> Iterator[Hostile]:
+    server = Hostile()
+    server.start()
+    yield server
+    server.listener.close()
+
+
+def client_of(server: Hostile) -> Uploading:
+    return Uploading(
+        host="127.0.0.1", port=server.port, user="a", client_flag=CLIENT.LOCAL_FILES,
+        autocommit=None, read_timeout=5,
+    )  # fmt: skip
+
+
+def test_a_server_that_asks_for_a_file_gets_none(hostile: Hostile) -> None:
+    with suppress(RuntimeError, pymysql.MySQLError):
+        client_of(hostile).query("SELECT 1")
+    assert hostile.got == []
+
+
+def test_a_server_that_asks_for_another_file_gets_the_chunk(hostile: Hostile) -> None:
+    client = client_of(hostile)
+    with suppress(RuntimeError, pymysql.MySQLError), client.upload(memoryview(b"(1),"), 65536):
+        client.query("LOAD DATA LOCAL INFILE 'sparkonce' INTO TABLE t")
+    assert hostile.got == [b"(1),"]

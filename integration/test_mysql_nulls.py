@@ -1,0 +1,151 @@
+"""A null is stored as NULL or refused; neither the time of day nor a new number takes its place."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.servers.mysql import MySqlProcess, connect
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import BadRow, SparkonceError
+
+EVENTS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("op", pa.string())])
+NUMBERED = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+DAY = dt.datetime(2001, 1, 1)
+TIMED = "id INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
+WAYS = {
+    "inserted": (False, {"writeMode": "append"}),
+    "loaded": (True, {"writeMode": "append"}),
+    "loaded in chunks": (True, {"writeMode": "append", "atomicity": "chunk", "chunkRows": "1"}),
+    "upserted": (False, {"key": "id"}),
+    "kept": (False, {"key": "id", "nulls": "keep"}),
+    "folded": (False, {"key": "id", "opColumn": "op"}),
+    "folded and kept": (False, {"key": "id", "opColumn": "op", "nulls": "keep"}),
+}
+
+
+@pytest.fixture
+def query(mysql: Cursor, mysql_url: str, table: str) -> Iterator[Callable[..., MySqlQuery]]:
+    def query(definition: str, schema: pa.Schema, **options: str) -> MySqlQuery:
+        if "opColumn" not in options:
+            schema = pa.schema([field for field in schema if field.name != "op"])
+        mysql.execute(f"CREATE TABLE {table} ({definition})")
+        made = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
+        made.sink.store.check()
+        return made
+
+    yield query
+    mysql.execute(f"DROP TABLE IF EXISTS {table}_bad")
+
+
+@pytest.fixture
+def stored(mysql: Cursor, table: str) -> Callable[[], list[tuple[Any, ...]]]:
+    def stored() -> list[tuple[Any, ...]]:
+        mysql.execute("SET SESSION time_zone = '+00:00'")
+        mysql.execute(f"SELECT * FROM {table} ORDER BY 1")
+        return list(mysql.fetchall())
+
+    return stored
+
+
+def event(id_: int, at: dt.datetime | None, op: str = "u") -> dict[str, Any]:
+    return {"id": id_, "at": at, "op": op}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_null_for_a_timestamp_that_is_not_null_is_refused_by_name(
+    query: Any, stored: Any, local_infile: Any, way: str
+) -> None:
+    loads, options = WAYS[way]
+    local_infile(loads)
+    made = query(TIMED, EVENTS, **{**options, "atomicity": "epoch"})
+    with pytest.raises(BadRow, match=r"row with id=2.*: column 'at' can't be NULL.*NOT NULL.*time"):
+        made.run(0, [event(1, DAY), event(2, None)])
+    assert stored() == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_null_for_a_timestamp_that_is_not_null_goes_aside(
+    query: Any, stored: Any, local_infile: Any, mysql: Cursor, table: str, way: str
+) -> None:
+    loads, options = WAYS[way]
+    local_infile(loads)
+    made = query(TIMED, EVENTS, onBadRow="deadLetter", deadLetter=f"{table}_bad", **options)
+    made.run(0, [event(1, None), event(2, DAY), event(3, None)], [event(4, DAY), event(5, None)])
+    assert stored() == [(2, DAY), (4, DAY)]
+    mysql.execute(f"SELECT reason FROM {table}_bad ORDER BY id")
+    reasons = [reason for (reason,) in mysql.fetchall()]
+    assert len(reasons) == 3
+    for reason, number in zip(reasons, (1, 3, 5), strict=True):
+        assert f"id={number}" in reason
+        assert "column 'at' can't be NULL" in reason
+
+
+@pytest.mark.parametrize("way", ["kept", "folded and kept"])
+def test_what_is_stored_outlives_a_null(query: Any, stored: Any, way: str) -> None:
+    made = query(TIMED, EVENTS, **WAYS[way][1])
+    made.run(0, [event(1, DAY)])
+    with pytest.raises(BadRow, match="column 'at' can't be NULL"):
+        made.run(1, [event(1, None)])
+    assert stored() == [(1, DAY)]
+
+
+def test_null_that_is_not_written_in_the_end_is_fine(query: Any, stored: Any) -> None:
+    made = query(TIMED, EVENTS, key="id", opColumn="op", nulls="keep")
+    made.run(0, [event(1, DAY), event(1, None), event(2, None), event(2, None, "d")])
+    assert stored() == [(1, DAY)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_null_stays_null_where_the_column_takes_it(
+    query: Any, stored: Any, local_infile: Any, way: str
+) -> None:
+    loads, options = WAYS[way]
+    local_infile(loads)
+    definition = "id INT PRIMARY KEY, at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP"
+    query(definition, EVENTS, **options).run(0, [event(1, None)])
+    assert stored() == [(1, None)]
+
+
+def test_null_where_a_timestamp_is_not_null_unless_declared_so(
+    private_mysql: Callable[..., MySqlProcess],
+) -> None:
+    """As with explicit_defaults_for_timestamp=OFF, the default of MariaDB up to 10.9."""
+    server = private_mysql("--explicit-defaults-for-timestamp=OFF", "--local-infile=1")
+    with connect(server.url) as client, client.cursor() as cursor:
+        for way, (_, options) in WAYS.items():
+            cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP)")
+            schema = EVENTS if "opColumn" in options else EVENTS.remove(2)
+            made = MySqlQuery(schema, url=server.url, dbtable="t", **options)
+            made.sink.store.check()
+            with pytest.raises(SparkonceError, match="column 'at' can't be NULL"):
+                made.run(0, [event(1, None)])
+            cursor.execute("SELECT at FROM t")
+            assert cursor.fetchall() == (), way
+            cursor.execute("DROP TABLE t")
+
+
+@pytest.mark.parametrize("loads", [False, True])
+def test_null_gets_no_number_in_an_auto_increment_column(
+    query: Any, stored: Any, local_infile: Any, loads: bool
+) -> None:
+    local_infile(loads)
+    made = query("id INT, n INT AUTO_INCREMENT UNIQUE", NUMBERED)
+    with pytest.raises(BadRow, match=r"id=1, n=NULL: column 'n' can't be NULL.*auto-increment"):
+        made.run(0, [{"id": 1, "n": None}])
+    assert stored() == []
+
+
+@pytest.mark.parametrize("nulls", ["write", "keep"])
+def test_null_renumbers_no_stored_row(query: Any, stored: Any, mysql: Cursor, table: str,
+                                      nulls: str) -> None:  # fmt: skip
+    made = query("id INT PRIMARY KEY, n INT AUTO_INCREMENT UNIQUE", NUMBERED, key="id", nulls=nulls)
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 7)")
+    with pytest.raises(BadRow, match="id=1: column 'n' can't be NULL"):
+        made.run(0, [{"id": 1, "n": None}])
+    assert stored() == [(1, 7)]

@@ -1,0 +1,219 @@
+"""Servers that restart or say no, limits of theirs, and tables that change under a query."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from integration.counters import COUNTER, counting, counts, ones, waits_for_a_lock
+from integration.epochs import MySqlQuery
+from integration.servers.mysql import MySqlProcess, connect
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import (
+    SinkBehindCheckpoint,
+    SparkonceError,
+    StoreRefused,
+    StoreUnreachable,
+    StoreUnsafe,
+)
+
+Private = Callable[..., MySqlProcess]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("load", ["ON", "OFF"])
+def test_packet_that_is_smaller_than_a_chunk(private_mysql: Private, mode: str, load: str) -> None:
+    packet = ("--max-allowed-packet=64K", "--net-buffer-length=8K")
+    server = private_mysql(*packet, f"--local-infile={load}")
+    schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
+    options = {"dbtable": "t", "key": "id", "createTable": "true", "writeMode": mode}
+    query = MySqlQuery(schema, url=server.url, **options)
+    query.sink.store.check()
+    noise = [{"id": i, "s": f"{hash(str(i)):x}" * 5} for i in range(5000)]
+    (receipt,) = query.stage(0, noise)
+    assert receipt.sizes[0] > 65536, "a chunk must be larger than a packet"
+    query.commit(0, [receipt])
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("SELECT id, s FROM t ORDER BY id")
+        assert list(cursor.fetchall()) == [tuple(row.values()) for row in noise]
+    with pytest.raises(SparkonceError, match=r"id=5001.*max_allowed_packet"):
+        query.run(1, [{"id": 5001, "s": "x" * 70_000}])
+
+
+def test_server_that_is_killed_and_restarts_is_waited_for(private_mysql: Private) -> None:
+    server = private_mysql()
+    query = counting(server.url, "t", createTable="true")
+    query.sink.store.check()
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(10, 20)))
+    server.kill()
+    server.start()
+    query.commit(1, receipts)
+    with connect(server.url) as client, client.cursor() as cursor:
+        assert counts(cursor, "t") == Counter(range(20))
+        cursor.execute("DELETE FROM sparkonce_ledger")
+    with pytest.raises(SinkBehindCheckpoint, match="onLostCommit=continue@2"):
+        query.run(2, ones(range(20, 30)))
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_server_that_ends_in_mid_transaction_and_restarts_counts_each_row_once(
+    private_mysql: Private, end: str
+) -> None:
+    server = private_mysql()
+    query = counting(server.url, "t", createTable="true")
+    query.sink.store.check()
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(10)))
+    with ThreadPoolExecutor(1) as pool:
+        with connect(server.url, autocommit=False) as rival, connect(server.url) as client:
+            # The epoch has changed the rows before this one, and waits.
+            rival.cursor().execute("UPDATE t SET n = n WHERE id = 9")
+            committing = pool.submit(query.commit, 1, receipts)
+            waits_for_a_lock(client.cursor())
+            getattr(server, end)()
+        with pytest.raises(StoreUnreachable):
+            committing.result(60)
+    server.start()
+    with connect(server.url) as client, client.cursor() as cursor:
+        assert counts(cursor, "t") == Counter(range(10))
+        query.restart()
+        assert query.commit(1, receipts).epoch == 1
+        query.run(2, ones(range(5)))
+        assert counts(cursor, "t") == Counter([*range(10), *range(10), *range(5)])
+
+
+def test_read_only_server_is_refused_until_it_is_not(private_mysql: Private) -> None:
+    server = private_mysql()
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER app IDENTIFIED BY 'pw'")
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
+        options = {"createTable": "true", "user": "app", "password": "pw", "maxRetries": "1"}
+        query = counting(server.url.replace("root@", ""), "t", **options)
+        query.sink.store.check()
+        query.run(0, ones(range(10)))
+        receipts = query.stage(1, ones(range(10)))
+        cursor.execute("SET GLOBAL read_only = 1")
+        with pytest.raises(StoreUnreachable, match=r"read.only.*point option url at the primary"):
+            query.commit(1, receipts)
+        cursor.execute("SET GLOBAL read_only = 0")
+        query.commit(1, receipts)
+        assert counts(cursor, "t") == Counter(dict.fromkeys(range(10), 2))
+
+
+def test_table_that_is_altered_or_renamed_in_mid_query(
+    mysql_url: str, mysql: Cursor, counters: str
+) -> None:
+    query = counting(mysql_url, counters)
+    query.sink.store.check()
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(10)))
+    for harm, cure, said in (
+        (
+            "ALTER TABLE {} CHANGE n m BIGINT",
+            "ALTER TABLE {} CHANGE m n BIGINT",
+            "'n' of the query",
+        ),
+        ("ALTER TABLE {} ADD w INT NOT NULL", "ALTER TABLE {} DROP w", "'w'"),
+        ("RENAME TABLE {0} TO {0}_x", "RENAME TABLE {0}_x TO {0}", "doesn't exist"),
+    ):
+        mysql.execute(harm.format(counters))
+        with pytest.raises(StoreRefused, match=said) as refused:
+            query.commit(1, receipts)
+        assert "dropped, renamed or altered" in str(refused.value)
+        mysql.execute(cure.format(counters))
+    query.commit(1, receipts)
+    assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), 2))
+
+
+def test_table_that_is_dropped_in_mid_query_is_refused_until_it_is_there(
+    mysql_url: str, mysql: Cursor, counters: str
+) -> None:
+    query = counting(mysql_url, counters)
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(5)))
+    mysql.execute(f"DROP TABLE {counters}")
+    with pytest.raises(StoreRefused, match="dropped, renamed or altered"):
+        query.commit(1, receipts)
+    mysql.execute(f"CREATE TABLE {counters} (id BIGINT PRIMARY KEY, n BIGINT)")
+    assert query.commit(1, receipts).epoch == 1
+    assert counts(mysql, counters) == Counter(range(5))
+
+
+def test_statement_based_binary_log_is_refused(private_mysql: Private) -> None:
+    server = private_mysql("--log-bin=b", "--server-id=1", "--binlog-format=STATEMENT")
+    with pytest.raises(StoreUnsafe, match="binlog_format=STATEMENT"):
+        counting(server.url, "t", createTable="true").sink.store.check()
+
+
+GTID = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+
+
+@pytest.mark.parametrize("binlog_format", ["ROW", "MIXED"])
+def test_epochs_are_written_to_a_binary_log(
+    private_mysql: Private, mysql_name: str, binlog_format: str
+) -> None:
+    gtid = GTID if mysql_name == "mysql" else ("--gtid-strict-mode=1",)
+    server = private_mysql(
+        "--log-bin=b", "--server-id=1", f"--binlog-format={binlog_format}", *gtid
+    )
+    for options, expected in (
+        ({"writeMode": "increment"}, [*range(10), *range(5)]),
+        ({"writeMode": "upsert", "sequenceColumn": "n"}, range(10)),
+    ):
+        query = MySqlQuery(
+            COUNTER, url=server.url, dbtable="t", key="id", createTable="true", **options
+        )
+        query.sink.store.check()
+        query.run(0, ones(range(10)))
+        query.run(1, ones(range(5)))
+        with connect(server.url) as client, client.cursor() as cursor:
+            assert counts(cursor, "t") == Counter(expected)
+
+
+def test_epoch_above_a_limit_of_the_server_goes_chunk_by_chunk(private_mysql: Private) -> None:
+    limits = ("--max-binlog-cache-size=64K", "--binlog-cache-size=8K", "--binlog-format=ROW")
+    server = private_mysql("--log-bin=b", "--server-id=1", *limits)
+    query = counting(server.url, "t", createTable="true", chunkRows="500")
+    query.sink.store.check()
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(20_000)))
+    with pytest.raises(StoreRefused, match=r"max_binlog_cache_size.*set option atomicity=chunk"):
+        query.commit(1, receipts)
+    with connect(server.url) as client, client.cursor() as cursor:
+        assert counts(cursor, "t") == Counter(range(10))
+    query.restart(atomicity="chunk")
+    query.commit(1, receipts)
+    with connect(server.url) as client, client.cursor() as cursor:
+        assert counts(cursor, "t") == Counter([*range(10), *range(20_000)])
+
+
+def test_server_in_offline_mode_is_waited_for(private_mysql: Private, mysql_name: str) -> None:
+    if mysql_name != "mysql":
+        pytest.skip("MariaDB has no offline mode")
+    server = private_mysql()
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
+        query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
+        query.sink.store.check()
+        receipts = query.stage(0, ones(range(10)))
+        cursor.execute("SET GLOBAL offline_mode = ON")
+        with pytest.raises(StoreUnreachable, match="offline"):
+            query.commit(0, receipts)
+        cursor.execute("SET GLOBAL offline_mode = OFF")
+    assert query.commit(0, receipts).rows == 10
+
+
+def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql: Private) -> None:
+    server = private_mysql("--init-connect=SET sql_select_limit = 1, autocommit = 0")
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
+    query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
+    query.sink.store.check()
+    assert query.run(0, ones(range(10))).rows == 10
