@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from sparkonce.rows import all_bytes
+
 HEAD = struct.Struct("<IIQQ")
 VERSION, NAME, SCRIPT, STAMP = b"\x01", b"\x02", b"\x03", b"\x04"
 
@@ -54,7 +56,7 @@ class Chunk(NamedTuple):
 def packed(texts: Any, bad: list[tuple[str, str]], order: bytes = b"") -> bytes:
     """The chunk with these lines."""
     letters = json.dumps(bad).encode() if bad else b""
-    lines = _bytes(texts)
+    lines = all_bytes(texts)
     body = b"".join([letters, order, lines]) if letters or order else lines
     size = len(letters) + len(order) + len(lines)
     squeezed: bytes = pa.Codec("zstd", 1).compress(body, asbytes=True)
@@ -93,11 +95,3 @@ def chunk_name(attempt: str, seq: int) -> str:
     except ValueError:
         short = attempt
     return f"{short}.{seq}."
-
-
-def _bytes(texts: Any) -> memoryview:
-    _, offsets, data = texts.buffers()
-    if not len(texts) or data is None:
-        return memoryview(b"")
-    at = memoryview(offsets).cast("i")
-    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]

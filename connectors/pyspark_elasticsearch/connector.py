@@ -10,19 +10,18 @@ operations), ``sequence`` (the column to compare by), ``versioning``, ``versionC
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import types
 
-from pyspark_elasticsearch import checks, mappings, names
+from pyspark_elasticsearch import fitness, mappings, names
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.encoder import ChunkEncoder
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.options import OPTIONS
 from pyspark_elasticsearch.store import ElasticsearchStore, Settings
+from sparkonce import checks
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Encoder, Plan
 
@@ -38,19 +37,19 @@ class ElasticsearchConnector:
 
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
-        key = [_column("key", name, schema) for name in options["key"] or []]
+        key = [checks.column("key", name, schema) for name in options["key"] or []]
         op, version, routing, order = (
-            _column(option, options[option], schema) if options[option] else None
+            checks.column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "versionColumn", "routing", "sequenceColumn")
         )
         mode = options["writeMode"] or ("upsert" if key or op or order else "append")
         parts = names.parse(options["index"], schema)
-        checks.require_no_contradiction(mode, key, options)
-        checks.require_template_fits(mode, parts, options)
-        checks.require_visible(mode, parts, options)
+        fitness.require_no_contradiction(mode, key, options)
+        fitness.require_template_fits(mode, parts, options)
+        fitness.require_visible(mode, parts, options)
         for field in schema:
-            checks.require_writable(field)
-        checks.require_types(schema, key, op, version, order)
+            fitness.require_writable(field)
+        fitness.require_types(schema, key, op, version, order)
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         return Plan(
             target=f"index:{options['index']}",
@@ -63,7 +62,7 @@ class ElasticsearchConnector:
                 "mode": mode,
                 "key": key,
                 "columns": stored,
-                "added": _added(key, routing, schema) if mode == "increment" else [],
+                "added": fitness.added(key, routing, schema) if mode == "increment" else [],
                 "nulls": options["nulls"],
                 "op": op,
                 "versioning": options["versioning"],
@@ -121,34 +120,3 @@ def _new_index(
     given = {"number_of_shards": options["shards"], "number_of_replicas": options["replicas"]}
     made["settings"] = {name: value for name, value in given.items() if value is not None}
     return made
-
-
-def _column(option: str, name: str, schema: pa.Schema) -> str:
-    found = [other for other in schema.names if other == name]
-    found = found or [other for other in schema.names if other.lower() == name.lower()]
-    if len(found) == 1:
-        return str(found[0])
-    near = difflib.get_close_matches(name, schema.names, n=1)
-    raise OptionError(
-        f"Option {option} names column {name!r}, which the query does not have",
-        why=f"its columns are {', '.join(schema.names)}",
-        todo=f"did you mean {near[0]!r}?" if near else "name one of them",
-    )
-
-
-def _added(key: Sequence[str], routing: str | None, schema: pa.Schema) -> list[str]:
-    added = [field for field in schema if field.name not in (*key, routing)]
-    for field in added:
-        if not (types.is_integer(field.type) or types.is_floating(field.type)):
-            raise OptionError(
-                f"Option writeMode=increment can't add column {field.name!r} of type {field.type}",
-                why="Elasticsearch adds 64-bit integers and binary floats only",
-                todo="drop the column, make it part of the key, or cast it to bigint or double",
-            )
-    if not added:
-        raise OptionError(
-            "Option writeMode=increment has nothing to add",
-            why="all columns are part of the key",
-            todo="add a number column, for example lit(1).alias('count')",
-        )
-    return [str(field.name) for field in added]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_elasticsearch import changes, keys, names, sequence
+from pyspark_elasticsearch import keys, names, sequence
 from pyspark_elasticsearch.chunks import packed
 from pyspark_elasticsearch.documents import joined, member, values
-from sparkonce.errors import BadRow
+from sparkonce import operations
+from sparkonce.rows import sorted_out
 
 FENCED = ',"version":\x01,"version_type":"external_gte"'
 
@@ -50,13 +50,14 @@ class ChunkEncoder:
         """
         bad: list[tuple[str, str]] = []
         if self.detail["aside"]:
-            rows, bad = self._sorted_out(rows)
+            fit, bad = sorted_out(rows, self._tried)
+            rows = _one_batch(fit, rows)
         lines = self.lines(rows) if len(rows) else Lines(pa.array([], pa.string()))
         return packed(lines.texts, bad, lines.order)
 
     def lines(self, rows: pa.RecordBatch) -> Lines:
         """One text for each row that does something: its action, and its document."""
-        rows, deleted = changes.split(rows, self.detail["op"])
+        rows, deleted = operations.split(rows, self.detail["op"])
         if not self.key:
             return Lines(self._lines(rows, keys.numbers(len(rows)).cast(pa.string())))
         ids = keys.ids(rows, self.key)
@@ -92,20 +93,10 @@ class ChunkEncoder:
         column = self.detail["sequence"]
         return sequence.order_of(ids, rows.column(column)) if column else b""
 
-    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
-        """The good rows, and of each bad one the reason and what it holds."""
-        try:
-            self.lines(rows)
-            return rows, []
-        except (BadRow, ValueError) as error:
-            if len(rows) == 1:
-                return rows.slice(0, 0), [(_reason(error), _as_json(rows))]
-        middle = len(rows) // 2
-        first, second = (
-            self._sorted_out(half) for half in (rows.slice(0, middle), rows.slice(middle))
-        )
-        good = pa.Table.from_batches([first[0], second[0]]).combine_chunks().to_batches()
-        return (good[0] if good else rows.slice(0, 0)), first[1] + second[1]
+    def _tried(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows, which have lines."""
+        self.lines(rows)
+        return rows
 
     # -- the lines of each write mode
 
@@ -223,9 +214,8 @@ def _require_no_overflow(rows: pa.RecordBatch, name: str) -> None:
             raise ValueError(f"column {name!r}: the sum of a chunk leaves the range of a long")
 
 
-def _reason(error: BadRow | ValueError) -> str:
-    return error.what if isinstance(error, BadRow) else str(error)
-
-
-def _as_json(rows: pa.RecordBatch) -> str:
-    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})
+def _one_batch(batches: list[pa.RecordBatch], of: pa.RecordBatch) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    whole = pa.Table.from_batches(batches, of.schema).combine_chunks().to_batches()
+    return whole[0] if whole else of.slice(0, 0)

@@ -10,6 +10,7 @@ from pyarrow import types
 
 from sparkonce import json_text
 from sparkonce.errors import BadRow
+from sparkonce.rows import null_key, percent_encoded, shown
 from sparkonce.text import to_text
 
 LONGEST = 512
@@ -26,12 +27,12 @@ def ids(rows: pa.RecordBatch, key: list[str]) -> Any:
     """
     for name in key:
         if rows.column(name).null_count:
-            raise _null_key(name, rows, key)
+            raise null_key(name, rows, ",".join(key), "a row without a key has no id")
     texts = [to_text(rows.column(name)) for name in key]
     if len(key) == 1:
         joined = texts[0]
     else:
-        escaped = [_escaped(text) for text in texts]
+        escaped = [percent_encoded(text) for text in texts]
         joined = pc.binary_join_element_wise(*escaped, pa.scalar(b":", pa.binary()))
     _require_length(joined, rows, key)
     if all(_is_plain(rows.schema.field(name).type) for name in key):
@@ -69,12 +70,6 @@ def numbers(count: int) -> Any:
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
 
-def _escaped(text: Any) -> Any:
-    if not pc.any(pc.match_substring_regex(text, "[:%]")).as_py():
-        return text
-    return pc.replace_substring(pc.replace_substring(text, b"%", b"%25"), b":", b"%3A")
-
-
 def _is_plain(kind: pa.DataType) -> bool:
     """Whether the text of such values needs no escapes."""
     return not (types.is_string(kind) or types.is_large_string(kind))
@@ -95,21 +90,7 @@ def _require_length(texts: Any, rows: pa.RecordBatch, key: list[str]) -> None:
         row = pc.index(wrong, True).as_py()
         raise BadRow(
             f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
-            f" the row: {_shown(rows, row)}",
+            f" the row: {shown(rows, row)}",
             why=f"an id in Elasticsearch has from 1 to {LONGEST}",
             todo="use a digest as the key, for example sha2(name, 256)",
         )
-
-
-def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:
-    row = pc.index(rows.column(name).is_null(), True).as_py()
-    return BadRow(
-        f"Column {name!r} is null in a row, and {','.join(key)!r} must not be;"
-        f" the row: {_shown(rows, row)}",
-        why="a row without a key has no id",
-        todo=f"filter such rows out, for example where {name} is not null, or fill them",
-    )
-
-
-def _shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
-    return {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sparkonce.checks import column
 from sparkonce.errors import BadRow, OptionError
+from sparkonce.rows import shown
 from sparkonce.text import to_text
 
 FORBIDDEN = r'[\\/*?"<>| ,#:A-Z]'
@@ -60,11 +62,11 @@ def parse(text: str, schema: pa.Schema) -> list[Part]:
     if "{" not in text:
         return []
     parts: list[Part] = []
-    for literal, column, form, conversion in string.Formatter().parse(text):
+    for literal, name, form, conversion in string.Formatter().parse(text):
         if literal:
             parts.append(literal)
-        if column is not None:
-            parts.append([_column(text, column, schema), form or ""])
+        if name is not None:
+            parts.append([column(f"index={text!r}", name, schema), form or ""])
             _require_form(text, schema.field(parts[-1][0]), form or "", conversion)
     return parts
 
@@ -101,17 +103,6 @@ def _piece(part: Part, rows: pa.RecordBatch) -> Any:
     return pc.strftime(column, format=form)
 
 
-def _column(text: str, name: str, schema: pa.Schema) -> str:
-    found = [other for other in schema.names if other.lower() == name.lower()]
-    if len(found) != 1:
-        raise OptionError(
-            f"Option index={text!r} names column {name!r}, which the query does not have",
-            why=f"its columns are {', '.join(schema.names)}",
-            todo="name one of them",
-        )
-    return str(found[0])
-
-
 def _require_form(text: str, field: pa.Field, form: str, conversion: str | None) -> None:
     dated = types.is_timestamp(field.type) or types.is_date(field.type)
     plain = types.is_string(field.type) or types.is_integer(field.type)
@@ -131,9 +122,8 @@ def _require_form(text: str, field: pa.Field, form: str, conversion: str | None)
 
 
 def _bad(rows: pa.RecordBatch, row: int, why: str) -> BadRow:
-    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
     return BadRow(
-        f"A row has no index: {why}; the row: {shown}",
+        f"A row has no index: {why}; the row: {shown(rows, row)}",
         why="option index is made from its columns",
         todo="filter such rows out, or mend the column before the sink, for example lower(country)",
     )

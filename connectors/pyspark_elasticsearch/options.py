@@ -4,31 +4,7 @@ from __future__ import annotations
 
 from pyspark_elasticsearch import address
 from pyspark_elasticsearch.names import index_name, plain_name
-from sparkonce.options import COMMON, Option, choice, integer, pattern
-
-
-def boolean(text: str) -> bool:
-    """True or false.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if text.lower() not in ("true", "false"):
-        raise ValueError("true or false")
-    return text.lower() == "true"
-
-
-def columns(text: str) -> list[str]:
-    """Column names between commas.
-
-    Raises:
-        ValueError: a name is empty or there twice.
-    """
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise ValueError("column names with commas between, such as order_id,line_no")
-    return names
-
+from sparkonce.options import COMMON, Option, boolean, choice, columns, integer, pattern
 
 OPTIONS = (
     Option(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from sparkonce import tls as tls_files
 from sparkonce.errors import OptionError
-
-FILES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
 
 def settings(options: Mapping[str, Any], *, tls: bool) -> dict[str, Any]:
@@ -18,7 +15,7 @@ def settings(options: Mapping[str, Any], *, tls: bool) -> dict[str, Any]:
     Raises:
         OptionError: options contradict each other, or a file is not there.
     """
-    given = {name: str(options[name]) for name in FILES if options.get(name)}
+    given = tls_files.given(options)
     if not tls:
         for name in [*given, *(["tlsMode"] if options["tlsMode"] == "unverified" else [])]:
             raise OptionError(
@@ -27,22 +24,9 @@ def settings(options: Mapping[str, Any], *, tls: bool) -> dict[str, Any]:
                 todo="write https:// in option url",
             )
         return {}
-    for name, path in given.items():
-        if not Path(path).is_file():
-            raise OptionError(
-                f"Option {name}={path!r} names no file",
-                why="it is read on the driver and on every executor",
-                todo="put the file there, readable by Spark's user",
-            )
+    tls_files.require_there(given)
     if options["tlsMode"] == "unverified":
         names = {"client_cert": "tlsCertFile", "client_key": "tlsKeyFile"}
         own = {name: given[option] for name, option in names.items() if option in given}
         return {"verify_certs": False, "ssl_show_warn": False, **own}
-    return {"ssl_context": _context(given)}
-
-
-def _context(files: Mapping[str, str]) -> ssl.SSLContext:
-    made = ssl.create_default_context(cafile=files.get("tlsCaFile"))
-    if "tlsCertFile" in files:
-        made.load_cert_chain(files["tlsCertFile"], files.get("tlsKeyFile"))
-    return made
+    return {"ssl_context": tls_files.context(given)}

@@ -18,14 +18,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_mysql import operations
 from pyspark_mysql.literals import LITERAL, literals
-from sparkonce.errors import BadRow
+from sparkonce import operations
+from sparkonce.rows import all_bytes, null_key, sorted_out
 
 HEAD = struct.Struct("<II")
 SIZE = struct.Struct("<Q")
 CODEC = pa.Codec("zstd", 1)
 """Half the time of zlib, and a chunk of such texts is a third smaller."""
+
+WRITTEN, DELETED = pa.scalar(b"0"), pa.scalar(b"1")
+"""What follows the columns of a row where rows of one key are compared."""
+
+NOWHERE = "a key that is NULL equals nothing, and a sequence that is NULL comes nowhere"
 
 
 class ChunkEncoder:
@@ -52,29 +57,23 @@ class ChunkEncoder:
         lengths = pc.binary_length(texts).buffers()[1]
         letters = json.dumps(bad).encode() if bad else b""
         head = HEAD.pack(len(texts), len(letters))
-        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], letters, _bytes(texts)])
+        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], letters, all_bytes(texts)])
         packed: bytes = CODEC.compress(raw, asbytes=True)
         return SIZE.pack(len(raw)) + packed
 
     def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
         """The texts of the good rows, and of each bad one the reason and what it holds."""
-        try:
-            return self._texts(rows), []
-        except (BadRow, ValueError) as error:
-            if len(rows) == 1:
-                return pa.array([], pa.binary()), [(_reason(error), _as_json(rows))]
-        middle = len(rows) // 2
-        halves = [self._sorted_out(rows.slice(0, middle)), self._sorted_out(rows.slice(middle))]
-        return pa.concat_arrays([texts for texts, _ in halves]), halves[0][1] + halves[1][1]
+        texts, bad = sorted_out(rows, self._texts)
+        return pa.concat_arrays(texts or [pa.array([], pa.binary())]), bad
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
         flags = []
         if self.folded:
             rows, deleted = operations.split(rows, self.op)
-            flags = [deleted]
+            flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]
         for name in self.never_null:
             if rows.column(name).null_count:
-                raise _null_key(name, rows, self.never_null)
+                raise null_key(name, rows, ",".join(self.never_null), NOWHERE)
         return _rows([*(self._literals(rows, name) for name in self.columns), *flags])
 
     def _literals(self, rows: pa.RecordBatch, name: str) -> Any:
@@ -199,27 +198,3 @@ def _rows(columns: list[Any]) -> Any:
         pieces += [column, pa.scalar(b",", pa.binary())]
     pieces[-1] = pa.scalar(b"),", pa.binary())
     return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
-
-
-def _bytes(texts: Any) -> memoryview:
-    _, offsets, data = texts.buffers()
-    at = memoryview(offsets).cast("i")
-    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
-
-
-def _reason(error: BadRow | ValueError) -> str:
-    return error.what if isinstance(error, BadRow) else str(error)
-
-
-def _as_json(rows: pa.RecordBatch) -> str:
-    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})
-
-
-def _null_key(name: str, rows: pa.RecordBatch, key: list[str]) -> BadRow:
-    row = pc.index(rows.column(name).is_null(), True).as_py()
-    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
-    return BadRow(
-        f"Column {name!r} is null in a row, and {','.join(key)!r} must not be; the row: {shown}",
-        why="a key that is NULL equals nothing, and a sequence that is NULL comes nowhere",
-        todo=f"filter such rows out, for example where {name} is not null, or fill them",
-    )

@@ -9,7 +9,6 @@ compared before they are written), ``op`` and ``sequence`` (the columns to compa
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +22,7 @@ from pyspark_mysql.columns import kind_of
 from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.options import OPTIONS
 from pyspark_mysql.store import MySqlStore
+from sparkonce import checks, operations
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Encoder, Plan
 
@@ -54,16 +54,15 @@ class MySqlConnector:
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
         table = _table(options)
-        key = [_column("key", name, schema) for name in options["key"] or []]
+        key = [checks.column("key", name, schema) for name in options["key"] or []]
         op, sequence = (
-            _column(option, options[option], schema) if options[option] else None
+            checks.column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "sequenceColumn")
         )
         _require_foreign_name(table[1])
         mode = options["writeMode"] or ("upsert" if key or op or sequence else "append")
         kinds = {field.name: kind_of(field) for field in schema}
-        if op is not None and op in (*key, sequence):
-            raise _stored_operation(op)
+        operations.require_unstored(op, *key, sequence)
         if op or sequence:
             _require_foldable(mode, options, kinds, op, sequence)
         _require_key(mode, key)
@@ -73,7 +72,7 @@ class MySqlConnector:
         written = key if mode == "delete" else [name for name in schema.names if name != op]
         if op or sequence or mode == "delete":
             _require_foreign_columns(written)
-        added = _added(key, kinds) if mode == "increment" else []
+        added = _added(key, schema) if mode == "increment" else []
         return Plan(
             target="table:" + ".".join(table),
             repeatable=mode in ("upsert", "delete"),
@@ -160,19 +159,6 @@ def _dead_letters(options: Mapping[str, Any], session: Session) -> DeadLetters |
     return DeadLetters(session, (named if len(named) == 2 else (session.database, *named)))
 
 
-def _column(option: str, name: str, schema: pa.Schema) -> str:
-    found = [other for other in schema.names if other == name]
-    found = found or [other for other in schema.names if other.lower() == name.lower()]
-    if len(found) == 1:
-        return str(found[0])
-    near = difflib.get_close_matches(name, schema.names, n=1)
-    raise OptionError(
-        f"Option {option} names column {name!r}, which the query does not have",
-        why=f"its columns are {', '.join(schema.names)}",
-        todo=f"did you mean {near[0]!r}?" if near else "name one of them",
-    )
-
-
 def _require_key(mode: str, key: Sequence[str]) -> None:
     if mode != "append" and not key:
         raise OptionError(
@@ -191,22 +177,13 @@ def _require_exact(name: str, kind: str) -> None:
         )
 
 
-def _added(key: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
-    added = [name for name in kinds if name not in key]
-    for name in added:
-        if not ADDABLE.fullmatch(kinds[name]):
-            raise OptionError(
-                f"Option writeMode=increment can't add column {name!r} of type {kinds[name]}",
-                why="only numbers are added",
-                todo="drop the column, make it part of the key, or cast it to a number",
-            )
-    if not added:
-        raise OptionError(
-            "Option writeMode=increment has nothing to add",
-            why="all columns are part of the key",
-            todo="add a number column, for example lit(1).alias('count')",
-        )
-    return added
+def _added(key: Sequence[str], schema: pa.Schema) -> list[str]:
+    fields = [field for field in schema if field.name not in key]
+    return checks.require_addable(fields, _is_addable, "only numbers are added")
+
+
+def _is_addable(field: pa.Field) -> bool:
+    return ADDABLE.fullmatch(kind_of(field)) is not None
 
 
 def _require_foldable(
@@ -239,14 +216,6 @@ def _require_foldable(
             )
 
 
-def _stored_operation(op: str) -> OptionError:
-    return OptionError(
-        f"Option opColumn names column {op!r}, and so does another option",
-        why="operations are not stored",
-        todo="name another column",
-    )
-
-
 def _require_no_contradiction(mode: str, options: Mapping[str, Any]) -> None:
     if mode != "upsert" and options["nulls"] == "keep":
         raise OptionError(
@@ -254,12 +223,7 @@ def _require_no_contradiction(mode: str, options: Mapping[str, Any]) -> None:
             why="nulls says what an upsert does with a null",
             todo="leave nulls out",
         )
-    if (options["onBadRow"] == "deadLetter") != bool(options["deadLetter"]):
-        raise OptionError(
-            "Options onBadRow=deadLetter and deadLetter belong together",
-            why="the one says that bad rows go to a table, the other names it",
-            todo="set both, for example deadLetter=orders_bad, or none",
-        )
+    checks.require_dead_letter(options, "a table", "orders_bad")
     if mode == "delete" and options["createTable"]:
         raise OptionError(
             "Options writeMode=delete and createTable contradict each other",

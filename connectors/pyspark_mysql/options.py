@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pyspark_mysql import address
-from sparkonce.options import COMMON, Option, choice
+from sparkonce.options import COMMON, Option, boolean, choice, columns
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
@@ -21,29 +21,6 @@ def table_name(text: str) -> tuple[str, ...]:
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
     parts = [match[1] or match[2] for match in _NAME.finditer(text)]
     return tuple(part.replace("``", "`") for part in parts)
-
-
-def boolean(text: str) -> bool:
-    """True or false.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if text.lower() not in ("true", "false"):
-        raise ValueError("true or false")
-    return text.lower() == "true"
-
-
-def columns(text: str) -> list[str]:
-    """Column names between commas.
-
-    Raises:
-        ValueError: a name is empty or there twice.
-    """
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise ValueError("column names with commas between, such as order_id,line_no")
-    return names
 
 
 OPTIONS = (

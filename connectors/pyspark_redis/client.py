@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from redis.backoff import NoBackoff
 from redis.credentials import CredentialProvider
 from redis.retry import Retry
 
+from sparkonce import tls
 from sparkonce.errors import OptionError
 from sparkonce.options import password, redact_url
 
@@ -72,20 +72,15 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
-    given = {option: options[option] for option in TLS if options.get(option)}
-    for option, path in given.items():
+    given = tls.given(options)
+    for option in given:
         if not url.startswith("rediss://"):
             raise OptionError(
                 f"Options url=redis:// and {option} contradict each other",
                 why="redis:// speaks no TLS",
                 todo="write rediss:// in option url",
             )
-        if not Path(path).is_file():
-            raise OptionError(
-                f"Option {option}={path!r} names no file",
-                why="it is read on the driver and on every executor",
-                todo="put the file there, readable by Spark's user",
-            )
+    tls.require_there(given)
     return {TLS[option]: path for option, path in given.items()}
 
 

@@ -17,7 +17,7 @@ from pyspark_redis import client
 from pyspark_redis.chunks import ChunkEncoder
 from pyspark_redis.store import RedisStore
 from pyspark_redis.template import Key, parse_key
-from sparkonce import text
+from sparkonce import checks
 from sparkonce.errors import OptionError
 from sparkonce.options import COMMON, Option, choice, pattern, seconds
 from sparkonce.protocol import Encoder, Plan
@@ -111,15 +111,10 @@ def _fields(mode: str, key: Key, schema: pa.Schema) -> list[str]:
     if mode == "delete":
         return []
     if mode == "upsert":
-        return [_writable(field) for field in schema]
-    added = [_addable(field) for field in schema if field.name not in key.columns]
-    if not added:
-        raise OptionError(
-            "Option writeMode=increment has nothing to add",
-            why="all columns are part of the key",
-            todo="add a number column, for example lit(1).alias('count')",
-        )
-    return added
+        return checks.require_texts(schema, "Redis")
+    added = [field for field in schema if field.name not in key.columns]
+    adds = "Redis adds 64-bit integers and binary floats only"
+    return checks.require_addable(added, checks.is_number, adds)
 
 
 def _require_narrow(fields: list[str]) -> None:
@@ -129,27 +124,6 @@ def _require_narrow(fields: list[str]) -> None:
             why=f"the loop that writes a hash in Redis can have {MOST_FIELDS:,} at most",
             todo="collect some of them in a struct, an array or a map",
         )
-
-
-def _writable(field: pa.Field) -> str:
-    problem = text.check(field.type)
-    if problem:
-        raise OptionError(
-            f"Column {field.name!r} can't be written: {problem}",
-            why="its type has no documented form in Redis",
-            todo="cast it, for example to string, or drop it before the sink",
-        )
-    return str(field.name)
-
-
-def _addable(field: pa.Field) -> str:
-    if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-        raise OptionError(
-            f"Option writeMode=increment can't add column {field.name!r} of type {field.type}",
-            why="Redis adds 64-bit integers and binary floats only",
-            todo="drop the column, make it part of the key, or cast it to bigint or double",
-        )
-    return str(field.name)
 
 
 def _require_no_contradiction(options: Mapping[str, Any]) -> None:

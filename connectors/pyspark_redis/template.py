@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import string
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sparkonce import checks
 from sparkonce.errors import BadRow, OptionError
+from sparkonce.rows import null_key, percent_encoded
 from sparkonce.text import to_text
 
 EXACT = (
@@ -88,8 +88,8 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
             continue
         column = rows.column(part)
         if column.null_count:
-            raise _null_key(key, part, rows)
-        pieces.append(_escape(to_text(column)) if key.escaped else to_text(column))
+            raise null_key(part, rows, key.text, "a row without a key has no place in Redis")
+        pieces.append(percent_encoded(to_text(column)) if key.escaped else to_text(column))
     made = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
     if pc.any(pc.starts_with(made, pattern=reserved)).as_py():
         raise BadRow(
@@ -98,12 +98,6 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
             todo="begin the key option with a fixed text, or set option keyPrefix to another name",
         )
     return made
-
-
-def _escape(text: Any) -> Any:
-    if not pc.any(pc.match_substring_regex(text, "[:%]")).as_py():
-        return text
-    return pc.replace_substring(pc.replace_substring(text, "%", "%25"), ":", "%3A")
 
 
 def _template(option: str) -> tuple[str, ...]:
@@ -131,14 +125,7 @@ def _bad_template(option: str, why: str) -> OptionError:
 
 
 def _column(name: str, option: str, schema: pa.Schema) -> str:
-    found = name if name in schema.names else _ignoring_case(name, schema.names)
-    if found is None:
-        near = difflib.get_close_matches(name, schema.names, n=1)
-        raise OptionError(
-            f"Option key={option!r} names column {name!r}, which the query does not have",
-            why=f"its columns are {', '.join(schema.names)}",
-            todo=f"did you mean {near[0]!r}?" if near else "name one of them",
-        )
+    found = checks.column(f"key={option!r}", name, schema)
     kind = schema.field(found).type
     if not any(is_exact(kind) for is_exact in EXACT):
         raise OptionError(
@@ -147,18 +134,3 @@ def _column(name: str, option: str, schema: pa.Schema) -> str:
             todo="cast it to string, decimal or a whole number before the sink",
         )
     return found
-
-
-def _ignoring_case(name: str, names: Sequence[str]) -> str | None:
-    found = [other for other in names if other.lower() == name.lower()]
-    return found[0] if len(found) == 1 else None
-
-
-def _null_key(key: Key, column: str, rows: pa.RecordBatch) -> BadRow:
-    row = pc.index(rows.column(column).is_null(), True).as_py()
-    shown = {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
-    return BadRow(
-        f"Column {column!r} is null in a row, and key {key.text!r} needs it; the row: {shown}",
-        why="a row without a key has no place in Redis",
-        todo=f"filter such rows out, for example where {column} is not null, or fill them",
-    )

@@ -90,6 +90,29 @@ def choice(*allowed: str) -> Parser:
     return parse
 
 
+def boolean(text: str) -> bool:
+    """True or false.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
+def columns(text: str) -> list[str]:
+    """Column names between commas.
+
+    Raises:
+        ValueError: a name is empty or there twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise ValueError("column names with commas between, such as order_id,line_no")
+    return names
+
+
 def pattern(regex: str, meaning: str) -> Parser:
     """A text that matches a regular expression as a whole."""
 

@@ -7,11 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, OptionError
+from sparkonce.rows import shown
 
-WRITE, DELETE, NOTHING = b"0", b"1", None
+WRITE, DELETE, NOTHING = False, True, None
 
-FLAGS = {
+WORDS = {
     "i": WRITE,
     "insert": WRITE,
     "u": WRITE,
@@ -28,8 +29,8 @@ FLAGS = {
 """In any case. What stood there before an update is known to the update itself."""
 
 
-def split(rows: pa.RecordBatch, name: str | None) -> tuple[pa.RecordBatch, Any]:
-    """The rows that do something, and a flag for each: whether it deletes.
+def split(rows: pa.RecordBatch, name: str | None) -> tuple[pa.RecordBatch, Any | None]:
+    """The rows that do something, and for each whether it deletes; None if none does.
 
     Args:
         rows: of a query.
@@ -39,25 +40,36 @@ def split(rows: pa.RecordBatch, name: str | None) -> tuple[pa.RecordBatch, Any]:
         BadRow: an operation is none of those known.
     """
     if name is None:
-        return rows, pa.array([WRITE], pa.binary()).take(
-            pa.nulls(len(rows), pa.int8()).fill_null(0)
-        )
+        return rows, None
     words = pc.utf8_lower(rows.column(name).cast(pa.string()))
-    found = pc.index_in(words, value_set=pa.array(list(FLAGS)))
+    found = pc.index_in(words, value_set=pa.array(list(WORDS)))
     if found.null_count:
         raise _unknown(rows, name, found)
-    flags = pa.array(list(FLAGS.values()), pa.binary()).take(found)
-    if not flags.null_count:
-        return rows, flags
-    return rows.filter(flags.is_valid()), flags.drop_null()
+    deleted = pa.array(list(WORDS.values()), pa.bool_()).take(found)
+    if deleted.null_count:
+        rows, deleted = rows.filter(deleted.is_valid()), deleted.drop_null()
+    return rows, deleted if pc.any(deleted).as_py() else None
+
+
+def require_unstored(name: str | None, *others: str | None) -> None:
+    """Refuse a column of operations that another option names, too.
+
+    Raises:
+        OptionError: it is one of `others`.
+    """
+    if name is not None and name in others:
+        raise OptionError(
+            f"Option opColumn names column {name!r}, and so does another option",
+            why="operations are not stored",
+            todo="name another column",
+        )
 
 
 def _unknown(rows: pa.RecordBatch, name: str, found: Any) -> BadRow:
     row = pc.index(found.is_null(), True).as_py()
-    shown = {column: str(rows.column(column)[row])[:40] for column in rows.schema.names[:8]}
     return BadRow(
         f"Column {name!r} holds {rows.column(name)[row].as_py()!r}, which is no operation; the row:"
-        f" {shown}",
-        why=f"option opColumn knows {', '.join(FLAGS)}",
+        f" {shown(rows, row)}",
+        why=f"option opColumn knows {', '.join(WORDS)}",
         todo="translate it before the sink, or filter such rows out",
     )

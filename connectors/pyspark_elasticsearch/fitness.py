@@ -10,7 +10,7 @@ from pyarrow import types
 
 from pyspark_elasticsearch import names
 from pyspark_elasticsearch.targets import GUARD
-from sparkonce import text
+from sparkonce import checks, operations
 from sparkonce.errors import OptionError
 
 KEYED = ("upsert", "update", "increment", "delete")
@@ -28,13 +28,7 @@ def require_writable(field: pa.Field) -> None:
     Raises:
         OptionError: it says which.
     """
-    problem = text.check(field.type)
-    if problem:
-        raise OptionError(
-            f"Column {field.name!r} can't be written: {problem}",
-            why="its type has no documented form in Elasticsearch",
-            todo="cast it, for example to string, or drop it before the sink",
-        )
+    checks.require_texts([field], "Elasticsearch")
     if field.name == GUARD or field.name in ("", "_id", "_index", "_source"):
         raise OptionError(
             f"Column {field.name!r} can't be written",
@@ -76,12 +70,7 @@ def require_types(
                 why=f"it must be {wanted}",
                 todo="cast it before the sink",
             )
-    if op is not None and op in (*key, version):
-        raise OptionError(
-            f"Option opColumn names column {op!r}, and so does another option",
-            why="operations are not stored",
-            todo="name another column",
-        )
+    operations.require_unstored(op, *key, version)
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -132,12 +121,18 @@ def require_no_contradiction(mode: str, key: Sequence[str], options: Mapping[str
             why="the one says that documents get no version, the other which",
             todo="leave one of them out",
         )
-    if (options["onBadRow"] == "deadLetter") != bool(options["deadLetter"]):
-        raise OptionError(
-            "Options onBadRow=deadLetter and deadLetter belong together",
-            why="the one says that bad rows go to an index, the other names it",
-            todo="set both, for example deadLetter=orders-bad, or none",
-        )
+    checks.require_dead_letter(options, "an index", "orders-bad")
+
+
+def added(key: Sequence[str], routing: str | None, schema: pa.Schema) -> list[str]:
+    """The columns that an increment adds.
+
+    Raises:
+        OptionError: one can't be added, or there is none.
+    """
+    fields = [field for field in schema if field.name not in (*key, routing)]
+    adds = "Elasticsearch adds 64-bit integers and binary floats only"
+    return checks.require_addable(fields, checks.is_number, adds)
 
 
 def require_template_fits(

@@ -1,0 +1,109 @@
+"""What every connector asks of options and schema, before any server is asked."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from sparkonce import text
+from sparkonce.errors import OptionError
+
+
+def column(option: str, name: str, schema: pa.Schema) -> str:
+    """The column that an option names, in its case or another.
+
+    Args:
+        option: its name, or its name and value, as an error shows it.
+        name: what it says.
+        schema: of the query.
+
+    Raises:
+        OptionError: the query has no such column, or several.
+    """
+    found = [other for other in schema.names if other == name]
+    found = found or [other for other in schema.names if other.lower() == name.lower()]
+    if len(found) == 1:
+        return str(found[0])
+    near = difflib.get_close_matches(name, schema.names, n=1)
+    raise OptionError(
+        f"Option {option} names column {name!r}, which the query does not have",
+        why=f"its columns are {', '.join(schema.names)}",
+        todo=f"did you mean {near[0]!r}?" if near else "name one of them",
+    )
+
+
+def require_texts(fields: Iterable[pa.Field], store: str) -> list[str]:
+    """The names of columns that are stored as text or JSON.
+
+    Raises:
+        OptionError: the type of one has no documented form.
+    """
+    names = []
+    for field in fields:
+        problem = text.check(field.type)
+        if problem:
+            raise OptionError(
+                f"Column {field.name!r} can't be written: {problem}",
+                why=f"its type has no documented form in {store}",
+                todo="cast it, for example to string, or drop it before the sink",
+            )
+        names.append(str(field.name))
+    return names
+
+
+def require_addable(
+    fields: Iterable[pa.Field], can_add: Callable[[pa.Field], bool], adds: str
+) -> list[str]:
+    """The names of the columns that ``writeMode=increment`` adds.
+
+    Args:
+        fields: all but the key's.
+        can_add: whether the store adds such a column.
+        adds: what an error says that the store adds.
+
+    Raises:
+        OptionError: one can't be added, or there is none.
+    """
+    names = []
+    for field in fields:
+        if not can_add(field):
+            raise OptionError(
+                f"Option writeMode=increment can't add column {field.name!r} of type {field.type}",
+                why=adds,
+                todo="drop the column, make it part of the key, or cast it to bigint or double",
+            )
+        names.append(str(field.name))
+    if not names:
+        raise OptionError(
+            "Option writeMode=increment has nothing to add",
+            why="all columns are part of the key",
+            todo="add a number column, for example lit(1).alias('count')",
+        )
+    return names
+
+
+def is_number(field: pa.Field) -> bool:
+    """Whether a column is a whole number or a binary float."""
+    return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+
+
+def require_dead_letter(options: Mapping[str, Any], place: str, example: str) -> None:
+    """Refuse one of ``onBadRow=deadLetter`` and ``deadLetter`` without the other.
+
+    Args:
+        options: as parsed.
+        place: what takes such rows: a table, an index.
+        example: of its name.
+
+    Raises:
+        OptionError: one of them is missing.
+    """
+    if (options["onBadRow"] == "deadLetter") != bool(options["deadLetter"]):
+        raise OptionError(
+            "Options onBadRow=deadLetter and deadLetter belong together",
+            why=f"the one says that bad rows go to {place}, the other names it",
+            todo=f"set both, for example deadLetter={example}, or none",
+        )

@@ -1,0 +1,79 @@
+"""Rows on their way into chunks: shown in errors, sorted out where they are bad, joined as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sparkonce.errors import BadRow
+
+T = TypeVar("T")
+
+
+def shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
+    """What a row holds, in short, for an error: its first columns, and of each the first letters.
+
+    Args:
+        rows: of a query.
+        row: its place among them.
+    """
+    return {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
+
+
+def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
+    """The error for a row whose column `name` is null, and is needed in `key`."""
+    row = pc.index(rows.column(name).is_null(), True).as_py()
+    return BadRow(
+        f"Column {name!r} is null in a row, and {key!r} must not be; the row: {shown(rows, row)}",
+        why=why,
+        todo=f"filter such rows out, for example where {name} is not null, or fill them",
+    )
+
+
+def sorted_out(
+    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T]
+) -> tuple[list[T], list[tuple[str, str]]]:
+    """What the good rows are encoded to, and of each bad one the reason and what it holds as JSON.
+
+    Args:
+        rows: of a query; those behind a bad one are encoded apart from those before it.
+        encode: raises `BadRow` or ``ValueError`` if it can't encode one of the rows.
+    """
+    try:
+        return [encode(rows)], []
+    except (BadRow, ValueError) as error:
+        if len(rows) == 1:
+            reason = error.what if isinstance(error, BadRow) else str(error)
+            return [], [(reason, _as_json(rows))]
+    middle = len(rows) // 2
+    first = sorted_out(rows.slice(0, middle), encode)
+    second = sorted_out(rows.slice(middle), encode)
+    return first[0] + second[0], first[1] + second[1]
+
+
+def percent_encoded(texts: Any) -> Any:
+    """Texts in which ``:``, which stands between the columns of a key, is no letter any more.
+
+    Args:
+        texts: an Arrow array of strings or of binary.
+    """
+    if not pc.any(pc.match_substring_regex(texts, "[:%]")).as_py():
+        return texts
+    return pc.replace_substring(pc.replace_substring(texts, "%", "%25"), ":", "%3A")
+
+
+def all_bytes(texts: Any) -> memoryview:
+    """The texts of an Arrow array of strings or of binary, one after the other, not copied."""
+    _, offsets, data = texts.buffers()
+    if not len(texts) or data is None:
+        return memoryview(b"")
+    at = memoryview(offsets).cast("i")
+    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
+
+
+def _as_json(rows: pa.RecordBatch) -> str:
+    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})
