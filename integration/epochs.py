@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ from sparkonce.ledger import Ledger, new_token, sink_name
 from sparkonce.protocol import Receipt, Task
 from sparkonce.retry import Patience
 from sparkonce.sink import Sink, open_sink
-from sparkonce.staging import stage
 
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"
@@ -50,9 +50,7 @@ class Query:
         sink, receipts = self.sink, []
         for number, batches in enumerate(partitions):
             task = Task(self.name, self.query_id, self.run_id, epoch, number, new_token())
-            receipts.append(
-                stage(sink.store, task, batches, sink.encode, sink.size, Patience(3, first=0.01))
-            )
+            receipts.append(replace(sink, patience=Patience(3, first=0.01)).write(task, batches))
         return receipts
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:

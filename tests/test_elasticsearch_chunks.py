@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_elasticsearch import sequence
-from pyspark_elasticsearch.apply import described, script
+from pyspark_elasticsearch.apply import script
 from pyspark_elasticsearch.chunks import chunk_name, operations, packed, unpacked
 from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.dead_letters import described
 from pyspark_elasticsearch.encoder import ChunkEncoder
 from sparkonce import options
 from sparkonce.errors import BadRow

@@ -6,16 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from pyspark_elasticsearch import sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, unpacked
 from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.dead_letters import DeadLetters, Letter
-from pyspark_elasticsearch.failures import known, message
+from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
+from pyspark_elasticsearch.failures import advice
 from pyspark_elasticsearch.log import Found, Log, Place
-from pyspark_elasticsearch.records import Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, Refusal, Sender, numbered
+from pyspark_elasticsearch.records import Aim, Records
+from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender, numbered
 from pyspark_elasticsearch.visibility import stamp
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import Manifest
@@ -48,7 +47,16 @@ class Applier:
     ) -> None:
         self.cluster, self.log, self.manifest, self.aside = cluster, log, manifest, aside
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
-        self.sender = Sender(cluster, records, manifest, on_conflict)
+        aim = Aim(**manifest.notes)
+        errand = Errand(
+            manifest.epoch,
+            self.detail,
+            aim,
+            aim.index or manifest.target,
+            "the epoch stays decided, and a restarted query goes on where it stopped",
+            lambda: records.is_over(manifest),
+        )
+        self.sender = Sender(cluster, records, errand, on_conflict)
         self._losers: Mapping[int, frozenset[int]] = {}
 
     def begin(self, all_places: Sequence[Place]) -> None:
@@ -103,7 +111,8 @@ class Applier:
         verdict = found.verdict
         letters = dict(verdict.get("letters", {}))
         fresh = {f"c{at}": Letter("", "", *bad) for at, bad in enumerate(chunk.bad)}
-        fresh |= {str(one.operation.position): self._letter(one) for one in refused}
+        index = self.manifest.notes["index"]
+        fresh |= {str(one.operation.position): of_refusal(one, index) for one in refused}
         new = {at: letter for at, letter in fresh.items() if at not in letters}
         if new:
             if self.aside is None:
@@ -113,28 +122,23 @@ class Applier:
             if not self.log.judge(place, verdict, found.guard):
                 return self._put_aside(place, self.log.fetch(place), chunk, refused)
         if letters:
-            box = DeadLetters(self.cluster, verdict["index"])
-            box.write(self.manifest, place, {at: Letter(*one) for at, one in letters.items()})
+            box, name = (
+                DeadLetters(self.cluster, verdict["index"]),
+                chunk_name(place.attempt, place.seq),
+            )
+            named = {f"{name}{at}": self._addressed(Letter(*one)) for at, one in letters.items()}
+            box.write(self.manifest.sink, self.manifest.epoch, named)
         return None
 
-    def _letter(self, one: Refusal) -> Letter:
-        index, id_, row = described(one.operation.lines)
-        return Letter(
-            index or self.manifest.notes["index"],
-            id_,
-            f"{one.item.status} {message(one.item.error)}",
-            row,
-        )
+    def _addressed(self, letter: Letter) -> Letter:
+        return letter if letter.place else letter._replace(place=self.detail["index"])
 
     def _refusal(self, letter: Letter) -> RowRefused:
         status = int(letter.reason.partition(" ")[0]) if letter.id else 0
         error = {"type": letter.reason.partition(" ")[2].partition(":")[0]}
-        why, todo = (
-            known(status, error)[1:] if letter.id else ("", "set option onBadRow=deadLetter again")
-        )
-        if status == 409:
-            why = "something else writes this document with versions of its own"
-            todo = "stop it, or set option onConflict=ignore or versioning=none"
+        why, todo = "", "set option onBadRow=deadLetter again"
+        if letter.id:
+            why, todo = advice(status, error)
         return RowRefused(
             f"Elasticsearch refused the row with id {letter.id!r} of index"
             f" {letter.place}: {letter.reason}. Epoch {self.manifest.epoch} stays"
@@ -152,20 +156,6 @@ def script(mode: str) -> str:
     change = {"update": "put", "increment": "add"}[mode]
     texts = [folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", change)]
     return " ".join(" ".join(texts).split())
-
-
-def described(lines: bytes) -> tuple[str, str, str]:
-    """The index and the id that an operation names, and what the row holds."""
-    action, _, document = lines.partition(b"\n")
-    (told,) = json.loads(action).values()
-    index, id_ = told.get("_index", ""), told["_id"]
-    if not document:
-        return index, id_, "{}"
-    found: Any = json.loads(document)
-    if isinstance(found, dict) and "script" in found and "scripted_upsert" in found:
-        found = {**found["upsert"], **found["script"]["params"]["a"]}
-        return index, id_, json.dumps(found, ensure_ascii=False)
-    return index, id_, document.decode(errors="replace").rstrip("\n")
 
 
 def _judged(found: Found) -> frozenset[int]:

@@ -47,6 +47,7 @@ class ElasticsearchConnector:
         fitness.require_no_contradiction(mode, key, options)
         fitness.require_template_fits(mode, parts, options)
         fitness.require_visible(mode, parts, options)
+        fitness.require_direct_fits(mode, options)
         for field in schema:
             fitness.require_writable(field)
         fitness.require_types(schema, key, op, version, order)
@@ -56,6 +57,7 @@ class ElasticsearchConnector:
             repeatable=mode in ("upsert", "update", "delete"),
             columns=len(stored),
             cells=CELLS,
+            direct=options["write"] == "direct",
             detail={
                 "index": options["index"],
                 "parts": parts,

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk, indices
-from pyspark_elasticsearch.chunks import chunk_name
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.failures import of_answer
-from pyspark_elasticsearch.log import Place
+from pyspark_elasticsearch.failures import message, of_answer
+from pyspark_elasticsearch.sending import Refusal
 from sparkonce.errors import StoreUnreachable
-from sparkonce.protocol import Manifest
 
 DOING = "writing dead letters"
 LONGEST = 32_000
@@ -53,21 +51,20 @@ class DeadLetters:
             indices.ensure(self.cluster, self.index, "dead_letter", create=create)
             self._there = True
 
-    def write(self, manifest: Manifest, place: Place, letters: Mapping[str, Letter]) -> None:
-        """Write the letters of a chunk; those that are there already stay as they are."""
-        name, now = chunk_name(place.attempt, place.seq), time.time_ns() // 1_000_000
-        lines = []
-        for at, letter in letters.items():
+    def write(self, sink: str, epoch: int, letters: Mapping[str, Letter]) -> None:
+        """Write letters under their ids; those that are there already stay as they are."""
+        now, lines = time.time_ns() // 1_000_000, []
+        for name, letter in letters.items():
             about = {
-                "sink": manifest.sink,
-                "epoch": manifest.epoch,
-                "index": letter.place or manifest.detail["index"],
+                "sink": sink,
+                "epoch": epoch,
+                "index": letter.place,
                 "id": letter.id,
                 "reason": letter.reason,
                 "row": letter.row,
                 "at": now,
             }
-            lines += [json.dumps({"create": {"_id": f"{name}{at}"}}), json.dumps(about)]
+            lines += [json.dumps({"create": {"_id": name}}), json.dumps(about)]
         text = "".join(f"{line}\n" for line in lines).encode()
         items = bulk.send(self.cluster, DOING, path(self.index, "_bulk"), text, len(letters))
         if isinstance(items, int):
@@ -75,3 +72,28 @@ class DeadLetters:
         for item in items:
             if not item.done and item.status != 409:
                 raise of_answer(item.status, item.error, DOING)
+
+
+def of_refusal(one: Refusal, index: str) -> Letter:
+    """The letter of an operation that was refused.
+
+    Args:
+        one: what was sent, and the answer.
+        index: to which it went if it does not say so itself.
+    """
+    place, id_, row = described(one.operation.lines)
+    return Letter(place or index, id_, f"{one.item.status} {message(one.item.error)}", row)
+
+
+def described(lines: bytes) -> tuple[str, str, str]:
+    """The index and the id that an operation names, and what the row holds."""
+    action, _, document = lines.partition(b"\n")
+    (told,) = json.loads(action).values()
+    index, id_ = told.get("_index", ""), told["_id"]
+    if not document:
+        return index, id_, "{}"
+    found: Any = json.loads(document)
+    if isinstance(found, dict) and "script" in found and "scripted_upsert" in found:
+        found = {**found["upsert"], **found["script"]["params"]["a"]}
+        return index, id_, json.dumps(found, ensure_ascii=False)
+    return index, id_, document.decode(errors="replace").rstrip("\n")

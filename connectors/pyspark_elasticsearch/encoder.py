@@ -16,6 +16,9 @@ from sparkonce.rows import sorted_out
 
 FENCED = ',"version":\x01,"version_type":"external_gte"'
 
+OWN_VERSION = ""
+"""The column that has each row's version, if that is known by now. No query has such a name."""
+
 
 class Lines(NamedTuple):
     """Operations, one text each, and what orders them; see `sequence`."""
@@ -50,8 +53,8 @@ class ChunkEncoder:
         """
         bad: list[tuple[str, str]] = []
         if self.detail["aside"]:
-            fit, bad = sorted_out(rows, self._tried)
-            rows = _one_batch(fit, rows)
+            fit, found = sorted_out(rows, self._tried)
+            rows, bad = _one_batch(fit, rows), [(one.reason, one.row) for one in found]
         lines = self.lines(rows) if len(rows) else Lines(pa.array([], pa.string()))
         return packed(lines.texts, bad, lines.order)
 
@@ -136,6 +139,8 @@ class ChunkEncoder:
         if self.detail["versioning"] == "none":
             return []
         column = self.detail["versionColumn"]
+        if not column and OWN_VERSION in rows.schema.names:
+            return [',"version":', rows.column(OWN_VERSION), ',"version_type":"external_gte"']
         if not column:
             return [FENCED]
         return [',"version":', _versions(rows, column), ',"version_type":"external"']

@@ -131,6 +131,16 @@ def known(status: int, error: Any) -> Known:
     return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
 
 
+def advice(status: int, error: Any) -> tuple[str, str]:
+    """Why one document was refused, and what to do."""
+    if status == 409:
+        return (
+            "something else writes this document with versions of its own",
+            "stop it, or set option onConflict=ignore or versioning=none",
+        )
+    return known(status, error)[1:]
+
+
 def message(error: Any) -> str:
     """The server's own words: the reason, and what caused it."""
     words: list[str] = []

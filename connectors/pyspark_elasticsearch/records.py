@@ -1,4 +1,4 @@
-"""Documents of the ledger index: records, and a fence counter for each target.
+"""Documents of the ledger index: records, a fence counter for each target, aims of direct epochs.
 
 They are read by id, which shows every acknowledged write at once, and written with the sequence
 number that was read (or ``op_type=create``), so that a write over anything else fails.
@@ -7,12 +7,14 @@ number that was read (or ``op_type=create``), so that a write over anything else
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import StoreUnreachable
-from sparkonce.protocol import Record
+from sparkonce.protocol import Manifest, Record
 
 RACES = 100
 PAGE = 1000
@@ -35,6 +37,19 @@ class Held(NamedTuple):
     def applied(self) -> int:
         """Chunks of the decision in it that took effect."""
         return int(self.source.get("applied", 0))
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Where the rows of an epoch go, and which versions they may take.
+
+    Attributes:
+        fence: the first of its fences.
+        index: the target; empty where each row says so.
+    """
+
+    fence: int
+    index: str
 
 
 class Records:
@@ -69,6 +84,11 @@ class Records:
         held = self._held(_record(name))
         return held.applied if held.source and held.record.token == token else None
 
+    def is_over(self, manifest: Manifest) -> bool:
+        """Whether a decision is applied, or no longer the last one."""
+        done = self.progress(manifest.sink, manifest.token)
+        return done is None or done >= len(manifest.chunks)
+
     def advance(self, name: str, token: str, applied: int, *, always: bool = False) -> int | None:
         """Write how many chunks took effect, and give what is there then, as `progress` does.
 
@@ -89,8 +109,30 @@ class Records:
                 return reached
         raise _contended(name)
 
-    def draw(self, target: str) -> int:
-        """A number higher than any that was drawn for this target before.
+    def aim(self, sink: str, query: str, epoch: int, new: Callable[[], Aim]) -> Aim | None:
+        """The aim of an epoch, the same for all its tasks; None if a later one has its own.
+
+        Args:
+            sink: its name.
+            query: whose epoch it is.
+            epoch: its number.
+            new: makes one, unless another task did.
+        """
+        id_ = f"direct/{sink}/{query}"
+        for _ in range(RACES):
+            held = self._held(id_)
+            if held.source and held.source["epoch"] > epoch:
+                return None
+            if held.source and held.source["epoch"] == epoch:
+                return Aim(held.source["fence"], held.source["index"])
+            made = new()
+            source = {"kind": "direct", "name": sink, "epoch": epoch, **asdict(made)}
+            if self._write(id_, source, held):
+                return made
+        raise _contended(sink)
+
+    def draw(self, target: str, count: int = 1) -> int:
+        """A number higher than any that was drawn for this target before; the first of so many.
 
         It is at least the time in milliseconds, so that it does not go back where the counter is
         lost while the documents that carry such numbers are still there.
@@ -98,7 +140,7 @@ class Records:
         for _ in range(RACES):
             held = self._held(_fence(target))
             fence = max(int(held.source.get("fence", 0)) + 1, time.time_ns() // 1_000_000)
-            source = {"kind": "fence", "name": target, "fence": fence}
+            source = {"kind": "fence", "name": target, "fence": fence + count - 1}
             if self._write(_fence(target), source, held):
                 return fence
         raise _contended(target)

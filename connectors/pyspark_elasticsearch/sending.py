@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import BY_STATUS, Kind, known, message, of_answer
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.records import Aim, Records
 from sparkonce.errors import StoreRefused
-from sparkonce.protocol import Manifest
 from sparkonce.retry import Patience
 
 ORDINAL_BITS = 20
@@ -25,7 +25,7 @@ SKEW = 3_600_000
 
 LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT = re.compile(r"current version \[(\d+)\]")
-DOING = "applying rows"
+DOING = "writing rows"
 
 
 class Superseded(Exception):
@@ -46,24 +46,43 @@ class Refusal(NamedTuple):
     item: bulk.Item
 
 
+@dataclass(frozen=True)
+class Errand:
+    """What is sent, and for whom.
+
+    Attributes:
+        epoch: whose rows they are.
+        detail: of the plan.
+        aim: where they go.
+        counter: the target whose counter drew their fence.
+        outcome: what an error says about the epoch.
+        is_overtaken: whether there is nothing left to do, since others have done it.
+    """
+
+    epoch: int
+    detail: Mapping[str, Any]
+    aim: Aim
+    counter: str
+    outcome: str
+    is_overtaken: Callable[[], bool]
+
+
 class Sender:
     """Sends bulk requests; it may be used by several threads.
 
     Args:
         cluster: where.
-        records: holds the ledger.
-        manifest: the decision.
+        records: holds the counters.
+        errand: what is sent.
         on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
     """
 
     def __init__(
-        self, cluster: Cluster, records: Records, manifest: Manifest, on_conflict: str
+        self, cluster: Cluster, records: Records, errand: Errand, on_conflict: str
     ) -> None:
-        self.cluster, self.records, self.manifest = cluster, records, manifest
-        self.on_conflict, self.detail = on_conflict, manifest.detail
-        self.fence: int = manifest.notes["fence"]
-        self.index: str = manifest.notes["index"]
-        self.target = path(self.index, "_bulk") if self.index else "/_bulk"
+        self.cluster, self.records, self.errand = cluster, records, errand
+        self.on_conflict, self.detail = on_conflict, errand.detail
+        self.target = path(errand.aim.index, "_bulk") if errand.aim.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
         self.waits = Patience(first=0.05, longest=2.0)
@@ -153,23 +172,25 @@ class Sender:
         if mode == "append" or self.detail["versionColumn"] or self.on_conflict == "ignore":
             return None
         current = _CURRENT.search(str(item.error.get("reason", "")))
-        drawn = self.records.last_drawn(self.index or self.manifest.target)
+        drawn = self.records.last_drawn(self.errand.counter)
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
-        ours = current is not None and self.fence <= int(current[1]) >> ORDINAL_BITS <= latest
+        ours = (
+            current is not None
+            and self.errand.aim.fence <= int(current[1]) >> ORDINAL_BITS <= latest
+        )
         return None if ours else Kind.CONFLICT
 
     def _look(self) -> None:
-        """See that no other driver has overtaken this one while it slept."""
+        """See that no other has overtaken this one while it slept."""
         if time.monotonic() - self._looked < PAUSE:
             return
-        done = self.records.progress(self.manifest.sink, self.manifest.token)
-        if done is None or done >= len(self.manifest.chunks):
+        if self.errand.is_overtaken():
             raise Superseded
         self._looked = time.monotonic()
 
     @property
     def _doing(self) -> str:
-        return f"applying epoch {self.manifest.epoch} to {self.detail['index']}"
+        return f"writing epoch {self.errand.epoch} to {self.detail['index']}"
 
     def _still_busy(self, busy: list[Operation], answer: list[bulk.Item] | int) -> StoreRefused:
         item = bulk.Item(answer, None) if isinstance(answer, int) else None
@@ -177,11 +198,10 @@ class Sender:
             item = next(one for one in answer if not one.done)  # type: ignore[union-attr]
         about = known(item.status, item.error)
         return StoreRefused(
-            f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
+            f"Elasticsearch took {len(busy):,} rows of epoch {self.errand.epoch} not within"
             f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
             about.why or BY_STATUS[429].why,
-            f"{about.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
-            " goes on where it stopped",
+            f"{about.todo}, or raise option timeout; {self.errand.outcome}",
         )
 
 

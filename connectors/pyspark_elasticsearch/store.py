@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark_elasticsearch import preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
+from pyspark_elasticsearch.direct import FENCES, ElasticsearchOutlet
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, Superseded
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
-from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, ignore
+from sparkonce.lanes import in_order
+from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, Task, ignore
 
 CHECKED_FOR = 60.0
 """Seconds for which a check of cluster and target holds."""
@@ -88,22 +90,40 @@ class ElasticsearchStore:
         self.indices.ensure()
         self.log.append(chunk)
 
+    def outlet(self, task: Task) -> ElasticsearchOutlet | None:
+        """See `DirectStore.outlet`. Draws the fences of the epoch, unless another task did."""
+        plan = self.plan
+        assert plan is not None  # noqa: S101 (a task has one)
+        new = partial(self._new_aim, plan, FENCES)
+        aim = self.records.aim(task.sink, task.query_id, task.epoch, new)
+        if aim is None:
+            return None
+        if self.dead_letters is not None:
+            self.dead_letters.ensure(create=self.indices.create)
+        return ElasticsearchOutlet(
+            self.cluster,
+            self.records,
+            task,
+            plan,
+            aim,
+            self.settings.on_conflict,
+            self.dead_letters,
+        )
+
     def staged(self, sink: str) -> list[Staged]:
         """See `Store.staged`."""
         return self.log.attempts(sink, fresh=self.plan is None)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws the fence, and notes the index that the target is now."""
+        if not manifest.chunks:
+            return manifest
         gone = self.log.missing(places(manifest))
         if gone is not None:
             raise _missing(manifest, gone)
         if len(manifest.chunks) >> ORDINAL_BITS:
             raise _too_many(manifest)
-        index = ""
-        if not manifest.detail["parts"]:
-            index = targets.require_there(self.cluster, manifest.detail).name
-        fence = self.records.draw(index or manifest.target)
-        return replace(manifest, notes={"fence": fence, "index": index})
+        return replace(manifest, notes=asdict(self._new_aim(manifest, 1)))
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
@@ -145,6 +165,11 @@ class ElasticsearchStore:
         if attempts:
             self.log.drop(sink, attempts)
 
+    def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
+        """Draw fences, and note the index that the target is now."""
+        index = "" if of.detail["parts"] else targets.require_there(self.cluster, of.detail).name
+        return Aim(self.records.draw(index or of.target, fences), index)
+
     def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
         manifest, marked = applier.manifest, time.monotonic()
         applier.begin(places(manifest))
@@ -160,17 +185,8 @@ class ElasticsearchStore:
         wanted = enumerate(places(applier.manifest)[done:], done)
         serial = applier.detail["mode"] == "update" or applier.detail["versioning"] == "none"
         width = 1 if serial else self.cluster.parallelism
-        pool = ThreadPoolExecutor(width, "sparkonce-apply")
-        try:
-            on_their_way: list[Future[int]] = []
-            for ordinal, place in wanted:
-                on_their_way.append(pool.submit(applier.apply, ordinal, place))
-                if len(on_their_way) > width:
-                    yield on_their_way.pop(0).result()
-            for future in on_their_way:
-                yield future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        steps = (partial(applier.apply, ordinal, place) for ordinal, place in wanted)
+        return in_order(steps, width, "sparkonce-apply")
 
 
 def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:

@@ -64,7 +64,8 @@ class ChunkEncoder:
     def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
         """The texts of the good rows, and of each bad one the reason and what it holds."""
         texts, bad = sorted_out(rows, self._texts)
-        return pa.concat_arrays(texts or [pa.array([], pa.binary())]), bad
+        letters = [(one.reason, one.row) for one in bad]
+        return pa.concat_arrays(texts or [pa.array([], pa.binary())]), letters
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
         flags = []

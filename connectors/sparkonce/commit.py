@@ -207,6 +207,7 @@ class Committer:
             target=self.plan.target,
             detail=self.plan.detail,
             parts=parts,
+            written=sum(receipt.written for receipt in receipts),
         )
 
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:

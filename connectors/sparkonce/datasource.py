@@ -84,12 +84,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink.patience.run(sink.store.check)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """Stage the rows of one task."""
-        from sparkonce.staging import stage
-
+        """Stage the rows of one task, or write them."""
         sink = self._sink()
-        task = _current_task(sink)
-        return Message(stage(sink.store, task, iterator, sink.encode, sink.size, sink.patience))
+        return Message(sink.write(_current_task(sink), iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""

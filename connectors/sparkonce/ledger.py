@@ -96,6 +96,10 @@ class Ledger:
         """The attempts that a decision holds: they may not be dropped."""
         return self.manifest.attempts if self.manifest else set()
 
+    def has_decided(self, query_id: str, epoch: int) -> bool:
+        """Whether this very query has committed the epoch, so that its rows must be skipped."""
+        return self.query_id == query_id and self.epoch >= epoch
+
     def is_over(self, query_id: str, epoch: int) -> bool:
         """Whether no later decision can hold an attempt of this query and epoch."""
         return query_id in self.retired or (query_id == self.query_id and epoch <= self.epoch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,14 +14,29 @@ from sparkonce.errors import BadRow
 T = TypeVar("T")
 
 
+class Bad(NamedTuple):
+    """A row that can't be stored.
+
+    Attributes:
+        number: its place among the rows that it was found in.
+        row: what it holds, as JSON.
+    """
+
+    number: int
+    reason: str
+    row: str
+
+
 def shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
     """What a row holds, in short, for an error: its first columns, and of each the first letters.
+
+    A column without a name is a connector's own, and not shown.
 
     Args:
         rows: of a query.
         row: its place among them.
     """
-    return {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8]}
+    return {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8] if name}
 
 
 def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
@@ -35,24 +50,25 @@ def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
 
 
 def sorted_out(
-    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T]
-) -> tuple[list[T], list[tuple[str, str]]]:
-    """What the good rows are encoded to, and of each bad one the reason and what it holds as JSON.
+    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], first: int = 0
+) -> tuple[list[T], list[Bad]]:
+    """What the good rows are encoded to, and the bad ones.
 
     Args:
         rows: of a query; those behind a bad one are encoded apart from those before it.
         encode: raises `BadRow` or ``ValueError`` if it can't encode one of the rows.
+        first: the number of the first row.
     """
     try:
         return [encode(rows)], []
     except (BadRow, ValueError) as error:
         if len(rows) == 1:
             reason = error.what if isinstance(error, BadRow) else str(error)
-            return [], [(reason, _as_json(rows))]
+            return [], [Bad(first, reason, _as_json(rows))]
     middle = len(rows) // 2
-    first = sorted_out(rows.slice(0, middle), encode)
-    second = sorted_out(rows.slice(middle), encode)
-    return first[0] + second[0], first[1] + second[1]
+    before = sorted_out(rows.slice(0, middle), encode, first)
+    behind = sorted_out(rows.slice(middle), encode, first + middle)
+    return before[0] + behind[0], before[1] + behind[1]
 
 
 def percent_encoded(texts: Any) -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from sparkonce import options
+from sparkonce import direct, options
 from sparkonce.guards import Policy
-from sparkonce.protocol import Encoder, Plan, Store
+from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Store, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
-from sparkonce.staging import ChunkSize
+from sparkonce.staging import ChunkSize, stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +30,19 @@ class Sink:
     size: ChunkSize
     sink_id: str | None
     checkpoint: str | None
+
+    def write(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+        """Stage the rows of one task, or let them take effect at once if the plan is direct.
+
+        Raises:
+            SparkonceError: they can't be written.
+        """
+        if not self.plan.direct:
+            return stage(self.store, task, batches, self.encode, self.size, self.patience)
+        store = cast("DirectStore", self.store)
+        return direct.write(
+            store, task, self.plan.target, batches, self.size, self.policy, self.patience
+        )
 
 
 def open_sink(connector: str, raw: Mapping[str, str], schema: pa.Schema) -> Sink:

@@ -42,8 +42,8 @@ def stage(
         StoreError: the store can't take the chunks.
     """
     ledger = from_record(patience.run(lambda: store.read(task.sink)))
-    if ledger and ledger.query_id == task.query_id and ledger.epoch >= task.epoch:
-        _drain(batches)
+    if ledger and ledger.has_decided(task.query_id, task.epoch):
+        drain(batches)
         return Receipt(task, skipped=ledger.token)
     rows, sizes = [], []
     for seq, (count, payload) in enumerate(_chunks(batches, encode, size)):
@@ -53,7 +53,8 @@ def stage(
     return Receipt(task, tuple(rows), tuple(sizes))
 
 
-def _drain(batches: Iterable[pa.RecordBatch]) -> None:
+def drain(batches: Iterable[pa.RecordBatch]) -> None:
+    """Read rows, and forget them."""
     # A stateful operator before the sink saves its state only once its rows are all read.
     for _ in batches:
         pass
