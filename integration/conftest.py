@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from integration.epochs import MySqlQuery
+from integration.epochs import ElasticsearchQuery, MySqlQuery
 from integration.proxy import Proxy
 from integration.runs import Job
 from integration.servers import spark as local_spark
@@ -215,6 +215,28 @@ def index(elastic: Elasticsearch, unique: str) -> Iterator[str]:
     """Give the name of an index that no other test uses, and drop it in the end."""
     yield unique
     elastic.options(ignore_status=404).indices.delete(index=unique)
+
+
+@pytest.fixture
+def into_index(elasticsearch_url: str, index: str) -> Callable[..., ElasticsearchQuery]:
+    """Make a checked query into the index, which is made from its schema if it is not there."""
+
+    def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
+        given = {"url": elasticsearch_url, "index": index, "createIndex": "true", **options}
+        if given["createIndex"] == "true":
+            given["replicas"] = "0"
+        query = ElasticsearchQuery(schema, **given)
+        query.sink.store.check()
+        return query
+
+    return make
+
+
+@pytest.fixture
+def bad_index(elastic: Elasticsearch, index: str) -> Iterator[str]:
+    """Give a name for the index of dead letters."""
+    yield f"{index}-bad"
+    elastic.options(ignore_status=404).indices.delete(index=f"{index}-bad")
 
 
 @pytest.fixture

@@ -47,11 +47,16 @@ class Query:
         return self.stage_batches(epoch, *(table.to_batches() for table in tables))
 
     def stage_batches(self, epoch: int, *partitions: Sequence[pa.RecordBatch]) -> list[Receipt]:
-        sink, receipts = self.sink, []
-        for number, batches in enumerate(partitions):
-            task = Task(self.name, self.query_id, self.run_id, epoch, number, new_token())
-            receipts.append(replace(sink, patience=Patience(3, first=0.01)).write(task, batches))
-        return receipts
+        return [
+            self.write(self.task(epoch, number), batches)
+            for number, batches in enumerate(partitions)
+        ]
+
+    def task(self, epoch: int, partition: int) -> Task:
+        return Task(self.name, self.query_id, self.run_id, epoch, partition, new_token())
+
+    def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
+        return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
         driver = Driver(self.name, self.sink.plan.target, self.query_id, self.run_id, epoch)

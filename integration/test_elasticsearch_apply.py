@@ -22,21 +22,6 @@ VERSIONED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.int64
 Make = Callable[..., ElasticsearchQuery]
 
 
-@pytest.fixture
-def make(elasticsearch_url: str, index: str) -> Make:
-    """A query into an index that is made from its schema."""
-
-    def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
-        given = {"url": elasticsearch_url, "index": index, **options}
-        if given.setdefault("createIndex", "true") == "true":
-            given["replicas"] = "0"
-        query = ElasticsearchQuery(schema, **given)
-        query.sink.store.check()
-        return query
-
-    return make
-
-
 def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
     return {"id": id_, "name": name, "x": x}
 
@@ -75,17 +60,17 @@ def keep_log(query: ElasticsearchQuery) -> None:
     query.sink.store.discard = lambda *_: None
 
 
-def test_append_adds_each_row_once(make: Make, elastic: Elasticsearch, index: str) -> None:
-    query = make(ROWS)
+def test_append_adds_each_row_once(into_index: Make, elastic: Elasticsearch, index: str) -> None:
+    query = into_index(ROWS)
     query.run(0, [row(1), row(1)], [row(2, None, None)])
     query.run(0, [row(7)])
     assert rows(elastic, index) == [row(1), row(1), row(2, None, None)]
 
 
 def test_append_that_is_sent_again_adds_nothing(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(ROWS, chunkRows="2")
+    query = into_index(ROWS, chunkRows="2")
     keep_log(query)
     manifest = decide(query, 0, [row(i) for i in range(7)], [row(9)])
     for _ in range(2):
@@ -97,9 +82,9 @@ def test_append_that_is_sent_again_adds_nothing(
 
 
 def test_upsert_writes_whole_documents_and_the_last_row_of_a_key_wins(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(ROWS, key="id", chunkRows="2")
+    query = into_index(ROWS, key="id", chunkRows="2")
     first = [row(1, "first"), row(1, "second"), row(2), row(3), row(1, "third")]
     query.run(0, first, [row(1, "last", None)])
     query.run(1, [row(2, "again", -0.25)])
@@ -110,8 +95,10 @@ def test_upsert_writes_whole_documents_and_the_last_row_of_a_key_wins(
     }
 
 
-def test_late_driver_overwrites_nothing(make: Make, elastic: Elasticsearch, index: str) -> None:
-    query = make(ROWS, key="id")
+def test_late_driver_overwrites_nothing(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = into_index(ROWS, key="id")
     keep_log(query)
     late = decide(query, 0, [row(1, "old"), row(2, "old")])
     query.restart()
@@ -123,9 +110,9 @@ def test_late_driver_overwrites_nothing(make: Make, elastic: Elasticsearch, inde
 
 
 def test_two_queries_that_write_the_same_ids_both_get_through(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    first, second = make(ROWS, key="id"), make(ROWS, key="id", sinkId="second")
+    first, second = into_index(ROWS, key="id"), into_index(ROWS, key="id", sinkId="second")
     for epoch in range(3):
         first.run(epoch, [row(1, f"first {epoch}"), row(2, "first")])
         second.run(epoch, [row(1, f"second {epoch}")])
@@ -133,9 +120,9 @@ def test_two_queries_that_write_the_same_ids_both_get_through(
 
 
 def test_epoch_that_was_decided_before_another_querys_does_not_wedge(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    slow, fast = make(ROWS, key="id"), make(ROWS, key="id", sinkId="fast")
+    slow, fast = into_index(ROWS, key="id"), into_index(ROWS, key="id", sinkId="fast")
     decide(slow, 0, [row(1, "slow"), row(2, "slow")])
     fast.run(0, [row(1, "fast")])
     slow.restart()
@@ -144,19 +131,21 @@ def test_epoch_that_was_decided_before_another_querys_does_not_wedge(
 
 
 def test_new_generation_writes_over_the_old_ones_documents(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    old = make(ROWS, key="id", sinkId="orders")
+    old = into_index(ROWS, key="id", sinkId="orders")
     for epoch in range(3):
         old.run(epoch, [row(1, f"old {epoch}")])
-    new = make(ROWS, key="id", sinkId="orders")
+    new = into_index(ROWS, key="id", sinkId="orders")
     new.run(0, [row(1, "new")])
     assert documents(elastic, index) == {"1": row(1, "new")}
 
 
-def test_update_leaves_the_other_fields(make: Make, elastic: Elasticsearch, index: str) -> None:
-    make(ROWS, key="id").run(0, [row(1, "a", 1.0), row(2, "b", 2.0)])
-    query = make(
+def test_update_leaves_the_other_fields(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    into_index(ROWS, key="id").run(0, [row(1, "a", 1.0), row(2, "b", 2.0)])
+    query = into_index(
         pa.schema([("id", pa.int64()), ("name", pa.string())]), key="id", writeMode="update"
     )
     query.run(0, [{"id": 1, "name": "new"}, {"id": 3, "name": None}])
@@ -168,9 +157,9 @@ def test_update_leaves_the_other_fields(make: Make, elastic: Elasticsearch, inde
 
 
 def test_update_keeps_what_is_stored_where_told(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(ROWS, key="id", writeMode="update", nulls="keep", chunkRows="1")
+    query = into_index(ROWS, key="id", writeMode="update", nulls="keep", chunkRows="1")
     query.run(0, [row(1, "a", 1.0), row(1, None, 2.0), row(1, "b", None)])
     assert documents(elastic, index) == {"1": row(1, "b", 2.0)}
     query.restart(nulls="write")
@@ -178,8 +167,8 @@ def test_update_keeps_what_is_stored_where_told(
     assert documents(elastic, index) == {"1": row(1, None, 3.0)}
 
 
-def test_late_update_changes_nothing(make: Make, elastic: Elasticsearch, index: str) -> None:
-    query = make(ROWS, key="id", writeMode="update")
+def test_late_update_changes_nothing(into_index: Make, elastic: Elasticsearch, index: str) -> None:
+    query = into_index(ROWS, key="id", writeMode="update")
     keep_log(query)
     late = decide(query, 0, [row(1, "old")])
     query.restart()
@@ -189,9 +178,9 @@ def test_late_update_changes_nothing(make: Make, elastic: Elasticsearch, index: 
 
 
 def test_increment_adds_exactly_once_whatever_is_sent_again(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(COUNTER, key="id", writeMode="increment", chunkRows="2")
+    query = into_index(COUNTER, key="id", writeMode="increment", chunkRows="2")
     keep_log(query)
     big = 2**62
     first = [{"id": 1, "n": big, "x": 0.25}, {"id": 2, "n": 1, "x": None}] * 2
@@ -213,24 +202,24 @@ def test_increment_adds_exactly_once_whatever_is_sent_again(
 
 
 def test_increments_of_two_queries_and_of_a_generation_add_up(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     one = {"id": 1, "n": 1, "x": None}
     options = {"key": "id", "writeMode": "increment"}
-    first, second = make(COUNTER, **options), make(COUNTER, sinkId="s", **options)
+    first, second = into_index(COUNTER, **options), into_index(COUNTER, sinkId="s", **options)
     for epoch in range(3):
         first.run(epoch, [one], [one])
         second.run(epoch, [one])
     again = f"continue:{second.query_id}"
-    make(COUNTER, sinkId="s", onNewCheckpoint=again, **options).run(0, [one])
+    into_index(COUNTER, sinkId="s", onNewCheckpoint=again, **options).run(0, [one])
     assert documents(elastic, index)["1"]["n"] == 10
 
 
 def test_delete_removes_the_documents_with_these_keys(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    make(ROWS, key="id").run(0, [row(1), row(2), row(3)])
-    query = make(ROWS, key="id", writeMode="delete", createIndex="false")
+    into_index(ROWS, key="id").run(0, [row(1), row(2), row(3)])
+    query = into_index(ROWS, key="id", writeMode="delete", createIndex="false")
     query.run(0, [row(1), row(1), row(9)], [row(3)])
     assert list(documents(elastic, index)) == ["2"]
     settings = elastic.indices.get_settings(index=index, flat_settings=True)[index]["settings"]
@@ -238,9 +227,9 @@ def test_delete_removes_the_documents_with_these_keys(
 
 
 def test_change_stream_inserts_updates_and_deletes(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(CHANGES, key="id", opColumn="op", chunkRows="3")
+    query = into_index(CHANGES, key="id", opColumn="op", chunkRows="3")
     changes = [(1, "a", "I"), (2, "b", "c"), (1, "a2", "update_postimage"), (2, "b", "d")]
     changes += [(3, "c", "r"), (1, "old", "update_preimage"), (3, "c", "DELETE"), (3, "c2", "u")]
     query.run(0, [{"id": i, "name": name, "op": op} for i, name, op in changes])
@@ -250,9 +239,9 @@ def test_change_stream_inserts_updates_and_deletes(
 
 
 def test_late_delete_does_not_remove_what_came_later(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(CHANGES, key="id", opColumn="op")
+    query = into_index(CHANGES, key="id", opColumn="op")
     keep_log(query)
     late = decide(query, 0, [{"id": 1, "name": "a", "op": "d"}])
     query.restart()
@@ -262,9 +251,9 @@ def test_late_delete_does_not_remove_what_came_later(
 
 
 def test_late_write_does_not_bring_back_what_was_deleted(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(CHANGES, key="id", opColumn="op")
+    query = into_index(CHANGES, key="id", opColumn="op")
     keep_log(query)
     late = decide(query, 0, [{"id": 1, "name": "a", "op": "i"}])
     query.restart()
@@ -275,9 +264,9 @@ def test_late_write_does_not_bring_back_what_was_deleted(
 
 @pytest.mark.parametrize("chunk_rows", ["1", "2", "100"])
 def test_highest_sequence_of_an_epoch_wins_wherever_it_is_deletes_included(
-    make: Make, elastic: Elasticsearch, index: str, chunk_rows: str
+    into_index: Make, elastic: Elasticsearch, index: str, chunk_rows: str
 ) -> None:
-    query = make(ORDERED, key="id", sequenceColumn="at", opColumn="op", chunkRows=chunk_rows)
+    query = into_index(ORDERED, key="id", sequenceColumn="at", opColumn="op", chunkRows=chunk_rows)
 
     def rows(*changes: tuple[int, int, str]) -> list[dict[str, Any]]:
         return [{"id": id_, "at": at, "op": op} for id_, at, op in changes]
@@ -293,9 +282,9 @@ def test_highest_sequence_of_an_epoch_wins_wherever_it_is_deletes_included(
 
 
 def test_row_that_loses_by_its_sequence_loses_in_a_roll_forward_too(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(ORDERED, key="id", sequenceColumn="at", chunkRows="1")
+    query = into_index(ORDERED, key="id", sequenceColumn="at", chunkRows="1")
     keep_log(query)
     late = decide(query, 0, [{"id": 1, "at": at, "op": str(at)} for at in (3, 9, 5)])
     for _ in range(2):
@@ -309,9 +298,9 @@ def test_row_that_loses_by_its_sequence_loses_in_a_roll_forward_too(
 
 @pytest.mark.parametrize("chunk_rows", ["1", "100"])
 def test_version_column_orders_rows_of_all_epochs(
-    make: Make, elastic: Elasticsearch, index: str, chunk_rows: str
+    into_index: Make, elastic: Elasticsearch, index: str, chunk_rows: str
 ) -> None:
-    query = make(VERSIONED, key="id", versionColumn="v", chunkRows=chunk_rows)
+    query = into_index(VERSIONED, key="id", versionColumn="v", chunkRows=chunk_rows)
     query.run(0, [{"id": 1, "name": "new", "v": 7}, {"id": 1, "name": "old", "v": 3}])
     query.run(1, [{"id": 1, "name": "older", "v": 5}, {"id": 2, "name": "b", "v": 0}])
     found = documents(elastic, index)
@@ -321,9 +310,9 @@ def test_version_column_orders_rows_of_all_epochs(
 
 
 def test_document_with_a_foreign_version_fails_or_is_left_alone(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(ROWS, key="id")
+    query = into_index(ROWS, key="id")
     elastic.index(
         index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
     )
@@ -335,9 +324,9 @@ def test_document_with_a_foreign_version_fails_or_is_left_alone(
 
 
 def test_without_versions_others_may_have_their_own(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = make(ROWS, key="id", versioning="none", chunkRows="1")
+    query = into_index(ROWS, key="id", versioning="none", chunkRows="1")
     query.run(0, [row(1, "a"), row(1, "b"), row(1, "c")])
     elastic.index(index=index, id="1", document=row(1, "x"), version=2**62, version_type="external")
     query.run(1, [row(1, "d")])
@@ -345,10 +334,10 @@ def test_without_versions_others_may_have_their_own(
 
 
 def test_composite_keys_are_joined_unambiguously(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int32())])
-    query = make(schema, key="a,b")
+    query = into_index(schema, key="a,b")
     pairs = [
         ("x:y", "z"),
         ("x", "y:z"),
@@ -363,20 +352,20 @@ def test_composite_keys_are_joined_unambiguously(
     assert '"\\\n:ä\N{PARTY POPPER}' in found
 
 
-def test_key_that_is_null_or_too_long_is_refused(make: Make) -> None:
-    query = make(ROWS, key="name")
+def test_key_that_is_null_or_too_long_is_refused(into_index: Make) -> None:
+    query = into_index(ROWS, key="name")
     with pytest.raises(BadRow, match="'name' is null in a row"):
         query.stage(0, [row(1, None)])
     with pytest.raises(BadRow, match="has 513 bytes"):
         query.stage(0, [row(1, "x" * 513)])
 
 
-def test_routing_and_pipeline(make: Make, elastic: Elasticsearch, index: str) -> None:
+def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: str) -> None:
     if not has_script_processor(elastic):
         pytest.skip("this server has no script processor")
     words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
     elastic.ingest.put_pipeline(id=index, processors=words)
-    query = make(ROWS, key="id", routing="name", pipeline=index, shards="3")
+    query = into_index(ROWS, key="id", routing="name", pipeline=index, shards="3")
     query.run(0, [row(i, f"r{i % 2}") for i in range(9)])
     elastic.indices.refresh(index=index)
     hits = elastic.search(index=index, size=20)["hits"]["hits"]
@@ -385,15 +374,15 @@ def test_routing_and_pipeline(make: Make, elastic: Elasticsearch, index: str) ->
     assert len(hits) == 9
     elastic.ingest.delete_pipeline(id=index)
     with pytest.raises(OptionError, match="there is no ingest pipeline"):
-        make(ROWS, key="id", pipeline=index, sinkId="other")
+        into_index(ROWS, key="id", pipeline=index, sinkId="other")
 
 
 def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
     try:
-        query = make(ROWS, createIndex="false")
+        query = into_index(ROWS, createIndex="false")
         keep_log(query)
         manifest = decide(query, 0, [row(1), row(2)])
         apply_again(query, manifest)
@@ -404,20 +393,20 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
         assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
         assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
         with pytest.raises(OptionError, match="that rolls over"):
-            make(ROWS, key="id", createIndex="false")
+            into_index(ROWS, key="id", createIndex="false")
     finally:
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
 def test_index_is_made_from_columns_and_dates(
-    make: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("land", pa.string()), ("at", pa.timestamp("us", "UTC"))]
     )
     template = f"{index}-{{land}}-{{AT:yyyy.MM.dd}}"
     options = {"index": template, "createIndex": "false", "chunkRows": "3"}
-    query, adding = make(schema, key="id", **options), make(schema, **options)
+    query, adding = into_index(schema, key="id", **options), into_index(schema, **options)
     days = [datetime(2024, 2, day, 23, 59, 59, 999999, timezone.utc) for day in (28, 29)]
     rows = [
         {"id": id_, "land": land, "at": day} for id_ in (1, 1, 2) for land in "ab" for day in days
@@ -439,16 +428,16 @@ def test_index_is_made_from_columns_and_dates(
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
-def test_chunk_that_is_gone_before_the_decision_fails_the_batch(make: Make) -> None:
-    query = make(ROWS)
+def test_chunk_that_is_gone_before_the_decision_fails_the_batch(into_index: Make) -> None:
+    query = into_index(ROWS)
     receipts = query.stage(0, [row(1)])
     query.sink.store.discard(query.name, [receipts[0].task.attempt])
     with pytest.raises(StagedDataMissing):
         query.commit(0, receipts)
 
 
-def test_chunk_that_is_gone_after_the_decision_is_lost_data(make: Make) -> None:
-    query = make(ROWS)
+def test_chunk_that_is_gone_after_the_decision_is_lost_data(into_index: Make) -> None:
+    query = into_index(ROWS)
     manifest = decide(query, 0, [row(1)])
     query.sink.store.discard(query.name, sorted(manifest.attempts))
     query.restart()

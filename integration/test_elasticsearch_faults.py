@@ -46,13 +46,6 @@ def counters(elastic: Elasticsearch, index: str) -> str:
     return index
 
 
-@pytest.fixture
-def bad_index(elastic: Elasticsearch, index: str) -> Iterator[str]:
-    """A name for the index of dead letters."""
-    yield f"{index}-bad"
-    elastic.options(ignore_status=404).indices.delete(index=f"{index}-bad")
-
-
 def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
     given = {"url": url, "index": index, "key": "id", "writeMode": "increment", "chunkRows": "4"}
     return ElasticsearchQuery(COUNTER, **{**given, **options})

@@ -67,13 +67,10 @@ Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.fixture
-def make(elasticsearch_url: str, index: str) -> Make:
+def make(into_index: Make) -> Make:
     def make(kind: pa.DataType, **options: str) -> ElasticsearchQuery:
         schema = pa.schema([("id", pa.int64()), ("v", kind)])
-        given = {"url": elasticsearch_url, "index": index, "key": "id", "createIndex": "true"}
-        query = ElasticsearchQuery(schema, **{**given, "replicas": "0", **options})
-        query.sink.store.check()
-        return query
+        return into_index(schema, **{"key": "id", **options})
 
     return make
 

@@ -19,15 +19,10 @@ Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.fixture
-def make(elasticsearch_url: str, index: str) -> Make:
+def make(into_index: Make, index: str) -> Make:
     def make(**options: str) -> ElasticsearchQuery:
         visible = {"visibility": "epoch", "visibleAlias": f"{index}-visible", "sinkId": "orders"}
-        given = {"url": elasticsearch_url, "index": index, "createIndex": "true", "replicas": "0"}
-        query = ElasticsearchQuery(
-            ROWS, **{**given, **visible, "shards": "3", "chunkRows": "100", **options}
-        )
-        query.sink.store.check()
-        return query
+        return into_index(ROWS, **{**visible, "shards": "3", "chunkRows": "100", **options})
 
     return make
 

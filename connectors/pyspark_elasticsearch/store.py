@@ -19,6 +19,7 @@ from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, Superseded
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
+from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, Task, ignore
 
 CHECKED_FOR = 60.0
@@ -94,7 +95,7 @@ class ElasticsearchStore:
         """See `DirectStore.outlet`. Draws the fences of the epoch, unless another task did."""
         plan = self.plan
         assert plan is not None  # noqa: S101 (a task has one)
-        new = partial(self._new_aim, plan, FENCES)
+        new = partial(self._new_direct_aim, task, plan)
         aim = self.records.aim(task.sink, task.query_id, task.epoch, new)
         if aim is None:
             return None
@@ -169,6 +170,18 @@ class ElasticsearchStore:
         """Draw fences, and note the index that the target is now."""
         index = "" if of.detail["parts"] else targets.require_there(self.cluster, of.detail).name
         return Aim(self.records.draw(index or of.target, fences), index)
+
+    def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:
+        """Draw fences, and let decisions fail that were prepared before and are on their way.
+
+        Their fences are lower: of their rows those would be lost that have a key in common with
+        what tasks write in the meantime.
+        """
+        aim = self._new_aim(plan, FENCES)
+        there = from_record(self.read(task.sink))
+        moved = (there or Ledger(task.sink, task.query_id, plan.target)).moved()
+        self.swap(task.sink, moved.to_record())
+        return aim
 
     def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
         manifest, marked = applier.manifest, time.monotonic()
