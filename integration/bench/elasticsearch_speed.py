@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from elasticsearch.helpers import parallel_bulk
-from integration.bench.redis_speed import Counting, make_input, run, seconds
+from integration.bench.streams import Counting, make_input, run, seconds
 from integration.epochs import ElasticsearchQuery
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
@@ -124,6 +124,17 @@ def raw_bulk(url: str, rows: pa.RecordBatch, threads: int = 4) -> float:
         return timed(lambda: list(pool.map(send, bodies)))
 
 
+def direct(url: str, rows: int, rounds: int) -> float:
+    """Rows a second where tasks write by themselves; here one task, with requests side by side."""
+    fresh(url, "direct")
+    sink, took = query(url, "direct", write="direct"), []
+    for epoch in range(rounds + 1):
+        batch = make_rows(epoch * rows, rows)
+        batches = [batch.slice(at, 10_000) for at in range(0, rows, 10_000)]
+        took.append(timed(lambda: sink.run_batches(epoch, batches)))  # noqa: B023
+    return rows / statistics.median(took[1:])
+
+
 def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
     fresh(url, "alone")
     sink = query(url, "alone")
@@ -139,7 +150,8 @@ def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
             for name, each in zip(found, (raw, stage, commit, stage + commit), strict=True):
                 found[name].append(each)
     rates = {name: rows / statistics.median(each) for name, each in found.items()}
-    return {"encoding, one core": encoding(make_rows(0, rows)), **rates}
+    at_once = direct(url, rows, rounds)
+    return {"encoding, one core": encoding(make_rows(0, rows)), **rates, "write=direct": at_once}
 
 
 # -- through Spark
@@ -161,17 +173,17 @@ def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
 
 
 def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
+    def sparkonce(rows: DataFrame, **options: str) -> DataStreamWriter:
+        made = rows.writeStream.format("elasticsearch").options(url=url, index="sink", key="id")
+        return made.options(**options)
+
     return {
         "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
         "foreachBatch + parallel_bulk": lambda rows: rows.writeStream.foreachBatch(
             at_least_once(url)
         ),
-        "sparkonce": lambda rows: (
-            rows.writeStream.format("elasticsearch")
-            .option("url", url)
-            .option("index", "sink")
-            .option("key", "id")
-        ),
+        "sparkonce": sparkonce,
+        "sparkonce, write=direct": lambda rows: sparkonce(rows, write="direct"),
     }
 
 
