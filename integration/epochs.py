@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver
@@ -83,3 +84,38 @@ class ElasticsearchQuery(Query):
     """A query that writes to Elasticsearch."""
 
     connector = ELASTICSEARCH
+
+
+def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
+    """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
+    store = query.sink.store
+    store.records.advance = lambda *_, **__: None
+    store.records.progress = lambda *_: 0
+    try:
+        store.apply(decided)
+    finally:
+        del store.records.advance, store.records.progress
+
+
+def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
+    """Decide an epoch, and apply nothing; its manifest."""
+    receipts, kept = query.stage(epoch, *partitions), {}
+    store = query.sink.store
+
+    def dies(manifest: Any, *_: Any) -> None:
+        kept["manifest"] = manifest
+        raise KeyboardInterrupt
+
+    store.apply = dies
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            query.commit(epoch, receipts)
+    finally:
+        del store.apply
+    store._prepared = ""  # whoever goes on does not know what was sent
+    return kept["manifest"]
+
+
+def keep_log(query: ElasticsearchQuery) -> None:
+    """Let nothing be cleaned, so that a late driver still finds its chunks."""
+    query.sink.store.discard = lambda *_: None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import documents, has_script_processor, rows
-from integration.epochs import ElasticsearchQuery
+from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
 from sparkonce.errors import BadRow, OptionError, StagedDataMissing, StoreLostData
 
@@ -24,40 +24,6 @@ Make = Callable[..., ElasticsearchQuery]
 
 def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
     return {"id": id_, "name": name, "x": x}
-
-
-def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
-    """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
-    store = query.sink.store
-    store.records.advance = lambda *_, **__: None
-    store.records.progress = lambda *_: 0
-    try:
-        store.apply(decided)
-    finally:
-        del store.records.advance, store.records.progress
-
-
-def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
-    """Decide an epoch, and apply nothing; its manifest."""
-    receipts, kept = query.stage(epoch, *partitions), {}
-    store = query.sink.store
-
-    def dies(manifest: Any, *_: Any) -> None:
-        kept["manifest"] = manifest
-        raise KeyboardInterrupt
-
-    store.apply = dies
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            query.commit(epoch, receipts)
-    finally:
-        del store.apply
-    return kept["manifest"]
-
-
-def keep_log(query: ElasticsearchQuery) -> None:
-    """Let nothing be cleaned, so that a late driver still finds its chunks."""
-    query.sink.store.discard = lambda *_: None
 
 
 def test_append_adds_each_row_once(into_index: Make, elastic: Elasticsearch, index: str) -> None:

@@ -34,6 +34,7 @@ class Applier:
         manifest: the decision.
         on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
+        fresh: nothing of it was applied before.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class Applier:
         manifest: Manifest,
         on_conflict: str,
         aside: DeadLetters | None,
+        *,
+        fresh: bool,
     ) -> None:
         self.cluster, self.log, self.manifest, self.aside = cluster, log, manifest, aside
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
@@ -55,6 +58,7 @@ class Applier:
             aim.index or manifest.target,
             "the epoch stays decided, and a restarted query goes on where it stopped",
             lambda: records.is_over(manifest),
+            fresh,
         )
         self.sender = Sender(cluster, records, errand, on_conflict)
         self._losers: Mapping[int, frozenset[int]] = {}

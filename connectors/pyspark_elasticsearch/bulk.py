@@ -11,16 +11,21 @@ from sparkonce.errors import StoreUnreachable
 SHOWN = "items.*.status,items.*.error,error,status"
 """What an answer is cut down to: of an item that went well, its status."""
 
+WITH_INDEX = {"filter_path": f"{SHOWN},items.*._index"}
+"""Parameters for an answer that tells where each document went, too."""
+
 
 class Item(NamedTuple):
     """What became of one operation.
 
     Attributes:
         error: None if it was done.
+        place: the index that the document went to; empty if that was not asked.
     """
 
     status: int
     error: Any
+    place: str = ""
 
     @property
     def done(self) -> bool:
@@ -58,4 +63,4 @@ def send(
 
 def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
     (told,) = item.values()
-    return Item(int(told["status"]), told.get("error"))
+    return Item(int(told["status"]), told.get("error"), told.get("_index", ""))

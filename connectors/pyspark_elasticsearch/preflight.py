@@ -62,6 +62,7 @@ def require_fit_target(
             todo="create it, mend the option, or set option createIndex=true",
         )
     targets.require_safe(found)
+    targets.require_stream_fits(found, detail)
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
     if detail["visibleAlias"]:

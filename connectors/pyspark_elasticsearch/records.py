@@ -46,10 +46,12 @@ class Aim:
     Attributes:
         fence: the first of its fences.
         index: the target; empty where each row says so.
+        since: of a data stream, the index that took its writes; empty for others.
     """
 
     fence: int
     index: str
+    since: str = ""
 
 
 class Records:

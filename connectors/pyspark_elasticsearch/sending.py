@@ -13,6 +13,7 @@ from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import BY_STATUS, Kind, known, message, of_answer
 from pyspark_elasticsearch.records import Aim, Records
+from pyspark_elasticsearch.streams import Resender
 from sparkonce.errors import StoreRefused
 from sparkonce.retry import Patience
 
@@ -57,6 +58,7 @@ class Errand:
         counter: the target whose counter drew their fence.
         outcome: what an error says about the epoch.
         is_overtaken: whether there is nothing left to do, since others have done it.
+        fresh: nothing of it was sent before.
     """
 
     epoch: int
@@ -65,6 +67,7 @@ class Errand:
     counter: str
     outcome: str
     is_overtaken: Callable[[], bool]
+    fresh: bool = False
 
 
 class Sender:
@@ -85,6 +88,9 @@ class Sender:
         self.target = path(errand.aim.index, "_bulk") if errand.aim.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
+        # Elsewhere a row that is sent again finds itself there, by its id and version.
+        again = Resender(cluster, errand.aim.index, errand.aim.since) if errand.aim.since else None
+        self.resender = again
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
 
@@ -97,7 +103,7 @@ class Sender:
         """
         if not count:
             return []
-        if len(lines) > LARGEST_REQUEST:
+        if len(lines) > LARGEST_REQUEST or (self.resender and not self.errand.fresh):
             return self.settle(numbered(lines))
         self._look()
         answer = bulk.send(self.cluster, DOING, self.target, lines, count, self.params)
@@ -113,7 +119,7 @@ class Sender:
         deadline, tried = time.monotonic() + self.cluster.timeout, 0
         while pending:
             if answer is None:
-                answer = self._try(pending)
+                answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
             if answer == 413:
                 return refused + self._halves(pending)
             busy, bad = self._sorted(pending, answer)
@@ -126,12 +132,18 @@ class Sender:
             pending, answer = busy, None
         return refused
 
-    def _try(self, pending: Sequence[Operation]) -> list[bulk.Item] | int:
-        lines = b"".join(one.lines for one in pending)
-        if len(lines) > LARGEST_REQUEST and len(pending) > 1:
+    def _try(self, pending: Sequence[Operation], *, again: bool) -> list[bulk.Item] | int:
+        lines = [one.lines for one in pending]
+        if len(lines) > 1 and sum(map(len, lines)) > LARGEST_REQUEST:
             return 413
         self._look()
-        return bulk.send(self.cluster, DOING, self.target, lines, len(pending), self.params)
+        if again and self.resender is not None:
+            return self.resender.send(lines, self._post)
+        return self._post(lines)
+
+    def _post(self, lines: Sequence[bytes]) -> list[bulk.Item] | int:
+        params = {**self.params, **(bulk.WITH_INDEX if self.resender else {})}
+        return bulk.send(self.cluster, DOING, self.target, b"".join(lines), len(lines), params)
 
     def _halves(self, pending: list[Operation]) -> list[Refusal]:
         if len(pending) == 1:

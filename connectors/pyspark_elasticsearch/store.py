@@ -60,6 +60,7 @@ class ElasticsearchStore:
         named = settings.dead_letter
         self.dead_letters = DeadLetters(cluster, named) if named else None
         self._checked = -CHECKED_FOR
+        self._prepared = ""
 
     def check(self) -> None:
         """Refuse cluster and target, unless they were fit a moment ago."""
@@ -124,6 +125,7 @@ class ElasticsearchStore:
             raise _missing(manifest, gone)
         if len(manifest.chunks) >> ORDINAL_BITS:
             raise _too_many(manifest)
+        self._prepared = manifest.token
         return replace(manifest, notes=asdict(self._new_aim(manifest, 1)))
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002
@@ -132,7 +134,8 @@ class ElasticsearchStore:
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
-        total = len(manifest.chunks)
+        total, fresh = len(manifest.chunks), manifest.token == self._prepared
+        self._prepared = ""
         done = self.records.progress(manifest.sink, manifest.token)
         if done is None or done >= total:
             return
@@ -145,6 +148,7 @@ class ElasticsearchStore:
             manifest,
             self.settings.on_conflict,
             self.dead_letters,
+            fresh=fresh,
         )
         try:
             self._apply_from(done, applier, advance)
@@ -168,8 +172,10 @@ class ElasticsearchStore:
 
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""
-        index = "" if of.detail["parts"] else targets.require_there(self.cluster, of.detail).name
-        return Aim(self.records.draw(index or of.target, fences), index)
+        if of.detail["parts"]:
+            return Aim(self.records.draw(of.target, fences), "")
+        index = targets.require_there(self.cluster, of.detail)
+        return Aim(self.records.draw(index.name, fences), index.name, index.since)
 
     def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:
         """Draw fences, and let decisions fail that were prepared before and are on their way.

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pyspark_elasticsearch import streams
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
@@ -27,14 +28,16 @@ class Target(NamedTuple):
     """An index.
 
     Attributes:
-        name: of the index itself, whatever alias leads to it.
+        name: of the index itself, whatever alias leads to it; or of the data stream.
         settings: flat, defaults included.
         mappings: of its fields.
+        since: of a data stream, the index that takes its writes; the settings are that one's.
     """
 
     name: str
     settings: Mapping[str, Any]
     mappings: Mapping[str, Any]
+    since: str = ""
 
 
 def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) -> Target | None:
@@ -59,10 +62,16 @@ def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) 
     if answer.status == 404:
         return None
     found: dict[str, Any] = answer.body
+    if any(about.get("data_stream") == name for about in found.values()):
+        since = _behind_stream(cluster, name, detail["mode"])
+        return _target(name, found.get(since, {}), since)
     chosen = name if name in found else _behind_alias(name, found, detail["mode"])
-    about = found[chosen]
-    settings = {**about.get("defaults", {}), **about["settings"]}
-    return Target(chosen, settings, about.get("mappings", {}))
+    return _target(chosen, found[chosen])
+
+
+def _target(name: str, about: Mapping[str, Any], since: str = "") -> Target:
+    settings = {**about.get("defaults", {}), **about.get("settings", {})}
+    return Target(name, settings, about.get("mappings", {}), since)
 
 
 def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
@@ -124,6 +133,27 @@ def require_mapped(target: Target, columns: Sequence[str]) -> None:
             )
 
 
+def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
+    """Refuse what a data stream can't keep.
+
+    Raises:
+        OptionError: it says which.
+    """
+    if target.since and detail["visibleAlias"]:
+        raise OptionError(
+            f"Options visibility=epoch and index={target.name!r}, a data stream, contradict",
+            why="the alias would show one of its indices",
+            todo="leave visibility out, or write into an index",
+        )
+    # A pipeline may set it.
+    if target.since and not (detail["pipeline"] or streams.TIMESTAMP in detail["columns"]):
+        raise OptionError(
+            f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
+            why="every document of a data stream must have it",
+            todo="name a column so: .withColumn('@timestamp', ...)",
+        )
+
+
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
     if detail["mode"] in ("update", "increment") and not _has_guard(target):
@@ -153,12 +183,22 @@ def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> 
             )
 
 
+def _behind_stream(cluster: Cluster, name: str, mode: str) -> str:
+    if mode != "append":
+        raise OptionError(
+            f"Options writeMode={mode} and index={name!r}, a data stream, contradict each other",
+            why="a data stream takes new documents only, and a rollover moves on to another index",
+            todo="name an index, or use writeMode=append",
+        )
+    return streams.backing(cluster, name)[-1]
+
+
 def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
     if any("data_stream" in about for about in found.values()):
         raise OptionError(
-            f"Option index={name!r} names a data stream",
-            why="after a rollover a row that is sent again would be written twice",
-            todo="name an index, or an alias of one",
+            f"Option index={name!r} names an alias of a data stream",
+            why="a row that is sent again is looked up by the name of the stream itself",
+            todo="name the data stream, an index, or an alias of one",
         )
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
     rollover = any("is_write_index" in about for about in aliases.values())
