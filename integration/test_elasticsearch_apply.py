@@ -394,6 +394,45 @@ def test_index_is_made_from_columns_and_dates(
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
+@pytest.mark.parametrize("dynamic", ["strict", "true"])
+def test_indices_of_a_template_take_updates_and_increments(
+    into_index: Make, elastic: Elasticsearch, index: str, dynamic: str
+) -> None:
+    at = datetime(2024, 2, 29, tzinfo=timezone.utc)
+    schema = pa.schema(
+        [("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("land", pa.string())]
+    )
+    added = pa.schema([*schema, ("n", pa.int64())])
+    fields = {name: {"type": "keyword"} for name in ("land", "at")}
+    fields |= {name: {"type": "long"} for name in ("id", "n")}
+    elastic.indices.put_index_template(
+        name=index,
+        index_patterns=[f"{index}-*"],
+        template={"mappings": {"dynamic": dynamic, "properties": fields}},
+    )
+    options = {"index": f"{index}-{{land}}-{{at:yyyy.MM}}", "key": "id", "createIndex": "false"}
+    adding = into_index(added, writeMode="increment", chunkRows="3", **options)
+    updating = into_index(schema, writeMode="update", **options)
+    keep_log(adding)
+    try:
+        ones = [{"id": 1, "at": at, "land": land, "n": 1} for land in "abab"]
+        late = decide(adding, 0, ones, ones[:1])
+        for _ in range(2):
+            apply_again(adding, late)
+        updating.run(0, [{"id": id_, "at": at, "land": "a"} for id_ in (1, 2)])
+        apply_again(adding, late)
+        found = {name: documents(elastic, f"{index}-{name}-2024.02") for name in "ab"}
+        assert {name: one.get("n") for name, one in found["a"].items()} == {"1": 3, "2": None}
+        assert {name: one["n"] for name, one in found["b"].items()} == {"1": 2}
+        assert found["b"]["1"]["land"] == "b"
+        mappings = elastic.indices.get_mapping(index=f"{index}-a-2024.02").body
+        guard = mappings[f"{index}-a-2024.02"]["mappings"]["properties"]["sparkonce"]
+        assert guard == {"type": "object", "enabled": False}
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+        elastic.indices.delete_index_template(name=index)
+
+
 def test_chunk_that_is_gone_before_the_decision_fails_the_batch(into_index: Make) -> None:
     query = into_index(ROWS)
     receipts = query.stage(0, [row(1)])

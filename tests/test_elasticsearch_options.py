@@ -83,7 +83,6 @@ BAD = [
     ({"index": "logs-{at:YYYY}"}, "a form is made of yyyy"),
     ({"index": "logs-{name!r}"}, "can't use column 'name'"),
     ({"index": "logs-{name}", "createIndex": "true"}, "make an index template"),
-    ({"index": "logs-{name}", "key": "id", "writeMode": "update"}, "name one index"),
     ({"onBadRow": "deadLetter", "deadLetter": "bad-{name}"}, "the name of one index"),
     ({"writeMode": "upsert"}, "Option key is missing"),
     ({"writeMode": "append", "key": "id"}, "writeMode=append and key contradict"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from pyspark_elasticsearch import sequence
+from pyspark_elasticsearch import sequence, targets
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, unpacked
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
@@ -18,6 +19,9 @@ from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender,
 from pyspark_elasticsearch.visibility import stamp
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import Manifest
+
+SCRIPTED = ("update", "increment")
+_INDEX = re.compile(rb'^\{"update":\{"_index":"([^"]+)"', re.MULTILINE)
 
 
 class Gone(Exception):
@@ -61,6 +65,7 @@ class Applier:
             fresh,
         )
         self.sender = Sender(cluster, records, errand, on_conflict)
+        self._guarded: set[bytes] = set()
         self._losers: Mapping[int, frozenset[int]] = {}
 
     def begin(self, all_places: Sequence[Place]) -> None:
@@ -82,6 +87,8 @@ class Applier:
             StoreError: the cluster can't do it.
         """
         found, chunk = self._chunk(place)
+        if self.detail["parts"] and self.detail["mode"] in SCRIPTED:
+            self._ensure_guarded(chunk.lines)
         name = chunk_name(place.attempt, place.seq)
         version = self.fence << ORDINAL_BITS | ordinal
         lines = chunk.filled(name, version, self._script(ordinal), stamp(self.manifest))
@@ -101,12 +108,18 @@ class Applier:
         return found, unpacked(found.payload)
 
     def _script(self, ordinal: int) -> bytes:
-        if self.detail["mode"] not in ("update", "increment"):
+        if self.detail["mode"] not in SCRIPTED:
             return b""
         source = json.dumps(script(self.detail["mode"]))
         sink = json.dumps(self.manifest.sink)
         params = f'"params":{{"s":{sink},"f":{self.fence},"o":{ordinal},'
         return f'"lang":"painless","source":{source},{params}'.encode()
+
+    def _ensure_guarded(self, lines: bytes) -> None:
+        """Their first document would guess the mapping of its guard."""
+        for index in set(_INDEX.findall(lines)) - self._guarded:
+            targets.ensure_guarded(self.cluster, index.decode())
+            self._guarded.add(index)
 
     # -- rows that can't be stored
 

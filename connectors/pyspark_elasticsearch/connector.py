@@ -45,12 +45,13 @@ class ElasticsearchConnector:
         mode = options["writeMode"] or ("upsert" if key or op or order else "append")
         parts = names.parse(options["index"], schema)
         fitness.require_no_contradiction(mode, key, options)
-        fitness.require_template_fits(mode, parts, options)
+        fitness.require_template_fits(parts, options)
         fitness.require_visible(mode, parts, options)
         fitness.require_direct_fits(mode, options)
         for field in schema:
             fitness.require_writable(field)
         fitness.require_types(schema, key, op, version, order)
+        added = fitness.added(key, routing, parts, schema) if mode == "increment" else []
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         return Plan(
             target=f"index:{options['index']}",
@@ -64,7 +65,7 @@ class ElasticsearchConnector:
                 "mode": mode,
                 "key": key,
                 "columns": stored,
-                "added": fitness.added(key, routing, schema) if mode == "increment" else [],
+                "added": added,
                 "nulls": options["nulls"],
                 "op": op,
                 "versioning": options["versioning"],

@@ -117,7 +117,8 @@ class ChunkEncoder:
         return joined(*self._begun("delete", rows), ids, *action, *self._version(rows), "}}\n")
 
     def _guarded(self, rows: pa.RecordBatch, ids: Any) -> Any:
-        action = ['{"update":{"_id":"', ids, *self._action(rows), ',"retry_on_conflict":20}}\n']
+        action = [*self._begun("update", rows), ids, *self._action(rows)]
+        action.append(',"retry_on_conflict":20}}\n')
         script = ['{"scripted_upsert":true,"script":{\x03"a":{', *self._changes(rows), "}}}"]
         fresh = ',"upsert":{', *self._key_members(rows), "}}\n"
         return joined(*action, *script, *fresh)
@@ -149,7 +150,9 @@ class ChunkEncoder:
         return _listed([(name, values(rows, name)) for name in self.columns])
 
     def _key_members(self, rows: pa.RecordBatch) -> list[Any]:
-        return _listed([(name, values(rows, name)) for name in self.key])
+        """What a new document begins with: the columns that say which it is."""
+        named = dict.fromkeys([*self.key, *names.columns(self.parts)])
+        return _listed([(name, values(rows, name)) for name in named])
 
     def _changes(self, rows: pa.RecordBatch) -> list[Any]:
         """What the script gets; `nulls=keep` leaves nulls out, so the key, never null, is first."""
@@ -157,7 +160,8 @@ class ChunkEncoder:
             return _listed([(name, values(rows, name)) for name in self.detail["added"]])
         if self.detail["nulls"] == "write":
             return self._members(rows)
-        rest = [name for name in self.columns if name not in self.key]
+        known = (*self.key, *names.columns(self.parts))
+        rest = [name for name in self.columns if name not in known]
         return [
             *self._key_members(rows),
             *(_unless_null(name, values(rows, name)) for name in rest),
@@ -168,7 +172,8 @@ class ChunkEncoder:
         added = self.detail["added"]
         for name in added:
             _require_no_overflow(rows, name)
-        places, sums = keys.sums_of_each(ids, [rows.column(name) for name in added])
+        documents = self._documents(rows, ids)
+        places, sums = keys.sums_of_each(documents, [rows.column(name) for name in added])
         if places is None:
             return rows, ids
         kept = rows.take(places)

@@ -124,31 +124,26 @@ def require_no_contradiction(mode: str, key: Sequence[str], options: Mapping[str
     checks.require_dead_letter(options, "an index", "orders-bad")
 
 
-def added(key: Sequence[str], routing: str | None, schema: pa.Schema) -> list[str]:
-    """The columns that an increment adds.
+def added(
+    key: Sequence[str], routing: str | None, parts: Sequence[names.Part], schema: pa.Schema
+) -> list[str]:
+    """The columns that an increment adds: all that don't say which document it is.
 
     Raises:
         OptionError: one can't be added, or there is none.
     """
-    fields = [field for field in schema if field.name not in (*key, routing)]
+    named = (*key, routing, *names.columns(parts))
+    fields = [field for field in schema if field.name not in named]
     adds = "Elasticsearch adds 64-bit integers and binary floats only"
     return checks.require_addable(fields, checks.is_number, adds)
 
 
-def require_template_fits(
-    mode: str, parts: Sequence[names.Part], options: Mapping[str, Any]
-) -> None:
+def require_template_fits(parts: Sequence[names.Part], options: Mapping[str, Any]) -> None:
     """Refuse a template where an index must be known.
 
     Raises:
         OptionError: it says which.
     """
-    if parts and mode in ("update", "increment"):
-        raise OptionError(
-            f"Options writeMode={mode} and a template as index contradict each other",
-            why="the documents' guard needs a mapping in each index, before its first document",
-            todo="name one index",
-        )
     if parts and options["createIndex"]:
         raise OptionError(
             "Option createIndex and a template as index contradict each other",

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import streams
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import of_answer
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 log = logging.getLogger("sparkonce")
 
 GUARD = "sparkonce"
 """The field in which documents of updates and increments keep what they have seen."""
+
+GUARDED = {"properties": {GUARD: {"type": "object", "enabled": False}}}
+"""Its mapping."""
 
 TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
@@ -157,13 +161,7 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
     if detail["mode"] in ("update", "increment") and not _has_guard(target):
-        body: dict[str, Any] = {"properties": {GUARD: {"type": "object", "enabled": False}}}
-        cluster.ask(
-            f"adding field {GUARD} to the mapping of {target.name}",
-            "PUT",
-            path(target.name, "_mapping"),
-            body=body,
-        )
+        _map_guard(cluster, target.name)
     deletes = detail["mode"] == "delete" or detail["op"]
     if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
         body = {"index.gc_deletes": f"{TOMBSTONES}s"}
@@ -181,6 +179,23 @@ def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> 
                 target.name,
                 target.settings.get("index.gc_deletes", "60s"),
             )
+
+
+def ensure_guarded(cluster: Cluster, index: str) -> None:
+    """See that an index is there, and that the guard of its documents has its mapping."""
+    doing = f"making index {index}"
+    body = {"mappings": GUARDED}
+    made = cluster.ask(doing, "PUT", path(index), body=body, allow=(400,))
+    error = made.body.get("error", {}) if made.status == 400 else {}
+    if error.get("type") == "resource_already_exists_exception":
+        _map_guard(cluster, index)
+    elif error:
+        raise of_answer(made.status, error, doing)
+
+
+def _map_guard(cluster: Cluster, index: str) -> None:
+    doing = f"adding field {GUARD} to the mapping of {index}"
+    cluster.ask(doing, "PUT", path(index, "_mapping"), body=GUARDED)
 
 
 def _behind_stream(cluster: Cluster, name: str, mode: str) -> str:
