@@ -28,6 +28,8 @@ def unchanged(rows: DataFrame) -> DataFrame:
 class Job:
     """A streaming query that can be run again and again over its input and its checkpoint."""
 
+    format = "redis"
+
     def __init__(self, spark: SparkSession, home: Path, url: str, name: str) -> None:
         self.spark, self.home, self.url, self.name = spark, home, url, name
         self.input, self.checkpoint = home / "input", home / "checkpoint"
@@ -52,7 +54,7 @@ class Job:
             .option("maxFilesPerTrigger", 1)
             .json(str(self.input))
         )
-        writer = self.transform(rows).writeStream.format("redis").outputMode(mode)
+        writer = self.transform(rows).writeStream.format(self.format).outputMode(mode)
         writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
         return writer.options(**self.options).trigger(availableNow=True).start()
 

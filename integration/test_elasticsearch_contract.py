@@ -19,6 +19,8 @@ from sparkonce.tck.connector_subject import ConnectorSubject
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
 
+pytestmark = pytest.mark.long
+
 WORLDS = 4
 TARGET = {
     "settings": {"number_of_shards": 2, "number_of_replicas": 0, "refresh_interval": "-1"},

@@ -21,6 +21,8 @@ from integration.servers.process import wait_until
 
 from sparkonce.errors import RowRefused, StoreError, StoreRefused, StoreUnreachable
 
+pytestmark = pytest.mark.long
+
 PASSWORD = "changeme-please"
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
+from integration.runs import Job
 from integration.servers.elasticsearch import connect
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
 from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
@@ -37,6 +42,44 @@ def counters(url: str, index: str) -> Counter[str]:
             after = hits[-1]["sort"]
 
 
+@pytest.fixture
+def job(spark: SparkSession, elasticsearch_url: str, index: str, tmp_path: Path) -> Job:
+    made = Job(spark, tmp_path / "job", elasticsearch_url, index)
+    made.format = "elasticsearch"
+    made.options = {"url": elasticsearch_url, "index": index, "createIndex": "true"}
+    made.options |= {"replicas": "0"}
+    return made
+
+
+def half_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The first attempt of a task dies with half of its rows written."""
+    context = TaskContext.get()
+    for batch in batches:
+        yield batch.slice(0, len(batch) // 2)
+        if context and context.attemptNumber() == 0 and batch.column(0)[0].as_py() >= 3000:
+            raise RuntimeError("the first attempt dies")
+        yield batch.slice(len(batch) // 2)
+
+
+@pytest.mark.parametrize("way", [{}, {"key": "id", "write": "direct"}], ids=["append", "direct"])
+def test_task_that_fails_and_replay_write_each_row_once(
+    job: Job, index: str, way: dict[str, str]
+) -> None:
+    job.options |= way
+    job.transform = lambda rows: rows.coalesce(1).mapInArrow(half_and_fail, rows.schema)
+    job.put(range(3000))
+    job.put(range(3000, 6500))
+    job.run()
+    job.uncommit(1)
+    job.put(range(2000 if way else 6500, 7000))
+    job.run()
+    assert counters(job.url, index) == Counter(range(7000))
+    sink = job.sink()
+    assert sink.ledger is not None
+    assert (sink.ledger.epoch, sink.ledger.rows) == (2, 11_500 if way else 7000)
+
+
+@pytest.mark.long
 class TestElasticsearchStreaming(StreamingContract):
     """Rows are added to counters (`increment`), or each is a document (`append`)."""
 
