@@ -224,6 +224,17 @@ def test_decision_that_is_on_its_way_when_tasks_begin_loses_no_row(
     assert len(tokens) == 2
 
 
+def test_index_that_is_deleted_between_two_tries_is_not_made_anew(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    query = into_index(ROWS, **DIRECT)
+    query.stage(0, [row(1)])
+    elastic.indices.delete(index=index)
+    with pytest.raises(StoreRefused, match="no index .* any more"):
+        query.stage(0, [row(1)])
+    assert not elastic.indices.exists(index=index)
+
+
 def test_two_queries_that_write_the_same_ids_both_get_through(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:

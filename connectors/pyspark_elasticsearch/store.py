@@ -100,6 +100,8 @@ class ElasticsearchStore:
         aim = self.records.aim(task.sink, task.query_id, task.epoch, new)
         if aim is None:
             return None
+        if aim.index:
+            targets.require_still_there(self.cluster, aim.index)
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
         return ElasticsearchOutlet(

@@ -86,13 +86,19 @@ def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
     """
     found = resolve(cluster, detail, whole=False)
     if found is None:
-        raise StoreRefused(
-            f"There is no index {detail['index']} any more",
-            why="it was deleted since the query began; the rows of earlier epochs are gone with it",
-            todo="restore it from a snapshot, or create it, then restart the query; to write all"
-            " rows again, start a new checkpoint",
-        )
+        raise _deleted(detail["index"])
     return found
+
+
+def require_still_there(cluster: Cluster, index: str) -> None:
+    """Refuse an index that was noted and is gone: a first row would make it anew.
+
+    Raises:
+        StoreRefused: it is not there any more.
+    """
+    target = path(index)
+    if cluster.ask(f"looking for index {index}", "HEAD", target, allow=(404,)).status == 404:
+        raise _deleted(index)
 
 
 def require_safe(target: Target) -> None:
@@ -236,6 +242,15 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
 def _has_guard(target: Target) -> bool:
     fields = target.mappings.get("properties", {})
     return GUARD in fields and fields[GUARD].get("enabled") is False
+
+
+def _deleted(index: str) -> StoreRefused:
+    return StoreRefused(
+        f"There is no index {index} any more",
+        why="it was deleted since the query began; the rows of earlier epochs are gone with it",
+        todo="restore it from a snapshot, or create it, then restart the query; to write all"
+        " rows again, start a new checkpoint",
+    )
 
 
 def _blocked(index: str, what: str, todo: str) -> StoreRefused:
