@@ -64,6 +64,7 @@ types: $(DEV)
 bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.redis_speed
 	@$(BIN)/python -m integration.bench.mysql_speed
+	@$(BIN)/python -m integration.bench.elasticsearch_speed
 
 # Seeded schedules of drivers, tasks, operators and faults against the store in memory.
 SEEDS ?= 100000
@@ -73,7 +74,8 @@ explore: $(DEV)
 # The kit at every crash point and interleaving; `make test` tries every third.
 conformance: $(DEV)
 	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/test_redis_contract.py \
-		integration/test_mysql_contract.py integration/test_elasticsearch_contract.py tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
+		integration/test_mysql_contract.py integration/test_elasticsearch_contract.py \
+		tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
 
 docs: $(DEV)
 	@for name in redis mysql elasticsearch; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done

@@ -230,7 +230,7 @@ def test_index_that_is_deleted_between_two_tries_is_not_made_anew(
     query = into_index(ROWS, **DIRECT)
     query.stage(0, [row(1)])
     elastic.indices.delete(index=index)
-    with pytest.raises(StoreRefused, match="no index .* any more"):
+    with pytest.raises(StoreRefused, match=r"no index .* any more"):
         query.stage(0, [row(1)])
     assert not elastic.indices.exists(index=index)
 

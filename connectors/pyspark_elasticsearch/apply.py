@@ -27,6 +27,10 @@ _INDEX = re.compile(rb'^\{"update":\{"_index":"([^"]+)"', re.MULTILINE)
 class Gone(Exception):
     """A chunk is not there."""
 
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.id)
+        self.place = place
+
 
 class Applier:
     """Applies chunks of one manifest; it may be used by several threads.
@@ -104,7 +108,7 @@ class Applier:
     def _chunk(self, place: Place) -> tuple[Found, Chunk]:
         found = self.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
-            raise Gone(place.id)
+            raise Gone(place)
         return found, unpacked(found.payload)
 
     def _script(self, ordinal: int) -> bytes:

@@ -17,6 +17,7 @@ from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, Superseded
+from sparkonce import losses
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
 from sparkonce.ledger import Ledger, from_record
@@ -156,11 +157,11 @@ class ElasticsearchStore:
             self._apply_from(done, applier, advance)
         except Superseded:
             return
-        except Gone:
+        except Gone as gone:
             # Only a write proves that the ledger read here is the present one.
             there = self.records.advance(manifest.sink, manifest.token, 0, always=True)
             if there is not None and there < total:
-                raise _lost(manifest) from None
+                raise _lost(manifest, gone.place) from None
             return
         alias = manifest.detail["visibleAlias"]
         if alias and self.records.progress(manifest.sink, manifest.token) is not None:
@@ -211,17 +212,15 @@ class ElasticsearchStore:
 
 
 def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:
-    return StagedDataMissing(
-        f"Chunk {place.seq} of attempt {place.attempt} of epoch {manifest.epoch} is not whole in"
-        " the log",
-        why="someone dropped it, or the cluster lost what was staged",
-        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
-    )
+    why = "someone dropped it, or the cluster lost what was staged"
+    return losses.missing(manifest, place.attempt, place.seq, why)
 
 
-def _lost(manifest: Manifest) -> StoreLostData:
-    return StoreLostData(
-        f"A chunk of epoch {manifest.epoch} is gone, and the epoch is decided and not yet applied",
+def _lost(manifest: Manifest, place: Place) -> StoreLostData:
+    return losses.lost(
+        manifest,
+        place.attempt,
+        place.seq,
         why="the cluster lost data, or someone deleted from the connector's log",
         todo="restore the cluster from a snapshot and restart the query; or run `sparkonce recover`"
         " with --accept-loss, which leaves the rest of that epoch out",

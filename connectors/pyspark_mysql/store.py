@@ -14,6 +14,7 @@ from pyspark_mysql.failures import translated
 from pyspark_mysql.log import Log
 from pyspark_mysql.records import Records
 from pyspark_mysql.tables import OwnTables
+from sparkonce import losses
 from sparkonce.errors import (
     BadRow,
     RowRefused,
@@ -218,17 +219,15 @@ def _progress_lost(manifest: Manifest) -> StoreUnreachable:
 
 
 def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
-    return StagedDataMissing(
-        f"Chunk {seq} of attempt {attempt} of epoch {manifest.epoch} is not whole in the log",
-        why="someone dropped it, or the server lost what was staged",
-        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
-    )
+    why = "someone dropped it, or the server lost what was staged"
+    return losses.missing(manifest, attempt, seq, why)
 
 
 def _lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
-    return StoreLostData(
-        f"Chunk {seq} of attempt {attempt} is gone, but epoch {manifest.epoch} is decided and"
-        " not yet applied",
+    return losses.lost(
+        manifest,
+        attempt,
+        seq,
         why="the server lost data, or someone deleted from sparkonce_log",
         todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
         " with --accept-loss, which leaves the rest of that epoch out",

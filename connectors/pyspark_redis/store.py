@@ -17,6 +17,7 @@ import redis
 
 from pyspark_redis import preflight, scripts
 from pyspark_redis.failures import refusal, translated
+from sparkonce import losses
 from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
@@ -204,17 +205,15 @@ def _to_staged(attempt: str, about: dict[str, Any], chunks: int) -> Staged:
 
 
 def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
-    return StagedDataMissing(
-        f"Chunk {seq} of attempt {attempt} of epoch {manifest.epoch} is not whole in Redis",
-        why="the server was emptied or restarted without persistence while the epoch was staged",
-        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
-    )
+    why = "the server was emptied or restarted without persistence while the epoch was staged"
+    return losses.missing(manifest, attempt, seq, why)
 
 
 def _lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
-    return StoreLostData(
-        f"Chunk {seq} of attempt {attempt} is gone, but epoch {manifest.epoch} is decided and"
-        " not yet applied",
+    return losses.lost(
+        manifest,
+        attempt,
+        seq,
         why="the server lost data, or someone deleted the connector's keys",
         todo="restore the server from a backup and restart the query; without one, the rows of"
         " this epoch must be written by hand, see docs/redis.md",

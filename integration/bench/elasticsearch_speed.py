@@ -216,7 +216,7 @@ def main() -> None:
     args = parser.parse_args()
     tree = private_tree()
     title = f"{args.rows:,} rows of 4 columns, Elasticsearch {tree.version}"
-    with ElasticsearchProcess(tree) as node:
+    with ElasticsearchProcess(tree, heap="2g") as node:
         show(f"{title}, no Spark", alone(node.url, args.rows, args.rounds), "rows/s")
         if args.no_spark:
             return
