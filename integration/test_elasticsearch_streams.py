@@ -48,7 +48,7 @@ def stream(elastic: Elasticsearch, unique: str) -> Iterator[str]:
     first = elastic.index(index=unique, document={"@timestamp": 0, "id": 0}, op_type="create")
     elastic.delete(index=first["_index"], id=first["_id"])
     yield unique
-    elastic.options(ignore_status=400).indices.delete_data_stream(name=unique)
+    elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
 
 
 @pytest.fixture
