@@ -85,6 +85,14 @@ class Session:
         """
         return self._run(self.live, sql, *args)
 
+    def change(self, sql: bytes) -> int:
+        """Send one statement, and give how many rows it changed.
+
+        Raises:
+            pymysql.MySQLError: it failed.
+        """
+        return int(self._sent(self.live, sql).rowcount)
+
     def load(self, sql: str, data: memoryview) -> int:
         """Send a LOAD DATA LOCAL and its rows.
 
