@@ -12,11 +12,14 @@ from typing import Any
 import pymysql
 
 from pyspark_mysql.apply import STATEMENT, Applier
+from pyspark_mysql.bends import Bends, zeroed
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
+from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known
 from pyspark_mysql.literals import HEX_TEXT, identifier
+from pyspark_mysql.target import Target
 
 HERE = "sparkonce_chunk"
 
@@ -33,6 +36,16 @@ def can_load(session: Session, columns: Iterable[Column]) -> bool:
 class Loading(Applier):
     """Applies chunks of a plan that only appends."""
 
+    def __init__(
+        self,
+        session: Session,
+        detail: Mapping[str, Any],
+        target: Target,
+        aside: Aside | None = None,
+    ) -> None:
+        super().__init__(session, detail, target, aside)
+        self.zeroed = Bends([] if session.live.mariadb else zeroed(detail, target.columns))
+
     def write(self, rows: Rows) -> None:
         """See `Applier.write`."""
         if not self._loaded(rows):
@@ -42,7 +55,7 @@ class Loading(Applier):
         """Whether all rows were loaded; else none was."""
         lines = rows.lines
         larger = any(len(part.text) > self.most for part in rows.within(self.most))
-        if larger or HEX_TEXT in bytes(lines):
+        if larger or HEX_TEXT in bytes(lines) or self.zeroed.find(rows):
             return False
         self.session.run(f"SAVEPOINT {HERE}")
         try:
