@@ -17,11 +17,13 @@ from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
 from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.failures import Kind, known
+from pyspark_mysql.failures import Kind, known, number
 from pyspark_mysql.literals import HEX_TEXT, identifier
 from pyspark_mysql.target import Target
 
 HERE = "sparkonce_chunk"
+NO_SUCH_COMMAND = 1047
+"""ProxySQL says so of LOAD DATA LOCAL; a node of Galera that left its cluster says so of all."""
 
 
 ENOUGH = 100
@@ -61,7 +63,7 @@ class Loading(Applier):
         try:
             loaded = self.session.load(load_statement(self.detail), lines)
         except pymysql.MySQLError as error:
-            if known(error).kind not in (Kind.ROW, Kind.REFUSED):
+            if not _may_be_inserted(error):
                 raise
             loaded = -1
         if loaded != len(rows):
@@ -90,6 +92,11 @@ class LoadingNew(Loading):
         Applier.write(self, rows)
         if self.undecided and len(rows) >= ENOUGH:
             self.undecided, self.all_new = False, self.changed - changed == len(rows)
+
+
+def _may_be_inserted(error: pymysql.MySQLError) -> bool:
+    """Whether the transaction goes on, and an INSERT may do what LOAD DATA did not."""
+    return number(error) == NO_SUCH_COMMAND or known(error).kind in (Kind.ROW, Kind.REFUSED)
 
 
 def load_statement(detail: Mapping[str, Any]) -> str:
