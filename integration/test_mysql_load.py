@@ -164,14 +164,21 @@ STRICT = "id BIGINT PRIMARY KEY, n TINYINT NOT NULL, word VARCHAR(5), CHECK (n <
 )
 @pytest.mark.parametrize("atomicity", ["epoch", "chunk"])
 def test_a_row_that_loading_would_bend_is_refused_as_by_insert(
-    make: Query, mysql: Cursor, loads: Any, bad: dict[str, Any], said: str, atomicity: str
+    make: Query,
+    mysql: Cursor,
+    mysql_name: str,
+    loads: Any,
+    bad: dict[str, Any],
+    said: str,
+    atomicity: str,
 ) -> None:
     query = make(SMALL, STRICT, onBadRow="deadLetter", deadLetter="loaded_bad", atomicity=atomicity)
     rows = [{"id": number, "n": number, "word": "w"} for number in range(8)]
     rows[5] |= bad
     before = loads()
     query.run(0, rows)
-    assert loads() == before + 1
+    inserted = mysql_name == "mysql" and bad == {"n": None}  # of which it would not always warn
+    assert loads() == before + (not inserted)
     assert [each[0] for each in content(mysql, query)] == [0, 1, 2, 3, 4, 6, 7]
     mysql.execute("SELECT reason FROM loaded_bad")
     reasons = [reason for (reason,) in mysql.fetchall()]

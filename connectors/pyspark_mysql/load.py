@@ -12,13 +12,18 @@ from typing import Any
 import pymysql
 
 from pyspark_mysql.apply import STATEMENT, Applier
+from pyspark_mysql.bends import Bends, zeroed
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
-from pyspark_mysql.failures import Kind, known
+from pyspark_mysql.dead_letters import Aside
+from pyspark_mysql.failures import Kind, known, number
 from pyspark_mysql.literals import HEX_TEXT, identifier
+from pyspark_mysql.target import Target
 
 HERE = "sparkonce_chunk"
+NO_SUCH_COMMAND = 1047
+"""ProxySQL says so of LOAD DATA LOCAL; a node of Galera that left its cluster says so of all."""
 
 
 ENOUGH = 100
@@ -33,6 +38,16 @@ def can_load(session: Session, columns: Iterable[Column]) -> bool:
 class Loading(Applier):
     """Applies chunks of a plan that only appends."""
 
+    def __init__(
+        self,
+        session: Session,
+        detail: Mapping[str, Any],
+        target: Target,
+        aside: Aside | None = None,
+    ) -> None:
+        super().__init__(session, detail, target, aside)
+        self.zeroed = Bends([] if session.live.mariadb else zeroed(detail, target.columns))
+
     def write(self, rows: Rows) -> None:
         """See `Applier.write`."""
         if not self._loaded(rows):
@@ -42,13 +57,13 @@ class Loading(Applier):
         """Whether all rows were loaded; else none was."""
         lines = rows.lines
         larger = any(len(part.text) > self.most for part in rows.within(self.most))
-        if larger or HEX_TEXT in bytes(lines):
+        if larger or HEX_TEXT in bytes(lines) or self.zeroed.find(rows):
             return False
         self.session.run(f"SAVEPOINT {HERE}")
         try:
             loaded = self.session.load(load_statement(self.detail), lines)
         except pymysql.MySQLError as error:
-            if known(error).kind not in (Kind.ROW, Kind.REFUSED):
+            if not _may_be_inserted(error):
                 raise
             loaded = -1
         if loaded != len(rows):
@@ -77,6 +92,11 @@ class LoadingNew(Loading):
         Applier.write(self, rows)
         if self.undecided and len(rows) >= ENOUGH:
             self.undecided, self.all_new = False, self.changed - changed == len(rows)
+
+
+def _may_be_inserted(error: pymysql.MySQLError) -> bool:
+    """Whether the transaction goes on, and an INSERT may do what LOAD DATA did not."""
+    return number(error) == NO_SUCH_COMMAND or known(error).kind in (Kind.ROW, Kind.REFUSED)
 
 
 def load_statement(detail: Mapping[str, Any]) -> str:
