@@ -14,6 +14,7 @@ from integration.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import (
+    BadRow,
     SinkBehindCheckpoint,
     SparkonceError,
     StoreRefused,
@@ -210,10 +211,37 @@ def test_server_in_offline_mode_is_waited_for(private_mysql: Private, mysql_name
 
 
 def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql: Private) -> None:
-    server = private_mysql("--init-connect=SET sql_select_limit = 1, autocommit = 0")
+    server = private_mysql(
+        "--init-connect=SET sql_select_limit = 1, autocommit = 0, max_join_size = 1"
+    )
     with connect(server.url) as client, client.cursor() as cursor:
         cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
         cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
     query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
     query.sink.store.check()
     assert query.run(0, ones(range(10))).rows == 10
+
+
+def test_checks_that_the_server_leaves_out_by_default_are_made(private_mysql: Private) -> None:
+    """Without both, MariaDB fills an empty table in bulk: an error then undoes all rows so far."""
+    server = private_mysql()
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE TABLE parents (id BIGINT PRIMARY KEY)")
+        cursor.execute("INSERT INTO parents SELECT 0")
+        foreign = "FOREIGN KEY (n) REFERENCES parents (id)"
+        cursor.execute(f"CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT, {foreign})")
+        cursor.execute("SET GLOBAL foreign_key_checks = 0, GLOBAL unique_checks = 0")
+        query = MySqlQuery(COUNTER, url=server.url, dbtable="t", writeMode="append", chunkRows="9")
+        query.sink.store.check()
+        good = [{"id": i, "n": 0} for i in range(30)]
+        for bad, reason in (
+            ({"id": 3, "n": 0}, "Duplicate entry '3'"),
+            ({"id": 30, "n": 1}, "1452"),
+        ):
+            with pytest.raises(BadRow, match=reason):
+                query.run(0, [*good, bad])
+            query.restart()
+        cursor.execute("SELECT * FROM t")
+        assert cursor.fetchall() == ()
+        assert query.run(0, good).rows == 30
+        assert counts(cursor, "t") == Counter(dict.fromkeys(range(30), 0))

@@ -21,7 +21,8 @@ def counters(url: str, table: str) -> Counter[str]:
         return Counter({name: int(times) for name, times in cursor.fetchall()})
 
 
-class MySqlStreaming(StreamingContract):
+@pytest.mark.long
+class TestMySqlStreaming(StreamingContract):
     @pytest.fixture
     def sink(self, mysql: Cursor, mysql_url: str, table: str, tmp_path: Path) -> Any:
         mysql.execute(f"CREATE TABLE {table} (id VARCHAR(100) PRIMARY KEY, n BIGINT)")
@@ -32,14 +33,3 @@ class MySqlStreaming(StreamingContract):
             options=options,
             env={"JAVA_HOME": str(java_home(tmp_path))},
         )
-
-
-@pytest.mark.parametrize("mysql_name", ["mysql"], indirect=True, scope="session")
-class TestMySqlStreaming(MySqlStreaming):
-    pass
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mysql_name", ["mariadb"], indirect=True, scope="session")
-class TestMariaDbStreaming(MySqlStreaming):
-    pass

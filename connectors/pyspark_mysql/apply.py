@@ -40,6 +40,9 @@ class Applier:
         detail: of the manifest.
         target: looked at in this transaction.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
+
+    Attributes:
+        changed: rows so far, as the server counts: one for a new row, two for an updated one.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Applier:
         self.ambiguous = is_ambiguous(detail, target.unique_keys)
         self.bends = bends_of(detail, target.columns)
         self.frame = self._frame()
+        self.changed = 0
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
     def begin(self) -> None:
@@ -99,7 +103,8 @@ class Applier:
             self._refuse(rows.literals(), _larger_than_a_packet(rows, self.session.live.packet))
             return
         try:
-            self.session.run(b"".join([self.frame.head, rows.text, self.frame.tail]))
+            sql = b"".join([self.frame.head, rows.text, self.frame.tail])
+            self.changed += self.session.change(sql)
         except pymysql.MySQLError as error:
             if known(error).kind is not Kind.ROW:
                 raise

@@ -112,6 +112,19 @@ def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> Bends:
     )
 
 
+def zeroed(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
+    """Nulls that LOAD DATA makes a zero of: MySQL does not warn of them where there are triggers.
+
+    An INSERT refuses them, or takes what a trigger puts in their place.
+    """
+    needed = {column.name.lower() for column in columns if not column.nullable}
+    return [
+        Bend(place, name, "NULL", "the column is NOT NULL", "fill it before the sink")
+        for place, name in enumerate(detail["columns"])
+        if name.lower() in needed and name not in detail["key"]
+    ]
+
+
 def _found(column: Column) -> Iterator[tuple[Any, ...]]:
     """Pattern, reason, advice, and literals that are taken."""
     kind = column.kind

@@ -43,8 +43,6 @@ class ChunkEncoder:
         self.folded, self.op = bool(detail["folded"]), detail["op"]
         self.never_null = [*self.key, *filter(None, [detail["sequence"]])]
         self.aside = bool(detail["aside"])
-        # Such rows are loaded too, and LOAD DATA knows no typed literals.
-        self.typed = detail["mode"] != "append"
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
@@ -82,7 +80,7 @@ class ChunkEncoder:
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
         try:
-            return literals(column, typed=self.typed)
+            return literals(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
 

@@ -85,6 +85,14 @@ class Session:
         """
         return self._run(self.live, sql, *args)
 
+    def change(self, sql: bytes) -> int:
+        """Send one statement, and give how many rows it changed.
+
+        Raises:
+            pymysql.MySQLError: it failed.
+        """
+        return int(self._sent(self.live, sql).rowcount)
+
     def load(self, sql: str, data: memoryview) -> int:
         """Send a LOAD DATA LOCAL and its rows.
 
@@ -206,6 +214,10 @@ class Session:
             "time_zone": "'+00:00'",
             "sql_safe_updates": 0,
             "sql_select_limit": 2**64 - 1,
+            "sql_big_selects": 1,
+            # Without both, MariaDB fills empty tables in bulk: an error would undo all rows so far.
+            "unique_checks": 1,
+            "foreign_key_checks": 1,
             "completion_type": 0,
             "wait_timeout": idle,
             "lock_wait_timeout": wait,

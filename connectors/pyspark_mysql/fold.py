@@ -17,7 +17,7 @@ from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.deletes import Deleting
 from pyspark_mysql.gather import Gathering, literal
 from pyspark_mysql.keys import is_spelled
-from pyspark_mysql.load import Loading, can_load
+from pyspark_mysql.load import Loading, LoadingNew, can_load
 from pyspark_mysql.scratch import Fold
 from pyspark_mysql.statements import Frame
 from pyspark_mysql.steps import Pace
@@ -37,8 +37,9 @@ def applier(
         return Deleting(session, detail, target, aside)
     if detail["folded"]:
         return Folding(session, detail, target, aside)
-    loads = can_load(session, detail, target.columns)
-    return (Loading if loads else Applier)(session, detail, target, aside)
+    if not can_load(session, target.columns):
+        return Applier(session, detail, target, aside)
+    return (Loading if detail["mode"] == "append" else LoadingNew)(session, detail, target, aside)
 
 
 class Folding(Gathering):

@@ -24,9 +24,7 @@ HEX_TEXT = b"_utf8mb4 X'"
 
 _ROUNDED_TWICE = pa.array([3.4028234663852886e38, 7.038531e-26], pa.float32())
 
-LITERAL = re.compile(
-    rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|(?:DATE|TIME|TIMESTAMP)?'(?:[^']|'')*'|[^,'()]+"
-)
+LITERAL = re.compile(rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|'(?:[^']|'')*'|[^,'()]+")
 """One literal, where one begins; it has no comma or parenthesis outside quotes."""
 
 
@@ -41,20 +39,16 @@ def string(text: str) -> str:
     return quoted.decode()
 
 
-def literals(column: Column, *, typed: bool = True) -> Column:
+def literals(column: Column) -> Column:
     """The literal of each value, as bytes; a null is the word NULL.
 
-    Args:
-        column: of a query.
-        typed: whether dates and times say that they are such: ``DATE'2024-02-29'``. LOAD DATA
-            takes only those that do not.
+    Dates and times are quoted texts: LOAD DATA takes none that say what they are.
 
     Raises:
         ValueError: a value has no literal: NaN, an infinity, a string that is not UTF-8, or a
             date outside the years 0001 to 9999.
     """
-    write = _form(column.type).write if typed or not types.is_temporal(column.type) else _plain
-    text = write(column)
+    text = _form(column.type).write(column)
     return pc.fill_null(text.cast(pa.binary()), b"NULL")
 
 
@@ -106,29 +100,13 @@ def _boolean(column: Column) -> Column:
     return column.cast(pa.int8()).cast(pa.string())
 
 
-def _plain(column: Column) -> Column:
-    """A date or time as a quoted text; an interval is a number."""
-    if types.is_duration(column.type):
-        return to_text(column)
-    return _quoted(to_text(_wall_clock(column)))
-
-
-def _wall_clock(column: Column) -> Column:
-    """The instant in UTC, which is the zone of every session; or the wall clock as it is."""
-    is_instant = types.is_timestamp(column.type)
-    return column.view(pa.timestamp("us")) if is_instant else column
-
-
-def _date(column: Column) -> Column:
-    return _wrapped(to_text(column), b"DATE'", b"'")
-
-
-def _time(column: Column) -> Column:
-    return _wrapped(to_text(column), b"TIME'", b"'")
+def _date_or_time(column: Column) -> Column:
+    return _quoted(to_text(column))
 
 
 def _timestamp(column: Column) -> Column:
-    return _wrapped(to_text(_wall_clock(column)), b"TIMESTAMP'", b"'")
+    """An instant in UTC, which is the zone of every session; or the wall clock as it is."""
+    return _date_or_time(column.view(pa.timestamp("us")))
 
 
 def _quoted(data: Column) -> Column:
@@ -183,9 +161,9 @@ _FORMS = (
     _Form(types.is_floating, _float),
     _Form(lambda t: types.is_string(t) or types.is_large_string(t), _text),
     _Form(lambda t: types.is_binary(t) or types.is_large_binary(t), _binary),
-    _Form(types.is_date32, _date),
+    _Form(types.is_date32, _date_or_time),
     _Form(types.is_timestamp, _timestamp),
-    _Form(types.is_time, _time),
+    _Form(types.is_time, _date_or_time),
     _Form(types.is_nested, _json),
 )
 

@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mysql")
     args = parser.parse_args()
-    with MySqlProcess(private_binary(args.server)) as server:
+    with MySqlProcess(private_binary(args.server), "--local-infile=1") as server:
         show(measure(server.url, make_rows(args.rows)), args.rows, version_at(server.url))
 
 

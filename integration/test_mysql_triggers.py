@@ -1,0 +1,57 @@
+"""Tables with triggers: what a trigger and the table make of a row is the same by LOAD DATA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import BadRow
+
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("word", pa.string())])
+COLUMNS = "id BIGINT PRIMARY KEY, n BIGINT NOT NULL, word VARCHAR(5), seen BIGINT"
+FILLS = "SET NEW.n = COALESCE(NEW.n, 7)"
+NOTES = "SET NEW.seen = NEW.id"
+MODES = [{"writeMode": "append"}, {"writeMode": "upsert", "key": "id"}]
+
+
+@pytest.fixture
+def triggered(make: Any, mysql: Cursor, table: str, local_infile: Any) -> Any:
+    """Make a query into a table with a trigger, on a server that allows LOAD DATA LOCAL."""
+
+    def triggered(trigger: str, **options: str) -> Any:
+        local_infile(True)
+        query = make(SCHEMA, COLUMNS, **options)
+        mysql.execute(f"CREATE TRIGGER {table}_t BEFORE INSERT ON {table} FOR EACH ROW {trigger}")
+        return query
+
+    return triggered
+
+
+def rows(ids: range) -> list[dict[str, Any]]:
+    return [{"id": number, "n": number, "word": None} for number in ids]
+
+
+@pytest.mark.parametrize("options", MODES)
+def test_null_for_a_column_that_is_not_null_is_refused(
+    triggered: Any, stored: Any, options: dict[str, str]
+) -> None:
+    query = triggered(NOTES, chunkRows="200", **options)
+    written = rows(range(600))
+    written[450]["n"] = None
+    with pytest.raises(BadRow, match=r"id=450.*'n' cannot be null"):
+        query.run(0, written)
+    assert stored() == []
+
+
+@pytest.mark.parametrize("options", MODES)
+def test_null_that_a_trigger_fills_is_filled(
+    triggered: Any, stored: Any, options: dict[str, str]
+) -> None:
+    query = triggered(FILLS, chunkRows="200", **options)
+    written = rows(range(600))
+    written[450]["n"] = None
+    query.run(0, written)
+    assert stored("id, n") == [(i, 7 if i == 450 else i) for i in range(600)]
