@@ -6,27 +6,33 @@ Run it on a quiet machine::
 
 All figures come from one run, one node and the same rows of four columns (bigint, string, double,
 timestamp), into an index with the same explicit mapping, new for each writer. A round is one
-epoch of new keys; the median of the rounds is shown.
+epoch of new keys; the median of the rounds is shown. elasticsearch-hadoop gets the same files on a
+Spark of its own (the newest that it is made for), in an environment that pip makes in the cache.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
 import tempfile
 import time
+import venv
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from demo.java import java_home
 from elasticsearch.helpers import parallel_bulk
 from integration.bench.streams import Counting, make_input, run, seconds
 from integration.epochs import ElasticsearchQuery
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
+from integration.servers.maven import CACHE, jar
 from rich.console import Console
 from rich.table import Table
 
@@ -58,6 +64,8 @@ MAPPING = {
 SETTINGS = {"number_of_shards": 2, "number_of_replicas": 0}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 CHUNK = 6000
+HADOOP = "org.elasticsearch:elasticsearch-spark-30_2.12:9.4.9"
+HADOOP_SPARK = "pyspark==3.4.4"
 
 
 def fresh(url: str, index: str) -> None:
@@ -199,6 +207,31 @@ def through_spark(
     return found
 
 
+def by_hadoop(source: Path, node: ElasticsearchProcess, rows: int) -> float:
+    """Rows a second of elasticsearch-hadoop, in batches of the same rows with the same ids."""
+    fresh(node.url, "hadoop")
+    home = CACHE / "hadoop-spark"
+    python = home / "bin" / "python"
+    if not python.exists():
+        venv.create(home, with_pip=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", HADOOP_SPARK, "setuptools"], check=True
+        )
+    program = Path(__file__).with_name("hadoop_program.py")
+    folders = sorted(map(str, source.iterdir()))
+    said = subprocess.run(
+        [python, program, jar(HADOOP), str(node.port), "hadoop", *folders],
+        env={**os.environ, "JAVA_HOME": str(java_home(home)), "PYSPARK_PYTHON": str(python)},
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    took = json.loads(said.stdout.splitlines()[-1])
+    with connect(node.url) as client:
+        client.indices.refresh(index="hadoop")
+        assert client.count(index="hadoop")["count"] == rows * len(folders)
+    return rows / statistics.median(took[1:])
+
+
 def show(title: str, found: dict[str, float], unit: str) -> None:
     table = Table(title=title)
     table.add_column("what")
@@ -227,6 +260,7 @@ def main() -> None:
                 large = make_input(spark, home / "large", args.rows, args.rounds + 1)
                 single = make_input(spark, home / "single", 1, 12)
                 fast = through_spark(spark, large, node.url, args.rows, files=4)
+                fast["elasticsearch-hadoop, its own Spark"] = by_hadoop(large, node, args.rows)
                 show(f"{title}, through Spark", fast, "rows/s")
                 small = through_spark(spark, single, node.url, 1, files=1)
                 show("an epoch of one row", small, "ms")
