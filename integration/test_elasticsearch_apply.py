@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -341,6 +342,28 @@ def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: s
     elastic.ingest.delete_pipeline(id=index)
     with pytest.raises(OptionError, match="there is no ingest pipeline"):
         into_index(ROWS, key="id", pipeline=index, sinkId="other")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.date32(), date(2024, 2, 29), "2024-02-29"),
+        (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
+        (pa.timestamp("us", "UTC"), datetime(2024, 2, 29, tzinfo=timezone.utc), "2024-02-29T"),
+        (pa.int64(), 7, "7"),
+        (pa.bool_(), True, "true"),
+        (pa.string(), 'a "b"\n\x01', 'a "b"\n\x01'),
+    ],
+    ids=str,
+)
+def test_routing_may_be_a_column_of_any_plain_type(
+    into_index: Make, elastic: Elasticsearch, index: str, kind: pa.DataType, value: Any, text: str
+) -> None:
+    query = into_index(pa.schema([("id", pa.int64()), ("r", kind)]), key="id", routing="r")
+    query.run(0, [{"id": 1, "r": value}])
+    elastic.indices.refresh(index=index)
+    (hit,) = elastic.search(index=index)["hits"]["hits"]
+    assert hit["_routing"].startswith(text)
 
 
 def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(

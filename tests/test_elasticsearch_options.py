@@ -122,6 +122,7 @@ BAD = [
     ({"indexPrefix": "A"}, "1 to 64 of the characters"),
     ({"writeMod": "append"}, "did you mean 'writeMode'"),
     ({"routing": "nam"}, "did you mean 'name'"),
+    ({"routing": "tags"}, "a routing is one text"),
 ]
 
 

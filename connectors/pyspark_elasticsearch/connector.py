@@ -50,7 +50,7 @@ class ElasticsearchConnector:
         fitness.require_direct_fits(mode, options)
         for field in schema:
             fitness.require_writable(field)
-        fitness.require_types(schema, key, op, version, order)
+        fitness.require_types(schema, key, op, version, order, routing)
         added = fitness.added(key, routing, parts, schema) if mode == "increment" else []
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         return Plan(

@@ -198,9 +198,10 @@ def _text(rows: pa.RecordBatch, name: str) -> Any:
     quoted = values(rows, name)
     if quoted.null_count:
         raise ValueError(f"column {name!r} is null in a row, and option routing names it")
-    if pa.types.is_string(rows.column(name).type):
-        return quoted
-    return joined('"', quoted, '"')
+    kind = rows.column(name).type
+    bare = pa.types.is_boolean(kind) or pa.types.is_duration(kind)
+    bare = bare or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return joined('"', quoted, '"') if bare else quoted
 
 
 def _versions(rows: pa.RecordBatch, name: str) -> Any:

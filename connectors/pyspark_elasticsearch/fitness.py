@@ -38,7 +38,12 @@ def require_writable(field: pa.Field) -> None:
 
 
 def require_types(
-    schema: pa.Schema, key: Sequence[str], op: str | None, version: str | None, order: str | None
+    schema: pa.Schema,
+    key: Sequence[str],
+    op: str | None,
+    version: str | None,
+    order: str | None,
+    routing: str | None,
 ) -> None:
     """Refuse a column of a type that its option can't use.
 
@@ -70,6 +75,12 @@ def require_types(
                 why=f"it must be {wanted}",
                 todo="cast it before the sink",
             )
+    if routing is not None and types.is_nested(schema.field(routing).type):
+        raise OptionError(
+            f"Option routing names column {routing!r} of type {schema.field(routing).type}",
+            why="a routing is one text",
+            todo="name a column of strings or numbers, or a field of it as a column of its own",
+        )
     operations.require_unstored(op, *key, version)
 
 
