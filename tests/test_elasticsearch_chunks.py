@@ -62,6 +62,17 @@ def test_lines_are_json_whatever_is_in_the_rows(rows: list[tuple[str, str, int]]
             assert mode == "delete" or held in wanted
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["a\nb", "a\rb", "a\x01b", "a\x02b", "É", "ǅ", "_x", "-x", "+x", ".", "..", "", "x" * 256],
+    ids=repr,
+)
+def test_value_that_makes_no_name_of_an_index_is_refused_before_the_decision(name: str) -> None:
+    encode = encoder(key="j", index="{k}")
+    with pytest.raises(BadRow, match="no name of an index"):
+        encode(batch([{"k": "fine", "j": "1", "n": 1}, {"k": name, "j": "2", "n": 2}]))
+
+
 @given(st.lists(st.tuples(TEXT, TEXT), unique=True, min_size=2, max_size=9))
 def test_no_two_keys_have_one_id(keys: list[tuple[str, str]]) -> None:
     found = sent(encoder(key="k,j"), batch([{"k": k, "j": j, "n": 1} for k, j in keys]))

@@ -72,6 +72,8 @@ def test_column_of_operations_is_not_stored() -> None:
 
 BAD = [
     ({"index": "Orders"}, "in lower case"),
+    ({"index": "órdeneÑ"}, "in lower case"),
+    ({"index": "orders\x01"}, "one index or alias, in"),
     ({"index": "a,b"}, "one index or alias"),
     ({"index": "logs-*"}, "one index or alias"),
     ({"index": "_all"}, "not beginning with"),
