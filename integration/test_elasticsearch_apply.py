@@ -123,10 +123,11 @@ def test_update_leaves_the_other_fields(
     }
 
 
+@pytest.mark.parametrize("chunk", ["1", "9"])
 def test_update_keeps_what_is_stored_where_told(
-    into_index: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str, chunk: str
 ) -> None:
-    query = into_index(ROWS, key="id", writeMode="update", nulls="keep", chunkRows="1")
+    query = into_index(ROWS, key="id", writeMode="update", nulls="keep", chunkRows=chunk)
     query.run(0, [row(1, "a", 1.0), row(1, None, 2.0), row(1, "b", None)])
     assert documents(elastic, index) == {"1": row(1, "b", 2.0)}
     query.restart(nulls="write")

@@ -101,6 +101,17 @@ def test_rows_of_one_key_are_added_up_in_a_chunk() -> None:
     }
 
 
+def test_update_that_keeps_what_is_stored_takes_each_value_of_a_key_from_its_last_row() -> None:
+    tags = pa.list_(pa.string())
+    schema = pa.schema([("k", pa.string()), ("a", pa.string()), ("n", pa.int64()), ("t", tags)])
+    rows = [("x", "A", None, None), ("y", None, None, []), ("x", None, 7, ["t"]), ("x", "B", 8, [])]
+    rows += [("x", None, None, None)]
+    encode = encoder(schema, key="k", writeMode="update", nulls="keep")
+    found = sent(encode, batch([dict(zip("kant", row, strict=True)) for row in rows], schema))
+    changes = {about["_id"]: document["script"]["params"]["a"] for _, about, document in found}
+    assert changes == {"x": {"k": "x", "a": "B", "n": 8, "t": []}, "y": {"k": "y", "t": []}}
+
+
 def test_bad_rows_are_sorted_out_one_by_one() -> None:
     schema = pa.schema([("k", pa.string()), ("x", pa.float64())])
     rows = [{"k": f"{n}", "x": float(n)} for n in range(9)]

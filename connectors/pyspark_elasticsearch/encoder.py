@@ -66,6 +66,8 @@ class ChunkEncoder:
         ids = keys.ids(rows, self.key)
         if self.mode == "increment":
             return Lines(self._guarded(*self._summed(rows, ids)))
+        if self.detail["nulls"] == "keep":
+            return Lines(self._guarded(*self._folded(rows, ids)))
         kept = self._kept(rows, self._documents(rows, ids))
         if kept is not None:
             rows, ids = rows.take(kept), ids.take(kept)
@@ -166,6 +168,13 @@ class ChunkEncoder:
             *self._key_members(rows),
             *(_unless_null(name, values(rows, name)) for name in rest),
         ]
+
+    def _folded(self, rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
+        """One row for each id, with the last value of each column that is not null."""
+        places, columns = keys.folded(self._documents(rows, ids), rows.columns)
+        if places is None:
+            return rows, ids
+        return pa.record_batch(columns, rows.schema), ids.take(places)
 
     def _summed(self, rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
         """One row for each id, with the sums of its numbers."""
