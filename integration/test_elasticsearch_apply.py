@@ -388,6 +388,18 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
+def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(
+        index=index,
+        settings={"number_of_shards": 5},
+        aliases={f"{index}-routed": {"routing": "zz"}},
+    )
+    with pytest.raises(OptionError, match="an alias that routes documents"):
+        into_index(ROWS, key="id", index=f"{index}-routed", createIndex="false")
+
+
 def test_index_is_made_from_columns_and_dates(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:

@@ -222,6 +222,13 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
             todo="name the data stream, an index, or an alias of one",
         )
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
+    if any("index_routing" in about for about in aliases.values()):
+        raise OptionError(
+            f"Option index={name!r} names an alias that routes documents",
+            why="rows go to the index behind it, where its routing does not reach them: they would"
+            " be second documents beside those that others write by the alias",
+            todo="name the index, and the column of the routing in option routing",
+        )
     rollover = any("is_write_index" in about for about in aliases.values())
     if mode != "append" and (rollover or len(aliases) > 1):
         raise OptionError(
