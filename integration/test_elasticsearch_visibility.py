@@ -85,6 +85,24 @@ def test_epoch_of_a_driver_that_died_in_its_middle_is_hidden_until_it_is_finishe
     assert seen() == {0: SIZE, 1: SIZE}
 
 
+def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died_at_its_end(
+    make: Make, seen: Callable[..., dict[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = make()
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pyspark_elasticsearch.store.MARK_EVERY", 0.0)
+        patched.setattr("pyspark_elasticsearch.visibility.show", dies)
+        with pytest.raises(KeyboardInterrupt):
+            query.run(0, rows(0))
+    query.restart()
+    query.run(0, [])
+    assert seen() == {0: SIZE}
+
+
 def test_new_generation_goes_on_behind_the_same_alias(
     make: Make, seen: Callable[..., dict[int, int]]
 ) -> None:

@@ -195,10 +195,11 @@ class ElasticsearchStore:
     def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
         manifest, marked = applier.manifest, time.monotonic()
         applier.begin(places(manifest))
-        for ordinal, rows in enumerate(self._applied(done, applier), done):
+        for reached, rows in enumerate(self._applied(done, applier), done + 1):
             advance(rows)
-            if time.monotonic() - marked > MARK_EVERY:
-                if self.records.advance(manifest.sink, manifest.token, ordinal + 1) is None:
+            # The end is noted by `apply`, once readers see the epoch.
+            if reached < len(manifest.chunks) and time.monotonic() - marked > MARK_EVERY:
+                if self.records.advance(manifest.sink, manifest.token, reached) is None:
                     raise Superseded
                 marked = time.monotonic()
 
