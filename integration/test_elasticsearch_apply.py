@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from integration.documents import documents, has_script_processor, rows
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
-from sparkonce.errors import BadRow, OptionError, StagedDataMissing, StoreLostData
+from sparkonce.errors import BadRow, OptionError, RowRefused, StagedDataMissing, StoreLostData
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
@@ -167,6 +167,18 @@ def test_increment_adds_exactly_once_whatever_is_sent_again(
         "2": {"id": 2, "n": 7, "x": 1.5},
         "3": {"id": 3, "n": 2**31, "x": 1e300},
     }
+
+
+def test_sum_beyond_all_doubles_is_refused_not_stored_as_a_word(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(index=index, mappings={"dynamic": False})
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    query = into_index(schema, key="id", writeMode="increment", createIndex="false")
+    query.run(0, [{"id": 1, "x": 1e308}])
+    with pytest.raises(RowRefused, match="leaves the range of a double"):
+        query.run(1, [{"id": 1, "x": 1e308}])
+    assert documents(elastic, index) == {"1": {"id": 1, "x": 1e308}}
 
 
 def test_increments_of_two_queries_and_of_a_generation_add_up(
