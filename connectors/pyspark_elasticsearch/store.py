@@ -142,6 +142,8 @@ class ElasticsearchStore:
         done = self.records.progress(manifest.sink, manifest.token)
         if done is None or done >= total:
             return
+        if not fresh and manifest.notes["index"]:
+            targets.require_still_there(self.cluster, manifest.notes["index"])
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
         applier = Applier(
