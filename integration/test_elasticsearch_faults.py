@@ -213,6 +213,23 @@ def test_index_that_is_deleted_in_mid_query_is_not_made_anew(
     assert not elastic.indices.exists(index=counters)
 
 
+def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
+    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    elastic.ingest.put_pipeline(id=index, processors=[])
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
+    query = into_index(COUNTER, key="id", pipeline=index, **aside)
+    elastic.ingest.delete_pipeline(id=index)
+    with pytest.raises(StoreRefused, match="the ingest pipeline is not there"):
+        query.run(0, ones(range(5)))
+    elastic.ingest.put_pipeline(id=index, processors=[])
+    query.restart()
+    query.run(0, [])
+    elastic.ingest.delete_pipeline(id=index)
+    assert len(documents(elastic, index)) == 5
+    assert documents(elastic, bad_index) == {}
+
+
 def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:

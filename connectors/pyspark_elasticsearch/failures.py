@@ -110,6 +110,7 @@ BY_STATUS = {
     504: Known(Kind.LOST, "a proxy waited too long for the server", AGAIN),
 }
 
+NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
 OTHER = _refused("the cluster gave this answer to the connector", "look it up")
 OF_SERVER = Known(Kind.LOST, "the server failed inside", "look into its log")
 FLOOD = Known(
@@ -126,9 +127,16 @@ def known(status: int, error: Any) -> Known:
         return FLOOD
     if status == 401 or (status == 503 and kind == "cluster_block_exception"):
         return BY_STATUS[status]
+    if kind == "illegal_argument_exception" and _names_no_pipeline(error):
+        return NO_PIPELINE
     if kind in BY_TYPE:
         return BY_TYPE[kind]
     return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
+
+
+def _names_no_pipeline(error: Mapping[str, Any]) -> bool:
+    reason = str(error.get("reason", ""))
+    return reason.startswith("pipeline with id [") and reason.endswith("] does not exist")
 
 
 def advice(status: int, error: Any) -> tuple[str, str]:
