@@ -296,8 +296,8 @@ def test_version_column_orders_rows_of_all_epochs(
         query.stage(2, [{"id": 1, "name": "a", "v": -1}])
 
 
-def test_document_with_a_foreign_version_fails_or_is_left_alone(
-    into_index: Make, elastic: Elasticsearch, index: str
+def test_document_with_a_foreign_version_fails_or_is_left_alone_and_counted(
+    into_index: Make, elastic: Elasticsearch, index: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = into_index(ROWS, key="id")
     elastic.index(
@@ -308,6 +308,7 @@ def test_document_with_a_foreign_version_fails_or_is_left_alone(
     query.restart(onConflict="ignore")
     query.run(0, [row(1), row(2)])
     assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
+    assert "left 1 documents with versions of others alone" in caplog.text
 
 
 def test_without_versions_others_may_have_their_own(
