@@ -85,6 +85,11 @@ BY_TYPE = {
     "action_request_validation_exception": _row("the document's id or size is refused"),
     "ingest_processor_exception": _row("the ingest pipeline failed on it"),
     "fail_processor_exception": _row("the ingest pipeline refused it"),
+    "failure_store_used": _refused(
+        "it would hold the row once more at each try, and this connector would know of none",
+        'turn it off (PUT _data_stream/<name>/_options {"failure_store": {"enabled": false}}) and'
+        " mend the mapping, or set option onBadRow=deadLetter",
+    ),
     "media_type_header_exception": _refused(
         "this release of the client does not speak to this release of the server",
         "pip install 'elasticsearch>=8.15,<9' on the driver and every executor",
