@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.errors import OptionError
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.tck.race import reading
 
 ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])
@@ -111,6 +111,20 @@ def test_new_generation_goes_on_behind_the_same_alias(
     new = make(onNewCheckpoint=f"continue:{old.query_id}")
     new.run(0, rows(7))
     assert seen() == {0: SIZE, 7: SIZE}
+
+
+def test_alias_of_another_sink_is_refused_until_it_is_dropped(
+    make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
+) -> None:
+    make().run(0, rows(0))
+    other = make(sinkId="others")
+    with pytest.raises(StoreRefused, match="is the alias of another sink"):
+        other.run(0, rows(7))
+    assert seen() == {0: SIZE}
+    elastic.indices.delete_alias(index=index, name=f"{index}-visible")
+    other.restart()
+    other.run(0, [])
+    assert seen() == {7: SIZE}
 
 
 def test_alias_of_another_index_is_refused(make: Make, elastic: Elasticsearch, index: str) -> None:
