@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,14 @@ from elasticsearch import Elasticsearch
 from integration.documents import documents, has_script_processor, rows
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
-from sparkonce.errors import BadRow, OptionError, StagedDataMissing, StoreLostData
+from sparkonce.errors import (
+    BadRow,
+    OptionError,
+    RowRefused,
+    StagedDataMissing,
+    StoreLostData,
+    StoreUnsafe,
+)
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
@@ -122,10 +130,11 @@ def test_update_leaves_the_other_fields(
     }
 
 
+@pytest.mark.parametrize("chunk", ["1", "9"])
 def test_update_keeps_what_is_stored_where_told(
-    into_index: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str, chunk: str
 ) -> None:
-    query = into_index(ROWS, key="id", writeMode="update", nulls="keep", chunkRows="1")
+    query = into_index(ROWS, key="id", writeMode="update", nulls="keep", chunkRows=chunk)
     query.run(0, [row(1, "a", 1.0), row(1, None, 2.0), row(1, "b", None)])
     assert documents(elastic, index) == {"1": row(1, "b", 2.0)}
     query.restart(nulls="write")
@@ -165,6 +174,18 @@ def test_increment_adds_exactly_once_whatever_is_sent_again(
         "2": {"id": 2, "n": 7, "x": 1.5},
         "3": {"id": 3, "n": 2**31, "x": 1e300},
     }
+
+
+def test_sum_beyond_all_doubles_is_refused_not_stored_as_a_word(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(index=index, mappings={"dynamic": False})
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    query = into_index(schema, key="id", writeMode="increment", createIndex="false")
+    query.run(0, [{"id": 1, "x": 1e308}])
+    with pytest.raises(RowRefused, match="leaves the range of a double"):
+        query.run(1, [{"id": 1, "x": 1e308}])
+    assert documents(elastic, index) == {"1": {"id": 1, "x": 1e308}}
 
 
 def test_increments_of_two_queries_and_of_a_generation_add_up(
@@ -275,8 +296,8 @@ def test_version_column_orders_rows_of_all_epochs(
         query.stage(2, [{"id": 1, "name": "a", "v": -1}])
 
 
-def test_document_with_a_foreign_version_fails_or_is_left_alone(
-    into_index: Make, elastic: Elasticsearch, index: str
+def test_document_with_a_foreign_version_fails_or_is_left_alone_and_counted(
+    into_index: Make, elastic: Elasticsearch, index: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = into_index(ROWS, key="id")
     elastic.index(
@@ -287,6 +308,7 @@ def test_document_with_a_foreign_version_fails_or_is_left_alone(
     query.restart(onConflict="ignore")
     query.run(0, [row(1), row(2)])
     assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
+    assert "left 1 documents with versions of others alone" in caplog.text
 
 
 def test_without_versions_others_may_have_their_own(
@@ -343,6 +365,28 @@ def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: s
         into_index(ROWS, key="id", pipeline=index, sinkId="other")
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.date32(), date(2024, 2, 29), "2024-02-29"),
+        (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
+        (pa.timestamp("us", "UTC"), datetime(2024, 2, 29, tzinfo=timezone.utc), "2024-02-29T"),
+        (pa.int64(), 7, "7"),
+        (pa.bool_(), True, "true"),
+        (pa.string(), 'a "b"\n\x01', 'a "b"\n\x01'),
+    ],
+    ids=str,
+)
+def test_routing_may_be_a_column_of_any_plain_type(
+    into_index: Make, elastic: Elasticsearch, index: str, kind: pa.DataType, value: Any, text: str
+) -> None:
+    query = into_index(pa.schema([("id", pa.int64()), ("r", kind)]), key="id", routing="r")
+    query.run(0, [{"id": 1, "r": value}])
+    elastic.indices.refresh(index=index)
+    (hit,) = elastic.search(index=index)["hits"]["hits"]
+    assert hit["_routing"].startswith(text)
+
+
 def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
@@ -362,6 +406,18 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
             into_index(ROWS, key="id", createIndex="false")
     finally:
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
+def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(
+        index=index,
+        settings={"number_of_shards": 5},
+        aliases={f"{index}-routed": {"routing": "zz"}},
+    )
+    with pytest.raises(OptionError, match="an alias that routes documents"):
+        into_index(ROWS, key="id", index=f"{index}-routed", createIndex="false")
 
 
 def test_index_is_made_from_columns_and_dates(
@@ -392,6 +448,24 @@ def test_index_is_made_from_columns_and_dates(
                 query.stage(1, [{**rows[0], "land": land}])
     finally:
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
+@pytest.mark.parametrize(
+    "source", [{"excludes": ["sparkonce"]}, {"includes": ["id", "n"]}, {"enabled": False}], ids=str
+)
+def test_index_that_would_not_keep_the_guard_takes_no_increment(
+    into_index: Make, elastic: Elasticsearch, index: str, source: dict[str, Any]
+) -> None:
+    elastic.indices.create(index=index, mappings={"_source": source})
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    options = {"key": "id", "writeMode": "increment", "createIndex": "false"}
+    with pytest.raises(StoreUnsafe, match=r"keeps .* _source"):
+        into_index(schema, **options)
+    of_rows = pa.schema([*schema, ("name", pa.string())])
+    by_name = into_index(of_rows, **{**options, "index": "{name}"})
+    with pytest.raises(StoreUnsafe, match=r"keeps .* _source"):
+        by_name.run(0, [{"id": 1, "n": 1, "name": index}])
+    into_index(schema, key="id", createIndex="false").run(0, [{"id": 1, "n": 1}])
 
 
 @pytest.mark.parametrize("dynamic", ["strict", "true"])

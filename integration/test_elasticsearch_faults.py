@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import documents, has_script_processor
-from integration.epochs import ElasticsearchQuery
+from integration.epochs import ElasticsearchQuery, decide
 from integration.proxy import Proxy
 
 from sparkonce.errors import (
@@ -211,6 +211,44 @@ def test_index_that_is_deleted_in_mid_query_is_not_made_anew(
     with pytest.raises(StoreRefused, match=r"no index .* any more"):
         query.run(1, ones(range(5)))
     assert not elastic.indices.exists(index=counters)
+
+
+def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
+    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    elastic.ingest.put_pipeline(id=index, processors=[])
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
+    query = into_index(COUNTER, key="id", pipeline=index, **aside)
+    elastic.ingest.delete_pipeline(id=index)
+    with pytest.raises(StoreRefused, match="the ingest pipeline is not there"):
+        query.run(0, ones(range(5)))
+    elastic.ingest.put_pipeline(id=index, processors=[])
+    query.restart()
+    query.run(0, [])
+    elastic.ingest.delete_pipeline(id=index)
+    assert len(documents(elastic, index)) == 5
+    assert documents(elastic, bad_index) == {}
+
+
+def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
+    elastic.indices.create(index=f"{index}-2")
+    try:
+        query = into_index(COUNTER, key="id", createIndex="false")
+        decide(query, 0, ones(range(5)))
+        move = {"add": {"index": f"{index}-2", "alias": index}}
+        elastic.indices.update_aliases(actions=[move, {"remove_index": {"index": f"{index}-1"}}])
+        query.restart()
+        with pytest.raises(StoreRefused, match=f"no index {index}-1 any more"):
+            query.run(0, [])
+        assert not elastic.indices.exists(index=f"{index}-1")
+        elastic.indices.create(index=f"{index}-1")
+        query.run(0, [])
+        assert len(documents(elastic, f"{index}-1")) == 5
+    finally:
+        elastic.indices.delete(index=f"{index}-1,{index}-2", ignore_unavailable=True)
 
 
 @pytest.mark.parametrize("which", ["target", "ledger"])

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.errors import OptionError
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.tck.race import reading
 
 ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])
@@ -85,6 +85,24 @@ def test_epoch_of_a_driver_that_died_in_its_middle_is_hidden_until_it_is_finishe
     assert seen() == {0: SIZE, 1: SIZE}
 
 
+def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died_at_its_end(
+    make: Make, seen: Callable[..., dict[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = make()
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pyspark_elasticsearch.store.MARK_EVERY", 0.0)
+        patched.setattr("pyspark_elasticsearch.visibility.show", dies)
+        with pytest.raises(KeyboardInterrupt):
+            query.run(0, rows(0))
+    query.restart()
+    query.run(0, [])
+    assert seen() == {0: SIZE}
+
+
 def test_new_generation_goes_on_behind_the_same_alias(
     make: Make, seen: Callable[..., dict[int, int]]
 ) -> None:
@@ -93,6 +111,20 @@ def test_new_generation_goes_on_behind_the_same_alias(
     new = make(onNewCheckpoint=f"continue:{old.query_id}")
     new.run(0, rows(7))
     assert seen() == {0: SIZE, 7: SIZE}
+
+
+def test_alias_of_another_sink_is_refused_until_it_is_dropped(
+    make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
+) -> None:
+    make().run(0, rows(0))
+    other = make(sinkId="others")
+    with pytest.raises(StoreRefused, match="is the alias of another sink"):
+        other.run(0, rows(7))
+    assert seen() == {0: SIZE}
+    elastic.indices.delete_alias(index=index, name=f"{index}-visible")
+    other.restart()
+    other.run(0, [])
+    assert seen() == {7: SIZE}
 
 
 def test_alias_of_another_index_is_refused(make: Make, elastic: Elasticsearch, index: str) -> None:

@@ -62,6 +62,17 @@ def test_lines_are_json_whatever_is_in_the_rows(rows: list[tuple[str, str, int]]
             assert mode == "delete" or held in wanted
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["a\nb", "a\rb", "a\x01b", "a\x02b", "É", "ǅ", "_x", "-x", "+x", ".", "..", "", "x" * 256],
+    ids=repr,
+)
+def test_value_that_makes_no_name_of_an_index_is_refused_before_the_decision(name: str) -> None:
+    encode = encoder(key="j", index="{k}")
+    with pytest.raises(BadRow, match="no name of an index"):
+        encode(batch([{"k": "fine", "j": "1", "n": 1}, {"k": name, "j": "2", "n": 2}]))
+
+
 @given(st.lists(st.tuples(TEXT, TEXT), unique=True, min_size=2, max_size=9))
 def test_no_two_keys_have_one_id(keys: list[tuple[str, str]]) -> None:
     found = sent(encoder(key="k,j"), batch([{"k": k, "j": j, "n": 1} for k, j in keys]))
@@ -88,6 +99,17 @@ def test_rows_of_one_key_are_added_up_in_a_chunk() -> None:
         "a": ({"n": 200, "x": 0.75}, {"k": "a"}),
         "b": ({"n": 1, "x": None}, {"k": "b"}),
     }
+
+
+def test_update_that_keeps_what_is_stored_takes_each_value_of_a_key_from_its_last_row() -> None:
+    tags = pa.list_(pa.string())
+    schema = pa.schema([("k", pa.string()), ("a", pa.string()), ("n", pa.int64()), ("t", tags)])
+    rows = [("x", "A", None, None), ("y", None, None, []), ("x", None, 7, ["t"]), ("x", "B", 8, [])]
+    rows += [("x", None, None, None)]
+    encode = encoder(schema, key="k", writeMode="update", nulls="keep")
+    found = sent(encode, batch([dict(zip("kant", row, strict=True)) for row in rows], schema))
+    changes = {about["_id"]: document["script"]["params"]["a"] for _, about, document in found}
+    assert changes == {"x": {"k": "x", "a": "B", "n": 8, "t": []}, "y": {"k": "y", "t": []}}
 
 
 def test_bad_rows_are_sorted_out_one_by_one() -> None:

@@ -165,3 +165,15 @@ def test_answer_that_does_not_fit_the_request_is_no_answer(say: Say) -> None:
     cluster = say(200, {"items": [{"index": {"status": 201}}]})
     with pytest.raises(StoreUnreachable, match="answered 1 of 2 operations"):
         bulk.send(cluster, "asking", "/x/_bulk", b"{}\n{}\n", 2)
+
+
+def test_row_that_a_data_stream_puts_into_its_failure_store_is_not_taken_for_written(
+    say: Say,
+) -> None:
+    from pyspark_elasticsearch import bulk
+
+    used = {"_index": ".fs-logs-1", "status": 201, "failure_store": "used"}
+    said = say(200, {"items": [{"create": {"status": 201}}, {"create": used}]})
+    fine, wrong = bulk.send(said, "asking", "/x/_bulk", b"{}\n{}\n", 2)
+    assert (fine.done, wrong.done) == (True, False)
+    assert isinstance(of_answer(wrong.status, wrong.error, "writing"), StoreRefused)

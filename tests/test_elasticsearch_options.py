@@ -72,6 +72,8 @@ def test_column_of_operations_is_not_stored() -> None:
 
 BAD = [
     ({"index": "Orders"}, "in lower case"),
+    ({"index": "órdeneÑ"}, "in lower case"),
+    ({"index": "orders\x01"}, "one index or alias, in"),
     ({"index": "a,b"}, "one index or alias"),
     ({"index": "logs-*"}, "one index or alias"),
     ({"index": "_all"}, "not beginning with"),
@@ -122,6 +124,8 @@ BAD = [
     ({"indexPrefix": "A"}, "1 to 64 of the characters"),
     ({"writeMod": "append"}, "did you mean 'writeMode'"),
     ({"routing": "nam"}, "did you mean 'name'"),
+    ({"key": "id", "writeMode": "update", "pipeline": "p"}, "what it drops is not changed"),
+    ({"routing": "tags"}, "a routing is one text"),
 ]
 
 
@@ -138,15 +142,46 @@ def test_increment_of_nothing_is_refused() -> None:
         plan(pa.schema([SCHEMA.field("id")]), key="id", writeMode="increment")
 
 
-@pytest.mark.parametrize("name", ["sparkonce", "_id"])
+@pytest.mark.parametrize("name", ["sparkonce", "sparkonce.fence", "_id", "_routing", "_version"])
 def test_column_with_a_reserved_name_is_refused(name: str) -> None:
     with pytest.raises(OptionError, match="something else under that name"):
         plan(pa.schema([(name, pa.string())]))
 
 
+@pytest.mark.parametrize("name", [" ", ".a", "a.", "a..b", "a. .b"])
+def test_column_whose_name_has_an_empty_part_is_refused(name: str) -> None:
+    with pytest.raises(OptionError, match="no part may be empty"):
+        plan(pa.schema([(name, pa.string())]))
+
+
+@pytest.mark.parametrize("mode", ["update", "increment"])
+def test_column_that_a_script_would_put_beside_the_field_it_means_is_refused(mode: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("stats.n", pa.int64())])
+    assert plan(schema, key="id").detail["columns"] == ["id", "stats.n"]
+    with pytest.raises(OptionError, match="the field would have two values"):
+        plan(schema, key="id", writeMode=mode)
+
+
+DECIMAL = pa.decimal128(38, 10)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(DECIMAL), pa.map_(pa.string(), DECIMAL), pa.struct([("a", pa.list_(DECIMAL))])],
+    ids=str,
+)
+def test_decimal_that_a_script_would_round_is_refused(kind: pa.DataType) -> None:
+    schema = pa.schema([("id", pa.int64()), ("price", DECIMAL), ("x", kind)])
+    assert plan(schema, key="id").detail["columns"] == ["id", "price", "x"]
+    with pytest.raises(OptionError, match="a script keeps 17 digits"):
+        plan(schema, key="id", writeMode="update")
+    assert plan(schema.remove(2), key="id", writeMode="update")
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"url": "https://u:hush@a:99999"}, "a port is from 0 to 65535"),
         ({"url": "localhost:9200"}, "like https://host:9200"),
         ({"url": "http://a:9200,https://b:9200"}, "for all nodes alike"),
         ({"url": "https://u:hush@a,https://w:hush@b"}, "both give the user"),

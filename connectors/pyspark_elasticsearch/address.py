@@ -14,6 +14,7 @@ from sparkonce.options import redact_url
 _FORM = re.compile(
     r"(https?)://([^/?#@\s,]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?(/[^?#,\s]*)?"
 )
+LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,14 @@ def url(text: str) -> str:
         ValueError: it is none.
     """
     parts = text.split(",")
-    if not all(_FORM.fullmatch(part) for part in parts):
+    forms = [_FORM.fullmatch(part) for part in parts]
+    if not all(forms):
         raise ValueError(
             "like https://host:9200, or several with commas between; in a password, write"
             " # / ? @ , as %23 %2F %3F %40 %2C"
         )
+    if any(found[4] and int(found[4][1:]) > LAST_PORT for found in forms if found):
+        raise ValueError(f"a port is from 0 to {LAST_PORT}")
     if len({part.partition(":")[0] for part in parts}) > 1:
         raise ValueError("http:// or https:// for all nodes alike")
     return text

@@ -8,8 +8,14 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch.client import Cluster
 from sparkonce.errors import StoreUnreachable
 
-SHOWN = "items.*.status,items.*.error,error,status"
+SHOWN = "items.*.status,items.*.error,items.*.failure_store,error,status"
 """What an answer is cut down to: of an item that went well, its status."""
+
+PUT_ASIDE = {
+    "type": "failure_store_used",
+    "reason": "the data stream took a row that it refuses into its failure store",
+}
+"""The error of an item that looks as if it went well."""
 
 WITH_INDEX = {"filter_path": f"{SHOWN},items.*._index"}
 """Parameters for an answer that tells where each document went, too."""
@@ -63,4 +69,6 @@ def send(
 
 def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
     (told,) = item.values()
+    if told.get("failure_store") == "used":
+        return Item(400, PUT_ASIDE, told.get("_index", ""))
     return Item(int(told["status"]), told.get("error"), told.get("_index", ""))

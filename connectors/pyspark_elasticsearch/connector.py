@@ -48,9 +48,10 @@ class ElasticsearchConnector:
         fitness.require_template_fits(parts, options)
         fitness.require_visible(mode, parts, options)
         fitness.require_direct_fits(mode, options)
+        fitness.require_script_fits(mode, schema, options)
         for field in schema:
             fitness.require_writable(field)
-        fitness.require_types(schema, key, op, version, order)
+        fitness.require_types(schema, key, op, version, order, routing)
         added = fitness.added(key, routing, parts, schema) if mode == "increment" else []
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         return Plan(

@@ -66,6 +66,8 @@ class ChunkEncoder:
         ids = keys.ids(rows, self.key)
         if self.mode == "increment":
             return Lines(self._guarded(*self._summed(rows, ids)))
+        if self.detail["nulls"] == "keep":
+            return Lines(self._guarded(*self._folded(rows, ids)))
         kept = self._kept(rows, self._documents(rows, ids))
         if kept is not None:
             rows, ids = rows.take(kept), ids.take(kept)
@@ -167,6 +169,13 @@ class ChunkEncoder:
             *(_unless_null(name, values(rows, name)) for name in rest),
         ]
 
+    def _folded(self, rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
+        """One row for each id, with the last value of each column that is not null."""
+        places, columns = keys.folded(self._documents(rows, ids), rows.columns)
+        if places is None:
+            return rows, ids
+        return pa.record_batch(columns, rows.schema), ids.take(places)
+
     def _summed(self, rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
         """One row for each id, with the sums of its numbers."""
         added = self.detail["added"]
@@ -198,9 +207,10 @@ def _text(rows: pa.RecordBatch, name: str) -> Any:
     quoted = values(rows, name)
     if quoted.null_count:
         raise ValueError(f"column {name!r} is null in a row, and option routing names it")
-    if pa.types.is_string(rows.column(name).type):
-        return quoted
-    return joined('"', quoted, '"')
+    kind = rows.column(name).type
+    bare = pa.types.is_boolean(kind) or pa.types.is_duration(kind)
+    bare = bare or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return joined('"', quoted, '"') if bare else quoted
 
 
 def _versions(rows: pa.RecordBatch, name: str) -> Any:

@@ -85,6 +85,11 @@ BY_TYPE = {
     "action_request_validation_exception": _row("the document's id or size is refused"),
     "ingest_processor_exception": _row("the ingest pipeline failed on it"),
     "fail_processor_exception": _row("the ingest pipeline refused it"),
+    "failure_store_used": _refused(
+        "it would hold the row once more at each try, and this connector would know of none",
+        'turn it off (PUT _data_stream/<name>/_options {"failure_store": {"enabled": false}}) and'
+        " mend the mapping, or set option onBadRow=deadLetter",
+    ),
     "media_type_header_exception": _refused(
         "this release of the client does not speak to this release of the server",
         "pip install 'elasticsearch>=8.15,<9' on the driver and every executor",
@@ -110,6 +115,7 @@ BY_STATUS = {
     504: Known(Kind.LOST, "a proxy waited too long for the server", AGAIN),
 }
 
+NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
 OTHER = _refused("the cluster gave this answer to the connector", "look it up")
 OF_SERVER = Known(Kind.LOST, "the server failed inside", "look into its log")
 FLOOD = Known(
@@ -126,9 +132,16 @@ def known(status: int, error: Any) -> Known:
         return FLOOD
     if status == 401 or (status == 503 and kind == "cluster_block_exception"):
         return BY_STATUS[status]
+    if kind == "illegal_argument_exception" and _names_no_pipeline(error):
+        return NO_PIPELINE
     if kind in BY_TYPE:
         return BY_TYPE[kind]
     return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
+
+
+def _names_no_pipeline(error: Mapping[str, Any]) -> bool:
+    reason = str(error.get("reason", ""))
+    return reason.startswith("pipeline with id [") and reason.endswith("] does not exist")
 
 
 def advice(status: int, error: Any) -> tuple[str, str]:

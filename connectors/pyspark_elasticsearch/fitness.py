@@ -22,6 +22,13 @@ FIXED = {
 """Options that only some write modes know."""
 
 
+METADATA = (
+    *("_data_stream_timestamp", "_field_names", "_id", "_ignored", "_ignored_source", "_index"),
+    *("_inference_fields", "_nested_path", "_routing", "_seq_no", "_source", "_tier", "_version"),
+)
+"""Fields that no document can set, in some release or other."""
+
+
 def require_writable(field: pa.Field) -> None:
     """Refuse a column that can't be stored.
 
@@ -29,7 +36,14 @@ def require_writable(field: pa.Field) -> None:
         OptionError: it says which.
     """
     checks.require_texts([field], "Elasticsearch")
-    if field.name == GUARD or field.name in ("", "_id", "_index", "_source"):
+    steps = field.name.split(".")
+    if not all(step.strip() for step in steps):
+        raise OptionError(
+            f"Column {field.name!r} can't be written",
+            why="a dot in the name of a field leads into an object, and no part may be empty",
+            todo="rename the column before the sink",
+        )
+    if steps[0] == GUARD or field.name in METADATA:
         raise OptionError(
             f"Column {field.name!r} can't be written",
             why="Elasticsearch or this connector keep something else under that name",
@@ -38,7 +52,12 @@ def require_writable(field: pa.Field) -> None:
 
 
 def require_types(
-    schema: pa.Schema, key: Sequence[str], op: str | None, version: str | None, order: str | None
+    schema: pa.Schema,
+    key: Sequence[str],
+    op: str | None,
+    version: str | None,
+    order: str | None,
+    routing: str | None,
 ) -> None:
     """Refuse a column of a type that its option can't use.
 
@@ -70,6 +89,12 @@ def require_types(
                 why=f"it must be {wanted}",
                 todo="cast it before the sink",
             )
+    if routing is not None and types.is_nested(schema.field(routing).type):
+        raise OptionError(
+            f"Option routing names column {routing!r} of type {schema.field(routing).type}",
+            why="a routing is one text",
+            todo="name a column of strings or numbers, or a field of it as a column of its own",
+        )
     operations.require_unstored(op, *key, version)
 
 
@@ -172,6 +197,41 @@ def require_direct_fits(mode: str, options: Mapping[str, Any]) -> None:
                 why=f"tasks write by themselves, and {why}",
                 todo="leave write out, or use writeMode=upsert or delete with a key",
             )
+
+
+def require_script_fits(mode: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
+    """Refuse what the script of an update or increment would do otherwise than asked.
+
+    Raises:
+        OptionError: it says which.
+    """
+    if mode not in ("update", "increment"):
+        return
+    if options["pipeline"]:
+        raise OptionError(
+            f"Options writeMode={mode} and pipeline contradict each other",
+            why="of each row a pipeline would see the key alone, and what it drops is not changed",
+            todo="leave pipeline out",
+        )
+    for field in schema:
+        if "." in field.name:
+            raise OptionError(
+                f"Column {field.name!r} can't be written by writeMode={mode}",
+                why="a script puts it beside the object that the dot leads into, and the field"
+                " would have two values",
+                todo="rename the column, or with writeMode=update write the whole object, a struct",
+            )
+        if types.is_nested(field.type) and _has_decimal(field.type):
+            raise OptionError(
+                f"Column {field.name!r} of type {field.type} can't be written by writeMode={mode}",
+                why="decimals in it are numbers, and a script keeps 17 digits of them",
+                todo="cast them to string or double before the sink",
+            )
+
+
+def _has_decimal(kind: pa.DataType) -> bool:
+    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    return bool(types.is_decimal(kind)) or any(map(_has_decimal, inner))
 
 
 def require_visible(mode: str, parts: Sequence[names.Part], options: Mapping[str, Any]) -> None:

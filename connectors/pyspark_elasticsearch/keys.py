@@ -51,6 +51,24 @@ def last_of_each(texts: Any) -> Any | None:
     return kept.take(pc.sort_indices(kept))
 
 
+def folded(texts: Any, columns: list[Any]) -> tuple[Any | None, list[Any]]:
+    """The last value of each id that is not null, column by column, and the place of its last row.
+
+    Returns:
+        The places are None if no id is there twice.
+    """
+    coded = texts.dictionary_encode()
+    if len(coded.dictionary) == len(texts):
+        return None, columns
+    at = numbers(len(texts))
+    held = {str(n): pc.if_else(one.is_valid(), at, None) for n, one in enumerate(columns)}
+    table = pa.table({"id": coded.indices, "row": at, **held})
+    last = [(name, "max") for name in ("row", *held)]
+    done = table.group_by("id").aggregate(last).sort_by("row_max").combine_chunks()
+    places = {name: done.column(f"{name}_max").combine_chunks() for name in ("row", *held)}
+    return places["row"], [one.take(places[str(n)]) for n, one in enumerate(columns)]
+
+
 def sums_of_each(texts: Any, columns: list[Any]) -> tuple[Any | None, list[Any]]:
     """The sums of the rows of each id, and the place of one of those; None if no id is twice."""
     coded = texts.dictionary_encode()

@@ -16,7 +16,12 @@ from sparkonce.errors import BadRow, OptionError
 from sparkonce.rows import shown
 from sparkonce.text import to_text
 
-FORBIDDEN = r'[\\/*?"<>| ,#:A-Z]'
+FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
+"""What a name has nowhere, how it does not begin, and what it is not; nor has it capitals."""
+
+LONGEST = 255
+"""Bytes of a name."""
+
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
 _DATE = re.compile(r"(?:yyyy|MM|dd|HH|[._-])+")
 
@@ -33,8 +38,7 @@ def index_name(text: str) -> str:
     plain = re.sub(r"\{[^{}]*\}", "x", text)
     if "{" in plain or "}" in plain:
         raise ValueError("like logs-{country}-{at:yyyy.MM.dd}, each brace with its other one")
-    bad_ends = text[:1] in "-_+" or plain in ("", ".", "..") or len(text) > 255
-    if bad_ends or re.search(FORBIDDEN, plain):
+    if len(text) > LONGEST or plain != plain.lower() or re.search(FORBIDDEN, plain):
         raise ValueError(
             'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
             " and not beginning with - _ +; or a template of such names"
@@ -86,8 +90,9 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
     made = pc.binary_join_element_wise(*pieces, pa.scalar(""))
     if made.null_count:
         raise _bad(rows, pc.index(made.is_null(), True).as_py(), "a column of it is null")
-    too_long = pc.greater(pc.binary_length(made), 255)
-    wrong = pc.or_(pc.match_substring_regex(made, FORBIDDEN), too_long)
+    too_long = pc.greater(pc.binary_length(made), LONGEST)
+    capitals = pc.not_equal(made, pc.utf8_lower(made))
+    wrong = pc.or_(pc.or_(pc.match_substring_regex(made, FORBIDDEN), capitals), too_long)
     if pc.any(wrong).as_py():
         row = pc.index(wrong, True).as_py()
         raise _bad(rows, row, f"{made[row].as_py()!r} is no name of an index")

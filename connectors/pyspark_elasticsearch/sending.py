@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.streams import Resender
 from sparkonce.errors import StoreRefused
 from sparkonce.retry import Patience
+
+log = logging.getLogger("sparkonce")
 
 ORDINAL_BITS = 20
 PAUSE = 5.0
@@ -158,20 +161,30 @@ class Sender:
         """Those to be sent again, and those that are refused."""
         if isinstance(answer, int):
             return list(pending), []
-        busy, bad = [], []
+        busy, bad, left = [], [], 0
+        latest = self._latest() if any(item.status == 409 for item in answer) else 0
         for operation, item in zip(pending, answer, strict=True):
             kind = None if item.done else known(item.status, item.error).kind
             if kind is Kind.CONFLICT:
-                kind = self._of_conflict(item)
-            if kind in (Kind.PASSING, Kind.LOST):
+                kind = self._of_conflict(item, latest)
+            if kind is Kind.CONFLICT and self.on_conflict == "ignore":
+                left += 1
+            elif kind in (Kind.PASSING, Kind.LOST):
                 busy.append(operation)
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
                 raise of_answer(item.status, item.error, self._doing)
+        if left:
+            log.warning("%s: left %d documents with versions of others alone", self._doing, left)
         return busy, bad
 
-    def _of_conflict(self, item: bulk.Item) -> Kind | None:
+    def _latest(self) -> int:
+        """The highest fence that this sink or another one can have by now."""
+        drawn = self.records.last_drawn(self.errand.counter)
+        return max(drawn, time.time_ns() // 1_000_000 + SKEW)
+
+    def _of_conflict(self, item: bulk.Item, latest: int) -> Kind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
 
         A document made by `create` has an id made from its chunk, so it was this very row. Fences
@@ -181,11 +194,9 @@ class Sender:
         mode = self.detail["mode"]
         if mode in ("update", "increment"):
             return Kind.PASSING
-        if mode == "append" or self.detail["versionColumn"] or self.on_conflict == "ignore":
+        if mode == "append" or self.detail["versionColumn"]:
             return None
         current = _CURRENT.search(str(item.error.get("reason", "")))
-        drawn = self.records.last_drawn(self.errand.counter)
-        latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
         ours = (
             current is not None
             and self.errand.aim.fence <= int(current[1]) >> ORDINAL_BITS <= latest

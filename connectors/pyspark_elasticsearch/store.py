@@ -142,6 +142,8 @@ class ElasticsearchStore:
         done = self.records.progress(manifest.sink, manifest.token)
         if done is None or done >= total:
             return
+        if not fresh and manifest.notes["index"]:
+            targets.require_still_there(self.cluster, manifest.notes["index"])
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
         applier = Applier(
@@ -195,10 +197,11 @@ class ElasticsearchStore:
     def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
         manifest, marked = applier.manifest, time.monotonic()
         applier.begin(places(manifest))
-        for ordinal, rows in enumerate(self._applied(done, applier), done):
+        for reached, rows in enumerate(self._applied(done, applier), done + 1):
             advance(rows)
-            if time.monotonic() - marked > MARK_EVERY:
-                if self.records.advance(manifest.sink, manifest.token, ordinal + 1) is None:
+            # The end is noted by `apply`, once readers see the epoch.
+            if reached < len(manifest.chunks) and time.monotonic() - marked > MARK_EVERY:
+                if self.records.advance(manifest.sink, manifest.token, reached) is None:
                     raise Superseded
                 marked = time.monotonic()
 

@@ -123,6 +123,27 @@ def require_safe(target: Target) -> None:
             raise _blocked(target.name, f"has index.blocks.{block}", "remove the block")
 
 
+def require_whole_source(name: str, mappings: Mapping[str, Any]) -> None:
+    """Refuse an index that keeps a part of each document only: a script would not see its guard.
+
+    Raises:
+        StoreUnsafe: it does.
+    """
+    about = mappings.get("_source", {})
+    if str(about.get("enabled")).lower() == "false" or about.get("mode") == "disabled":
+        part = "no _source"
+    elif about.get("excludes") or about.get("includes", ["*"]) != ["*"]:
+        part = "a part of each _source"
+    else:
+        return
+    raise StoreUnsafe(
+        f"Index {name} keeps {part}",
+        why="an update or increment writes back what is kept of a document: other fields would be"
+        f" lost, and field {GUARD!r}, without which a repeated row is added again",
+        todo="write into an index without includes, excludes and enabled in _source",
+    )
+
+
 def require_mapped(target: Target, columns: Sequence[str]) -> None:
     """Refuse a column that a strict mapping lacks: every row would be, after its decision.
 
@@ -166,8 +187,10 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
 
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
-    if detail["mode"] in ("update", "increment") and not _has_guard(target):
-        _map_guard(cluster, target.name)
+    if detail["mode"] in ("update", "increment"):
+        require_whole_source(target.name, target.mappings)
+        if not _has_guard(target):
+            _map_guard(cluster, target.name)
     deletes = detail["mode"] == "delete" or detail["op"]
     if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
         body = {"index.gc_deletes": f"{TOMBSTONES}s"}
@@ -193,10 +216,12 @@ def ensure_guarded(cluster: Cluster, index: str) -> None:
     body = {"mappings": GUARDED}
     made = cluster.ask(doing, "PUT", path(index), body=body, allow=(400,))
     error = made.body.get("error", {}) if made.status == 400 else {}
-    if error.get("type") == "resource_already_exists_exception":
-        _map_guard(cluster, index)
-    elif error:
+    if error and error.get("type") != "resource_already_exists_exception":
         raise of_answer(made.status, error, doing)
+    if error:
+        _map_guard(cluster, index)
+    found = cluster.ask(f"looking at index {index}", "GET", path(index, "_mapping")).body
+    require_whole_source(index, found.get(index, {}).get("mappings", {}))
 
 
 def _map_guard(cluster: Cluster, index: str) -> None:
@@ -222,6 +247,13 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
             todo="name the data stream, an index, or an alias of one",
         )
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
+    if any("index_routing" in about for about in aliases.values()):
+        raise OptionError(
+            f"Option index={name!r} names an alias that routes documents",
+            why="rows go to the index behind it, where its routing does not reach them: they would"
+            " be second documents beside those that others write by the alias",
+            todo="name the index, and the column of the routing in option routing",
+        )
     rollover = any("is_write_index" in about for about in aliases.values())
     if mode != "append" and (rollover or len(aliases) > 1):
         raise OptionError(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import OptionError
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.protocol import Manifest, digest
 
 FIELD = "sparkonce"
@@ -57,12 +57,33 @@ def show(cluster: Cluster, alias: str, manifest: Manifest) -> None:
     """Let readers see all that is decided up to this manifest.
 
     The index is refreshed first, lest a shard shows its part of the epoch later than the others.
+
+    Raises:
+        StoreRefused: the alias shows another sink.
     """
     index, fence = manifest.notes["index"], manifest.notes["fence"]
+    sink = digest(manifest.sink)
+    _require_own(cluster, alias, index, sink)
     cluster.ask(DOING, "POST", path(index, "_refresh"))
-    mine = {"term": {f"{FIELD}.sink": digest(manifest.sink)}}
     decided = {"range": {f"{FIELD}.fence": {"lte": fence}}}
+    mine = {"term": {f"{FIELD}.sink": sink}}
     _point(cluster, alias, index, {"bool": {"filter": [mine, decided]}})
+
+
+def _require_own(cluster: Cluster, alias: str, index: str, sink: str) -> None:
+    known = cluster.ask(DOING, "GET", path(index, "_alias", alias), allow=(404,))
+    if known.status == 404:
+        return
+    about = known.body[index]["aliases"][alias].get("filter", {})
+    filters = about.get("bool", {}).get("filter", [])
+    shown = {one.get("term", {}).get(f"{FIELD}.sink", sink) for one in filters}
+    if shown - {sink}:
+        raise StoreRefused(
+            f"Option visibleAlias={alias!r} is the alias of another sink",
+            why="it shows the epochs of one sink, and would hide those of the other",
+            todo=f"name another alias, or drop this one (DELETE {index}/_alias/{alias}) if its sink"
+            " writes no more; then restart the query",
+        )
 
 
 def _point(cluster: Cluster, alias: str, index: str, query: Mapping[str, Any]) -> None:
