@@ -186,9 +186,11 @@ def test_password_comes_from_a_file_and_may_change(
     private_mysql: Private, mysql_name: str, tmp_path: Path
 ) -> None:
     server, file = private_mysql(), tmp_path / "password"
-    by = " WITH caching_sha2_password" if mysql_name == "mysql" else ""
+    plugin = {"mysql": "caching_sha2_password", "mariadb": "mysql_native_password"}[mysql_name]
     with connect(server.url) as client, client.cursor() as cursor:
-        cursor.execute(f"CREATE USER app IDENTIFIED{by} BY 'first'")
+        cursor.execute("CREATE USER app IDENTIFIED BY 'first'")
+        cursor.execute("SELECT plugin FROM mysql.user WHERE user = 'app'")
+        assert cursor.fetchall() == ((plugin,),)
         cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
         file.write_text("first\n")
         url = server.url.replace("root@", "app@")
