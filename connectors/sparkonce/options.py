@@ -141,6 +141,7 @@ COMMON = (
         8,
     ),
     Option("checkpointLocation", "Spark's own option; its path guards against a lost checkpoint."),
+    Option("queryName", "Spark's own option, set by `queryName()`; it means nothing to the sink."),
 )
 
 

@@ -168,6 +168,7 @@ class MySqlProcess(ServerProcess):
     def __init__(self, binary: Binary, *config: str) -> None:
         super().__init__()
         self._binary, self.config = binary, list(config)
+        self.data: Path = self.directory / "data"
         self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', '')}"]
 
     @property
@@ -177,10 +178,6 @@ class MySqlProcess(ServerProcess):
     @property
     def socket(self) -> str:
         return str(self.directory / "s")
-
-    @property
-    def data(self) -> Path:
-        return self.directory / "data"
 
     def start(self) -> Self:
         if not self.data.exists():

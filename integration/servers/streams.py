@@ -88,4 +88,36 @@ class MySqlStream(AnyStream):
         return not (self._unread or self._continued)
 
 
-STREAMS = {"redis": RedisStream, "mysql": MySqlStream}
+class HttpStream(AnyStream):
+    """An HTTP client's requests: a head, and a body as long as it says."""
+
+    def __init__(self) -> None:
+        self._unread = bytearray()
+        self._awaited = 0
+
+    def feed(self, data: bytes) -> None:
+        self._unread += data
+        while self._unread:
+            taken = min(self._awaited, len(self._unread))
+            del self._unread[:taken]
+            self._awaited -= taken
+            if self._awaited or not self._take_head():
+                return
+
+    @property
+    def between_requests(self) -> bool:
+        return not (self._unread or self._awaited)
+
+    def _take_head(self) -> bool:
+        head, end, _ = bytes(self._unread).partition(b"\r\n\r\n")
+        if not end:
+            return False
+        del self._unread[: len(head) + len(end)]
+        for line in head.lower().split(b"\r\n"):
+            name, _, value = line.partition(b":")
+            if name == b"content-length":
+                self._awaited = int(value)
+        return True
+
+
+STREAMS = {"redis": RedisStream, "mysql": MySqlStream, "http": HttpStream}

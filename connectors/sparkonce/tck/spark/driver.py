@@ -68,7 +68,8 @@ def _quietly(act: Callable[[StreamingQuery], object], query: StreamingQuery) -> 
 def _writer(spark: SparkSession, query: Query) -> DataStreamWriter:
     files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(query.input)
     rows = _shaped(files, query.shape).selectExpr(*query.columns)
-    writer = rows.writeStream.option("checkpointLocation", query.checkpoint)
+    # Spark hands the name to the sink, as one more option.
+    writer = rows.writeStream.option("checkpointLocation", query.checkpoint).queryName("sparkonce")
     return _attach(query)(writer.trigger(availableNow=True), query.options)
 
 

@@ -1,0 +1,44 @@
+"""A reader that looks at the counters all the while, and counts the torn epochs that it sees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+
+PAUSE = 0.02
+
+
+class Reader:
+    """A thread that reads until it is closed; where the server is down it connects again.
+
+    Args:
+        watch: see `Target.watch`.
+    """
+
+    def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]]) -> None:
+        self._watch = watch
+        self.reads = self.torn = self.changes = 0
+        self._last = (-1, -1)
+        self._over = Event()
+        self._thread = Thread(target=self._run, name="reader", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._read(self._watch())
+            except Exception:  # whatever a client says of a server that is killed
+                time.sleep(10 * PAUSE)
+
+    def _read(self, sides: Callable[[], tuple[int, int]]) -> None:
+        while not self._over.wait(PAUSE):
+            seen = sides()
+            self.reads += 1
+            self.torn += seen[0] != seen[1]
+            self.changes += seen != self._last
+            self._last = seen
