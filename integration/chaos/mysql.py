@@ -26,9 +26,7 @@ POINTS = {
     "stage": has(b"INSERT INTO", LOG),
     "prepare": has(b"SUM(bytes)", LOG),
     "lock": has(b"FOR UPDATE", LEDGER),
-    "apply": lambda request: (
-        has(b"INTO", b"`rows`")(request) or has(b"INTO", b"`counters`")(request)
-    ),
+    "apply": has(b" INTO", b".`chaos_"),
     "drop": has(b"DELETE FROM", LOG),
     "decide": has(b"UPDATE", LEDGER, b" SET applied"),
     "commit": lambda request: request[4:].upper().startswith(b"\x03COMMIT"),

@@ -31,7 +31,7 @@ from sparkonce.admin import Admin
 from sparkonce.cli import main as sparkonce
 from sparkonce.registry import for_url
 
-TRIES = 3
+TRIES = 2
 LAST_BREATH = 1.0
 """Seconds in which the requests of those that were killed last have arrived."""
 
@@ -143,6 +143,7 @@ class Run:
         self._say(world, "counting")
         found = oracle.compare(world.topic.events(), target.rows(), target.counters())
         result.rows, result.lost, result.duplicated = found.rows, found.lost, found.duplicated
+        self._say(world, f"lost={found.lost} duplicated={found.duplicated}; sparkonce gc")
         result.leftovers = _gc(target.url)
         result.residue = [*target.residue(), *_unfinished(target.url)]
 
