@@ -22,11 +22,18 @@ TABLES = {
     " PRIMARY KEY (side, bucket)",
 }
 SUMS = "SELECT SUM(IF(side = 'left', n, 0)), SUM(IF(side = 'right', n, 0)) FROM chaos_counters"
+
+
+def _applies(request: bytes) -> bool:
+    """Whether it writes rows, and not only tries whether it may."""
+    return b" INTO" in request and b".`chaos_" in request and b"WHERE 1 = 0" not in request
+
+
 POINTS = {
     "stage": has(b"INSERT INTO", LOG),
     "prepare": has(b"SUM(bytes)", LOG),
     "lock": has(b"FOR UPDATE", LEDGER),
-    "apply": has(b" INTO", b".`chaos_"),
+    "apply": _applies,
     "drop": has(b"DELETE FROM", LOG),
     "decide": has(b"UPDATE", LEDGER, b" SET applied"),
     "commit": lambda request: request[4:].upper().startswith(b"\x03COMMIT"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 
 PAUSE = 0.02
+SAMPLE = 1.0
 
 
 class Reader:
@@ -14,12 +15,21 @@ class Reader:
 
     Args:
         watch: see `Target.watch`.
+        began: when the run did, by `time.monotonic()`.
+
+    Attributes:
+        reads: how often it has read.
+        changes: how often that was another state than the one before.
+        torn: how often a part of an epoch was seen without the rest.
+        samples: seconds since then, and how many rows were to be seen.
     """
 
-    def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]]) -> None:
+    def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float) -> None:
         self._watch = watch
         self.reads = self.torn = self.changes = 0
+        self.samples: list[tuple[float, int]] = []
         self._last = (-1, -1)
+        self._began = began
         self._over = Event()
         self._thread = Thread(target=self._run, name="reader", daemon=True)
         self._thread.start()
@@ -42,3 +52,9 @@ class Reader:
             self.torn += seen[0] != seen[1]
             self.changes += seen != self._last
             self._last = seen
+            self._sample(seen[0])
+
+    def _sample(self, rows: int) -> None:
+        now = time.monotonic() - self._began
+        if not self.samples or now - self.samples[-1][0] >= SAMPLE:
+            self.samples.append((round(now, 1), rows))

@@ -11,6 +11,8 @@ from typing import Any
 from integration.chaos import plan
 from integration.chaos.plan import Fault
 
+MOST_SAMPLES = 500
+
 
 @dataclass(frozen=True)
 class Struck:
@@ -42,6 +44,9 @@ class Result:
         checks: what was seen at the end, by the names of the last checks.
         ends: how drivers ended by themselves, by the names of errors.
         broken: what was not as promised, in words.
+        reads, changes: how often the reader has read, and seen another state than before.
+        leftovers: attempts that `sparkonce gc` has dropped.
+        pace: seconds since the run began, and how many rows a reader saw.
     """
 
     store: str
@@ -64,6 +69,7 @@ class Result:
     residue: list[str] = field(default_factory=list)
     epochs: Mapping[str, int] = field(default_factory=dict)
     drivers: int = 0
+    pace: list[tuple[float, int]] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -85,4 +91,5 @@ class Result:
 
     def write(self, path: Path) -> None:
         told: dict[str, Any] = {"good": self.good, "kills": self.kills, **asdict(self)}
-        path.write_text(json.dumps(told, indent=1))
+        step = len(self.pace) // MOST_SAMPLES + 1
+        path.write_text(json.dumps({**told, "pace": self.pace[::step]}) + "\n")

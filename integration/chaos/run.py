@@ -87,7 +87,7 @@ class Run:
             deadline=self.began + 300 + 90 * len(faults) + self.rows / 1000,
         )
         stack.callback(world.close)
-        reader = stack.enter_context(closing(Reader(target.watch)))
+        reader = stack.enter_context(closing(Reader(target.watch, self.began)))
         try:
             self._strike_all(world, faults, disk)
             self._finish(world)
@@ -97,7 +97,7 @@ class Run:
         self._last_checks(world)
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
-        self.result.changes = reader.changes
+        self.result.changes, self.result.pace = reader.changes, reader.samples
 
     # -- the faults
 

@@ -20,7 +20,7 @@ MOST = {ROWS: 8000, COUNTERS: 3000}
 """Events in an epoch. One of the counters is small enough that Redis shows it whole or not."""
 
 TIMEOUT, PATIENT = 5, 90
-HUNGRY = 4.0
+HUNGRY = 2.0
 SAME_END = 6
 
 
@@ -144,10 +144,16 @@ class World:
             if now > limit:
                 raise NotReached(f"{what}: not within {patience:.0f} s")
             if now - fed > HUNGRY:
-                self.topic.produce(self.burst)
+                self._feed()
                 fed = now
             self.supervise()
             time.sleep(0.01)
+
+    def _feed(self) -> None:
+        """Produce more if a query has nothing left to do."""
+        done = [sum(ends.values()) for ends in self.progress.committed().values()]
+        if max(done) >= self.topic.produced:
+            self.topic.produce(self.burst)
 
     def advance(self, epochs: int, patience: float = 180.0) -> None:
         """Wait until both queries have committed so many epochs more.
