@@ -114,7 +114,7 @@ def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:
 
         return sides
 
-    reader = Reader(watch, time.monotonic())
+    reader = Reader(watch, time.monotonic(), whole=True)
     while reader.reads < 5:
         time.sleep(0.01)
     reader.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from integration.chaos.disk import go_apart
 from integration.chaos.result import Result
 from integration.chaos.run import Run
-from integration.chaos.target import ALL, makers
+from integration.chaos.target import ALL, MAKERS, maker
 from integration.servers.finder import NoServerError, UnavailableError
 
 OUT = Path(__file__).parents[2] / ".build" / "chaos"
@@ -26,9 +26,7 @@ def main() -> int:
 
 def _one(store: str, given: argparse.Namespace) -> bool:
     home = given.out.resolve() / store
-    run = Run(
-        makers()[store], home, rows=given.rows, kills=given.kills, seed=given.seed, tell=_tell
-    )
+    run = Run(maker(store), home, rows=given.rows, kills=given.kills, seed=given.seed, tell=_tell)
     try:
         result = run()
     except (NoServerError, UnavailableError) as absent:
@@ -57,7 +55,7 @@ def _tell(what: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="integration.chaos", description=__doc__)
-    parser.add_argument("--store", default="all", choices=[*makers(), "all"])
+    parser.add_argument("--store", default="all", choices=[*MAKERS, "all"])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

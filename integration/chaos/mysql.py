@@ -41,21 +41,17 @@ POINTS = {
 
 
 class MySqlTarget:
-    """See `Target`.
+    """See `Target`."""
 
-    Args:
-        name: `mysql` or `mariadb`.
-        disk: where the data lie.
-    """
-
-    format = "mysql"
+    name = format = "mysql"
     points = POINTS
     in_driver = ("prepare", "lock", "apply", "drop", "decide", "commit")
     columns = ("part", "place", "amount", "uuid() as draw")
 
-    def __init__(self, name: str, disk: Path | None) -> None:
-        self.name = name
-        self.server = MySqlProcess(private_binary(name), *DURABLE)
+    whole_epochs = True
+
+    def __init__(self, disk: Path | None) -> None:
+        self.server = MySqlProcess(private_binary(self.name), *DURABLE)
         if disk:
             self.server.data = disk / "data"
 
@@ -119,3 +115,9 @@ class MySqlTarget:
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
         return {}
+
+
+class MariaDbTarget(MySqlTarget):
+    """The same connector's other server."""
+
+    name = "mariadb"

@@ -15,6 +15,7 @@ class Reader:
 
     Args:
         watch: see `Target.watch`.
+        whole: whether an epoch that is seen in part counts as torn.
         began: when the run did, by `time.monotonic()`.
 
     Attributes:
@@ -24,8 +25,10 @@ class Reader:
         samples: seconds since then, and how many rows were to be seen.
     """
 
-    def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float) -> None:
-        self._watch = watch
+    def __init__(
+        self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float, *, whole: bool
+    ) -> None:
+        self._watch, self._whole = watch, whole
         self.reads = self.torn = self.changes = 0
         self.samples: list[tuple[float, int]] = []
         self._last = (-1, -1)
@@ -49,7 +52,7 @@ class Reader:
         while not self._over.wait(PAUSE):
             seen = sides()
             self.reads += 1
-            self.torn += seen[0] != seen[1]
+            self.torn += self._whole and seen[0] != seen[1]
             self.changes += seen != self._last
             self._last = seen
             self._sample(seen[0])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 DURABLE = ("appendonly yes", "appendfsync always")
 WITNESS, COUNTER = "event", "count"
-DRAWS = 8
-"""Random columns. With so many, an epoch above 3,400 rows is applied chunk by chunk."""
+DRAWS = 14
+"""Random columns. With so many, an epoch above 2,666 rows is applied chunk by chunk."""
 
 AT_ONCE = 5000
 
@@ -51,6 +51,8 @@ class RedisTarget:
         *("part", "place", "1L as n", "amount"),
         *(f"cast(rand() * 1000 as bigint) as draw{number}" for number in range(DRAWS)),
     )
+
+    whole_epochs = True
 
     def __init__(self, disk: Path | None) -> None:
         where = [f'dir "{disk}"'] if disk else []

@@ -32,6 +32,9 @@ from sparkonce.cli import main as sparkonce
 from sparkonce.registry import for_url
 
 TRIES = 2
+LEAST = 5000
+"""Events that are produced at a time: so many make an epoch of every kind that a store knows."""
+
 LAST_BREATH = 1.0
 """Seconds in which the requests of those that were killed last have arrived."""
 
@@ -83,11 +86,13 @@ class Run:
             Topic(broker.address, self.seed),
             stack.enter_context(closing(Spark(self.home / "spark"))),
             self.home,
-            burst=max(1000, self.rows // (2 * len(faults) + 2)),
+            burst=max(LEAST, self.rows // (2 * len(faults) + 2)),
             deadline=self.began + 300 + 90 * len(faults) + self.rows / 1000,
         )
         stack.callback(world.close)
-        reader = stack.enter_context(closing(Reader(target.watch, self.began)))
+        reader = stack.enter_context(
+            closing(Reader(target.watch, self.began, whole=target.whole_epochs))
+        )
         try:
             self._strike_all(world, faults, disk)
             self._finish(world)

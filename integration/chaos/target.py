@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from integration.chaos.topic import BUCKETS
@@ -49,6 +50,7 @@ class Target(Protocol):
         in_driver: those of them that the driver sends; tasks send the others.
         columns: of query `rows`, as SQL expressions over `part`, `place`, `amount`; some are
             drawn at random, so that a replay computes other rows.
+        whole_epochs: whether readers never see a part of an epoch of query `counters`.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Target(Protocol):
     points: Mapping[str, Predicate]
     in_driver: Sequence[str]
     columns: Sequence[str]
+    whole_epochs: bool
 
     @property
     def url(self) -> str:
@@ -107,20 +110,23 @@ Make = Callable[["Path | None"], Target]
 """Makes a target; its server keeps its data on the small disk that is given, if any."""
 
 
+MAKERS = {
+    "redis": "redis:RedisTarget",
+    "mysql": "mysql:MySqlTarget",
+    "mariadb": "mysql:MariaDbTarget",
+    "elasticsearch": "elasticsearch:ElasticsearchTarget",
+}
+"""The stores that there are, by the names of STORE."""
+
 ALL = ("redis", "mysql")
-"""What STORE=all means; the others are variants of these."""
+"""What STORE=all means."""
 
 
-def makers() -> dict[str, Make]:
-    """The stores that there are."""
-    from integration.chaos.mysql import MySqlTarget
-    from integration.chaos.redis import RedisTarget
-
-    return {
-        "redis": RedisTarget,
-        "mysql": lambda disk: MySqlTarget("mysql", disk),
-        "mariadb": lambda disk: MySqlTarget("mariadb", disk),
-    }
+def maker(store: str) -> Make:
+    """How the target of a store is made; its client is imported only now."""
+    module, _, name = MAKERS[store].partition(":")
+    make: Make = getattr(import_module(f"integration.chaos.{module}"), name)
+    return make
 
 
 def has(*parts: bytes) -> Predicate:
