@@ -119,6 +119,7 @@ def test_a_refusal_names_option_value_and_what_is_expected(name: str, text: str)
         ("chunkBytes", "1024", 1024),
         ("timeout", "250ms", 0.25),
         ("maxRetries", "0", 0),
+        ("queryName", "clicks per hour", "clicks per hour"),
     ],
 )
 def test_common_options_are_read(name: str, text: str, value: object) -> None:

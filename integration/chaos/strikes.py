@@ -156,8 +156,11 @@ STRIKES: dict[str, Callable[[World, Fault], str]] = {
 
 def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
     """Wait for the fault's request, and hold it; the process that sent it."""
-    wanted = mode or Mode(clustered=world.mode.clustered)
-    if not (fault.early and world.driver is None):
+    # A cluster is slower: it is left when its driver has ended, unless it is needed.
+    wanted = mode or (world.mode if world.driver else Mode())
+    if fault.early and world.driver is None:
+        world.mode = wanted
+    else:
         world.need(wanted)
     before = world.proxy.cuts
     _arm(world, fault)
