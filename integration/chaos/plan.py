@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +25,9 @@ NETWORK = (CUT_REQUEST, CUT_REPLY, STALL, RESET)
 RARE = (STRAGGLER, DISK)
 KILLS_FOR_RARE = 10
 """One of each rare fault for so many kills; none in a run of a few."""
+
+EARLY = (DRIVER, TREE, STORE, *NETWORK)
+"""What can strike at a driver that only starts, where the one before was killed."""
 
 LATE, NEVER, DONE = "arrives late", "never arrives", "is done, unanswered"
 """What becomes of the request at which a fault strikes."""
@@ -66,7 +69,7 @@ class Fault:
 
 
 def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
-    """The faults of a run: so many kills, each after a fault of the network, and rare ones.
+    """The faults of a run: so many kills, with each a fault of the network, and rare ones.
 
     Args:
         seed: the same gives the same.
@@ -79,11 +82,18 @@ def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
     deck = list(chain.from_iterable([kind] * often for kind, often in KILLS.items()))
     killing = islice(_shuffled(chance, deck), kills)
     pairs = zip(_shuffled(chance, NETWORK), killing, strict=False)
-    faults = [dealer.fault(kind) for kind in chain.from_iterable(pairs)]
+    kinds = chain.from_iterable(chance.sample(pair, 2) for pair in pairs)
+    faults = [dealer.fault(kind) for kind in kinds]
     for kind in RARE:
         for _ in range(kills // KILLS_FOR_RARE if disk or kind != DISK else 0):
             faults.insert(chance.randrange(len(faults)), dealer.fault(kind))
-    return faults
+    before = [None, *(fault.kind for fault in faults)]
+    return [
+        replace(
+            fault, early=was in (DRIVER, TREE) and fault.kind in EARLY and chance.random() < 0.5
+        )
+        for was, fault in zip(before, faults, strict=False)
+    ]
 
 
 def _shuffled(chance: random.Random, deck: Sequence[T]) -> Iterator[T]:
@@ -110,6 +120,5 @@ class _Dealer:
             point,
             nth=chance.randint(1, MOST.get(point, 1)),
             fate=chance.choice(FATES.get(kind, (LATE, NEVER, DONE))) if kind in KILLS else "",
-            early=kind in (DRIVER, TREE, STORE, *NETWORK) and chance.random() < 0.3,
             outage=chance.choice((1.0, 2.0, 4.0, 0.0)) if kind == STORE else 0.0,
         )
