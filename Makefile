@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long unit lint types check bench docs explore conformance chaos reliability
+.PHONY: test long unit lint types check bench docs explore conformance chaos reliability test-containers
 check: lint types test
 
 test: $(DEV)
@@ -69,6 +69,11 @@ bench: $(READY) $(DEV)
 SEEDS ?= 100000
 explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
+
+# The contract suites in containers; an engine and the images are brought where there are none.
+CONTAINERS ?= redis mysql
+test-containers: $(DEV)
+	@$(BIN)/python -m integration.containers $(CONTAINERS)
 
 # Real servers and processes, Kafka in front, faults drawn from the seed; docs/reliability.md.
 STORE ?= all

@@ -12,14 +12,15 @@ from integration.containers.images import IMAGES
 from integration.servers.finder import UnavailableError
 
 SUITES = {
-    "redis": ["integration/test_redis_contract.py", "integration/test_servers_redis.py"],
+    "redis": ["integration/test_redis_contract.py", "integration/test_redis_apply.py"],
     "mysql": ["integration/test_mysql_contract.py", "-k", "not mariadb"],
 }
 LOCAL = {
     "REQUIRE_SERVERS": "1",
     # Its image can't be built here; the containers end with their tests.
     "TESTCONTAINERS_RYUK_DISABLED": "true",
-    # Else containers are looked for at the address of the bridge.
+    # Else, in a container itself, it looks for others at the address of the bridge.
+    "TESTCONTAINERS_CONNECTION_MODE": "docker_host",
     "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1",
 }
 
