@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import StoreError, StoreLostData
+from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -169,9 +169,9 @@ class Committer:
             replayed = mine.moved()
             now = self.registers.swap(replayed)
             return now if now.stamp == replayed.stamp else None
-        manifest = self.patience.run(
-            lambda: self.store.prepare(self.manifest(mine, driver, receipts))
-        )
+        manifest = self._prepare(mine, driver, receipts)
+        if manifest is None:
+            return None
         decided = mine.decided(manifest, driver.offsets)
         now = self._decide(decided, manifest)
         if now.token != manifest.token:
@@ -180,6 +180,19 @@ class Committer:
         if done.query_id == driver.query_id and done.epoch < driver.epoch:
             raise _lost_decision(done, driver)
         return done
+
+    def _prepare(
+        self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]
+    ) -> Manifest | None:
+        """The manifest; None if chunks are gone because another driver has committed meanwhile."""
+        manifest = self.manifest(base, driver, receipts)
+        try:
+            return self.patience.run(lambda: self.store.prepare(manifest))
+        except StagedDataMissing:
+            now = self.registers.load(driver.name)
+            if now is None or now.token == base.token:
+                raise
+            return None
 
     def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
         record, finished = decided.to_record(), decided.finished().to_record()

@@ -10,8 +10,14 @@ from sparkonce.ledger import Ledger
 from sparkonce.protocol import Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.contract import Contract
+from sparkonce.tck.decisions import raises
 from sparkonce.tck.duel import Duel, every_order
-from sparkonce.tck.oracles import require, require_clean, require_exactly_once
+from sparkonce.tck.oracles import (
+    require,
+    require_clean,
+    require_exactly_once,
+    require_nothing_staged,
+)
 from sparkonce.tck.restarts import Checkpoint, Planned, Spark
 from sparkonce.tck.subject import NewSubject
 from sparkonce.tck.turns import Actor
@@ -107,6 +113,23 @@ class DriverRules(Contract):
                 return duel
 
             every_order(prepare, successor_goes_on, step=new_subject().step)
+
+    def test_c04_a_driver_whose_rows_a_rival_has_cleaned_away(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Between its reading of the ledger and its look at them: it must hear of the rival."""
+        world = new_subject()
+        slow, quick = Query(world), Query(world)
+        run = slow.start()
+        run.write(0, ["0#a"])
+        receipts = run.stage(1, ["1#slow"])
+        slow.faulty().before("prepare", lambda: quick.start().write(1, ["1#quick"]))
+        raises(ConcurrentDriver, run.commit, 1, receipts)
+        slow.through = None
+        quick.start().write(2, ["2#a"])
+        held = world.took_effect()
+        require(held == Counter(["0#a", "1#quick", "2#a"]), f"O1: {held} took effect")
+        require_nothing_staged(world, quick)
 
     def test_a02_an_abort_beside_the_decision_of_another_query(
         self, new_subject: NewSubject
