@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pyspark
@@ -93,12 +94,11 @@ class Run:
         reader = stack.enter_context(
             closing(Reader(target.watch, self.began, whole=target.whole_epochs))
         )
-        try:
-            self._strike_all(world, faults, disk)
-            self._finish(world)
-        except (Broken, NotReached) as error:
-            self.result.broken.append(str(error))
-        self._count(world)
+        for step in (partial(self._strike_all, faults, disk), self._finish, self._count):
+            try:
+                step(world)
+            except (Broken, NotReached) as error:
+                self.result.broken.append(str(error))
         self._last_checks(world)
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
@@ -107,7 +107,7 @@ class Run:
     # -- the faults
 
     def _strike_all(
-        self, world: World, faults: list[Fault], disk: small_disk.SmallDisk | None
+        self, faults: list[Fault], disk: small_disk.SmallDisk | None, world: World
     ) -> None:
         for number, fault in enumerate(faults, 1):
             seen = self._strike(world, fault, disk)
@@ -170,6 +170,8 @@ def _gc(url: str) -> int:
     """Attempts that `sparkonce gc` drops with its grace time over."""
     command = ["gc", url, "--grace", "0s", "--yes", "--json"]
     done = CliRunner().invoke(sparkonce, command, catch_exceptions=False)
+    if done.exit_code:
+        raise Broken(f"sparkonce gc: {done.output}")
     return int(json.loads(done.stdout)["dropped"])
 
 
