@@ -13,6 +13,7 @@ from integration.chaos.query import Job
 from sparkonce.tck.spark.processes import Session
 
 ERROR = re.compile(r"sparkonce\.errors\.(\w+): (.*)")
+SPARKS = re.compile(r"terminated with exception: \[(\w+)\] (.*)")
 OTHER = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.*)", re.MULTILINE)
 
 
@@ -49,6 +50,6 @@ class Driver:
 
     def last_error(self) -> tuple[str, str]:
         """Name and text of the error that ended it; the connector's own, if there is one."""
-        found = ERROR.findall(self.log) or OTHER.findall(self.log)
+        found = next(filter(None, (kind.findall(self.log) for kind in (ERROR, SPARKS, OTHER))), [])
         name, text = found[-1] if found else ("unknown", self.session.last_words(3))
         return name, text[:300]
