@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from integration.chaos.target import COUNTERS, ROWS, SIDES, Counts, Witness, has
+from integration.chaos.target import COUNTERS, LOADING, ROWS, SIDES, Counts, Witness, has
 from integration.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
@@ -48,6 +48,7 @@ class ElasticsearchTarget:
     def __init__(self, disk: Path | None) -> None:
         where = [f"path.data: {disk}"] if disk else []
         self.server = ElasticsearchProcess(private_tree(), *where)
+        self.server.start_seconds = LOADING
 
     @property
     def url(self) -> str:

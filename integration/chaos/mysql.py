@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from integration.chaos.target import COUNTERS, ROWS, Counts, Witness, has
+from integration.chaos.target import COUNTERS, LOADING, ROWS, Counts, Witness, has
 from integration.servers.mysql import MySqlProcess, connect, private_binary, version_at
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class MySqlTarget:
 
     def __init__(self, disk: Path | None) -> None:
         self.server = MySqlProcess(private_binary(self.name), *DURABLE)
+        self.server.start_seconds = LOADING
         if disk:
             self.server.data = disk / "data"
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from integration.chaos.target import BOTH, COUNTERS, ROWS, Counts, Witness, has
+from integration.chaos.target import BOTH, COUNTERS, LOADING, ROWS, Counts, Witness, has
 from integration.servers.process import wait_until
 from integration.servers.redis import RedisProcess, connect, version_at
 
@@ -57,6 +57,7 @@ class RedisTarget:
     def __init__(self, disk: Path | None) -> None:
         where = [f'dir "{disk}"'] if disk else []
         self.server = RedisProcess(*DURABLE, *where)
+        self.server.start_seconds = LOADING
 
     @property
     def url(self) -> str:

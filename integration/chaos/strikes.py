@@ -34,6 +34,8 @@ def strike(world: World, fault: Fault, disk: SmallDisk | None) -> str:
         return fill_disk(world, disk)
     try:
         return STRIKES[fault.kind](world, fault)
+    except (ProcessLookupError, psutil.NoSuchProcess) as error:
+        raise NotReached(f"who was to be killed has ended: {error}") from None
     finally:
         world.proxy.restore()
 
@@ -47,8 +49,10 @@ def kill_driver(world: World, fault: Fault) -> str:
 
 def kill_executor(world: World, fault: Fault) -> str:
     owner = psutil.Process(_reach(world, fault, CLUSTERED))
-    executor = next(one for one in owner.parents() if one.name() == "java")
-    executor.kill()
+    above = [one for one in owner.parents() if one.name() == "java"]
+    if not above:
+        raise NotReached("the executor has ended, and its worker lives on")
+    above[0].kill()
     _let_go(world, fault)
     return ""
 

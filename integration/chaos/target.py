@@ -23,6 +23,9 @@ QUERIES = (ROWS, COUNTERS)
 """The two queries of a driver. `rows` writes each event to a place of its own, as a witness that
 a row which took effect twice can't hide from; `counters` adds each event to its bucket."""
 
+LOADING = 180.0
+"""Seconds that a server may take to start with all that it holds."""
+
 Counts = dict[tuple[str, int], tuple[int, int]]
 """For a side and a bucket: how many events, and the sum of their amounts."""
 
