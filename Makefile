@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long unit lint types check bench docs explore conformance
+.PHONY: test long unit lint types check bench docs explore conformance chaos reliability test-containers
 check: lint types test
 
 test: $(DEV)
@@ -70,6 +70,24 @@ bench: $(READY) $(DEV)
 SEEDS ?= 100000
 explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
+
+# The contract suites in containers; an engine and the images are brought where there are none.
+CONTAINERS ?= redis mysql
+test-containers: $(DEV)
+	@$(BIN)/python -m integration.containers $(CONTAINERS)
+
+# Real servers and processes, Kafka in front, faults drawn from the seed; docs/reliability.md.
+STORE ?= all
+KILLS ?= 20
+ROWS ?= 1000000
+SEED ?= 1
+chaos: $(DEV)
+	@$(BIN)/python -m integration.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
+
+# The page and the plot, from docs/reliability/*.json, where the records are kept.
+reliability: $(DEV)
+	@$(PIP) install --group plot
+	@$(BIN)/python -m integration.chaos.report
 
 # The kit at every crash point and interleaving; `make test` tries every third.
 conformance: $(DEV)

@@ -29,6 +29,11 @@ NO_LINGER = struct.pack("ii", 1, 0)
 USUAL_PORTS = {"redis": 6379, "mysql": 3306, "http": 9200}
 
 
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or HOST, parts.port or USUAL_PORTS[parts.scheme]
+
+
 class Connection:
     """One client and its way to the server, served by one thread.
 
@@ -45,6 +50,7 @@ class Connection:
         self._stream = stream
         self._request = b""
         self._matched = False
+        self._port: int = client.getpeername()[1]
         self.thread = Thread(target=self._serve, name="proxy connection", daemon=True)
 
     def hang_up(self) -> None:
@@ -82,7 +88,7 @@ class Connection:
         data = self._hear_client()
         fault = self._fault(data)
         if fault is Kind.STALL:
-            self._plan.stall()
+            self._plan.stall(self._port)
         elif fault:
             self._fail(fault, data)
             return False
@@ -106,7 +112,7 @@ class Connection:
             self._swallow_reply(data)
         if fault is Kind.RESET:
             self._client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
-        self._plan.count()  # before the client can notice
+        self._plan.count(self._port)  # before the client can notice
 
     def _swallow_reply(self, data: bytes) -> None:
         """Let the server do all that was asked, and keep its answer.
@@ -172,7 +178,7 @@ class Proxy:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._target = (parts.hostname or HOST, parts.port or USUAL_PORTS[parts.scheme])
+        self._target = _address(url)
         self._port = Port()
         *login, _ = parts.netloc.rsplit("@", 1)
         netloc = "@".join([*login, f"{HOST}:{self._port.number}"])
@@ -185,7 +191,17 @@ class Proxy:
 
     @property
     def cuts(self) -> int:
-        return self._plan.done
+        return len(self.hits)
+
+    @property
+    def hits(self) -> list[int]:
+        """The clients that faults befell, by the ports at their end."""
+        return self._plan.hits
+
+    def lead_to(self, url: str) -> None:
+        """Lead new connections to another server, as a name does after a failover."""
+        self._target = _address(url)
+        self.disconnect()
 
     def cut_request(self, matching: bytes | Predicate = b"", nth: int = 1) -> None:
         """Close the connection instead of forwarding the request: it is never executed."""

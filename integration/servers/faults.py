@@ -30,7 +30,7 @@ class Plan:
 
     def __init__(self) -> None:
         self.changed = Condition()
-        self.done = 0
+        self.hits: list[int] = []
         self._coming: deque[Fault] = deque()
         self._epoch = 0
 
@@ -49,9 +49,10 @@ class Plan:
             self._coming[0].countdown -= 1
             return True, self._coming.popleft().kind if not self._coming[0].countdown else None
 
-    def count(self) -> None:
+    def count(self, client: int) -> None:
+        """Note a fault that happened, with the port of the client that it befell."""
         with self.changed:
-            self.done += 1
+            self.hits.append(client)
             self.changed.notify_all()
 
     def forget(self) -> None:
@@ -60,9 +61,9 @@ class Plan:
             self._epoch += 1
             self.changed.notify_all()
 
-    def stall(self) -> None:
+    def stall(self, client: int) -> None:
         """Hold the calling thread until all faults are forgotten."""
         with self.changed:
-            self.count()
+            self.count(client)
             epoch = self._epoch
             self.changed.wait_for(lambda: self._epoch != epoch)

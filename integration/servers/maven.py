@@ -8,13 +8,18 @@ import subprocess
 import tempfile
 import zipfile
 from pathlib import Path
+from zlib import crc32
 
 from integration.servers.finder import UnavailableError
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-CENTRAL = """<settings><mirrors><mirror><id>central</id><mirrorOf>*</mirrorOf>
-<url>https://repo.maven.apache.org/maven2</url></mirror></mirrors></settings>"""
+COPY_ALL = f"{COPY}-dependencies"
+PROJECT = """<project><modelVersion>4.0.0</modelVersion><groupId>sparkonce</groupId>
+<artifactId>tests</artifactId><version>0</version><dependencies>{}</dependencies></project>"""
+ALONE = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
 
 
 def jar(artifact: str) -> Path:
@@ -57,24 +62,62 @@ def loaded(artifact: str, to: Path, *, keep: bool = True) -> Path:
     Raises:
         UnavailableError: there is no Maven here, or it can't load the file.
     """
-    if not shutil.which("mvn"):
-        raise UnavailableError("no mvn on PATH")
     to.mkdir(exist_ok=True)
-    (to / "settings.xml").write_text(CENTRAL)
     with tempfile.TemporaryDirectory(dir=to) as scratch:
         given = [f"-Dartifact={artifact}", f"-DoutputDirectory={to / 'loaded'}"]
-        given += [] if keep else [f"-Dmaven.repo.local={scratch}"]
-        done = subprocess.run(
-            ["mvn", "-q", "-B", "-s", "settings.xml", COPY, *given],
-            cwd=to,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        _maven([COPY, *given, *([] if keep else [f"-Dmaven.repo.local={scratch}"])], to)
+    return next((to / "loaded").iterdir())
+
+
+def _maven(arguments: list[str], folder: Path) -> None:
+    if not shutil.which("mvn"):
+        raise UnavailableError("no mvn on PATH")
+    done = subprocess.run(
+        ["mvn", "-q", "-B", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise UnavailableError(f"mvn failed: {done.stdout[-200:]}")
-    return next((to / "loaded").iterdir())
 
 
 def _name(artifact: str) -> str:
     return "-".join(artifact.split(":")[1:])
+
+
+def jars(*artifacts: str, whole: bool = True) -> list[Path]:
+    """The jars of these artifacts (`group:name:version`), kept in the cache as one folder.
+
+    Args:
+        artifacts: their coordinates.
+        whole: whether all that they depend on comes too.
+
+    Raises:
+        UnavailableError: there is no Maven here, or it can't load them.
+    """
+    listed = f"{artifacts} {whole}".encode()
+    home = CACHE / f"{_name(artifacts[0])}-{crc32(listed):08x}"
+    if not home.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as half:
+            (Path(half) / "pom.xml").write_text(_project(artifacts, whole=whole))
+            given = [f"-DoutputDirectory={half}/jars", "-DincludeScope=runtime"]
+            _maven([COPY_ALL, *given], Path(half))
+            (Path(half) / "jars").rename(home)
+    return sorted(home.glob("*.jar"))
+
+
+def _project(artifacts: tuple[str, ...], *, whole: bool) -> str:
+    depend = "".join(_dependency(artifact, whole=whole) for artifact in artifacts)
+    return PROJECT.format(depend)
+
+
+def _dependency(artifact: str, *, whole: bool) -> str:
+    group, name, version = artifact.split(":")
+    alone = "" if whole else ALONE
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+        f"<version>{version}</version>{alone}</dependency>"
+    )

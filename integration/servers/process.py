@@ -91,6 +91,11 @@ class ServerProcess(ABC):
     def pid(self) -> int:
         return self._running().pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether it runs; it may have ended by itself."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Self:
         if self._process:
             raise RuntimeError("the server is already running")

@@ -41,7 +41,7 @@ def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[Sp
     """A session; `more` are further settings of it."""
     from pyspark.sql import SparkSession
 
-    with mock.patch.dict(os.environ, _environment(scratch)):
+    with mock.patch.dict(os.environ, environment(scratch)):
         builder = SparkSession.builder.appName("sparkonce tests")
         for key, value in {**_settings(scratch), **(more or {})}.items():
             builder = builder.config(key, value)
@@ -52,7 +52,8 @@ def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[Sp
             spark.stop()
 
 
-def _environment(scratch: Path) -> dict[str, str]:
+def environment(scratch: Path) -> dict[str, str]:
+    """What processes of Spark need in their environment."""
     # The workers import what the tests define, so they need the project's root too.
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {

@@ -203,3 +203,25 @@ def test_a_server_that_is_down_looks_down_through_the_proxy(
                 client.ping()
         server.start()
         assert client.ping()
+
+
+def test_a_hit_names_the_port_of_its_client(client: Redis, redis_proxy: Proxy, unique: str) -> None:
+    redis_proxy.cut_reply(SET)
+    connection = client.connection_pool.get_connection()
+    connection.connect()
+    port = connection._sock.getsockname()[1]
+    connection.send_command("SET", unique, "1", "EX", 60)
+    assert redis_proxy.wait()
+    assert redis_proxy.hits == [port]
+    connection.disconnect()
+    client.connection_pool.release(connection)
+
+
+def test_new_connections_can_be_led_to_another_server(
+    redis_proxy: Proxy, private_redis: Callable[..., RedisProcess], unique: str
+) -> None:
+    other = private_redis()
+    redis_proxy.lead_to(other.url)
+    with connect(redis_proxy.url) as client, connect(other.url) as there:
+        client.set(unique, "there", ex=60)
+        assert there.get(unique) == b"there"

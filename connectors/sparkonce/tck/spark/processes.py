@@ -54,6 +54,14 @@ class Session:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def freeze(self) -> None:
+        """SIGSTOP for the whole session: a driver that hangs, and knows nothing of it."""
+        _signal_all(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT for the whole session."""
+        _signal_all(self.process.pid, signal.SIGCONT)
+
     def close(self) -> None:
         """End the whole session."""
         kill_session(self.process.pid)
@@ -72,11 +80,17 @@ class Session:
 def kill_session(leader: int, patience: float = 10.0) -> None:
     """SIGKILL for all processes of a session, until none is left."""
     deadline = time.monotonic() + patience
-    while (members := list(_members(leader))) and time.monotonic() < deadline:
-        for pid in members:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    while _signal_all(leader, signal.SIGKILL) and time.monotonic() < deadline:
         time.sleep(0.02)
+
+
+def _signal_all(leader: int, number: signal.Signals) -> bool:
+    """Whether there was anyone in the session to hear it."""
+    members = list(_members(leader))
+    for pid in members:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return bool(members)
 
 
 def _members(leader: int) -> Iterator[int]:

@@ -1,0 +1,122 @@
+"""Elasticsearch under fire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from integration.chaos.target import COUNTERS, LOADING, ROWS, SIDES, Counts, Witness, has
+from integration.servers.elasticsearch import (
+    ElasticsearchProcess,
+    connect,
+    private_tree,
+    version_at,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from integration.chaos.target import Scene
+
+LONG, WORD = {"type": "long"}, {"type": "keyword"}
+GUARD = {"sparkonce": {"type": "object", "enabled": False}}
+FIELDS = {
+    ROWS: {"part": LONG, "place": LONG, "amount": LONG, "draw": WORD},
+    COUNTERS: {"side": WORD, "bucket": LONG, "n": LONG, "amount": LONG, **GUARD},
+}
+AT_ONCE = 10_000
+LEDGER, LOG = b"/sparkonce-ledger/_doc/record", b"/sparkonce-log/"
+POINTS = {
+    "stage": has(b"PUT " + LOG + b"_create/"),
+    "prepare": has(b"POST " + LOG + b"_mget", b"_source=false"),
+    "decide": has(b"PUT " + LEDGER, rb"\"manifest\":{"),
+    "apply": has(b"POST /chaos-", b"/_bulk"),
+    "finish": has(b"PUT " + LEDGER, rb"\"manifest\":null"),
+    "clean": has(b"POST " + LOG + b"_bulk"),
+}
+
+
+class ElasticsearchTarget:
+    """See `Target`."""
+
+    name = format = "elasticsearch"
+    points = POINTS
+    in_driver = ("prepare", "decide", "apply", "finish", "clean")
+    columns = ("part", "place", "amount", "uuid() as draw")
+    whole_epochs = False
+
+    def __init__(self, disk: Path | None) -> None:
+        where = [f"path.data: {disk}"] if disk else []
+        self.server = ElasticsearchProcess(private_tree(), *where)
+        self.server.start_seconds = LOADING
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def version(self) -> str:
+        return version_at(self.url)
+
+    def prepare(self) -> None:
+        with connect(self.url) as client:
+            for name, fields in FIELDS.items():
+                client.indices.create(
+                    index=f"chaos-{name}",
+                    settings={"number_of_replicas": 0},
+                    mappings={"dynamic": "strict", "properties": fields},
+                )
+
+    def options(self, query: str) -> dict[str, str]:
+        how = {
+            # Without a key a row that is written by two attempts is there twice.
+            ROWS: {"writeMode": "append"},
+            COUNTERS: {"writeMode": "increment", "key": "side,bucket"},
+        }
+        return {"index": f"chaos-{query}", **how[query]}
+
+    def rows(self) -> Iterator[Witness]:
+        """One for each document."""
+        with connect(self.url) as client:
+            client.indices.refresh(index="chaos-rows")
+            for row in _documents(client, "chaos-rows", ["part", "place"]):
+                yield Witness(row["part"], row["place"], 1, row["amount"])
+
+    def counters(self) -> Counts:
+        with connect(self.url) as client:
+            client.indices.refresh(index="chaos-counters")
+            rows = _documents(client, "chaos-counters", ["side", "bucket"])
+            return {(row["side"], row["bucket"]): (row["n"], row["amount"]) for row in rows}
+
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        client = connect(self.url)
+
+        def sides() -> tuple[int, int]:
+            rows = list(_documents(client, "chaos-counters", ["side", "bucket"]))
+            left, right = (sum(row["n"] for row in rows if row["side"] == side) for side in SIDES)
+            return left, right
+
+        return sides
+
+    def residue(self) -> list[str]:
+        with connect(self.url) as client:
+            client.indices.refresh(index="sparkonce-*")
+            log = client.search(index="sparkonce-log", size=AT_ONCE)["hits"]["hits"]
+            known = {"sparkonce-log", "sparkonce-ledger"}
+            own = set(client.indices.get(index="sparkonce-*"))
+            return [hit["_id"] for hit in log] + sorted(own - known)
+
+    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+        return {}
+
+
+def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:
+    """All documents of an index; those with equal values of `order` are not told apart."""
+    after = None
+    while True:
+        found = client.search(index=index, size=AT_ONCE, sort=[*order, "_doc"], search_after=after)
+        hits = found["hits"]["hits"]
+        yield from (hit["_source"] for hit in hits)
+        if len(hits) < AT_ONCE:
+            return
+        after = hits[-1]["sort"]

@@ -1,0 +1,63 @@
+"""Compares what the target holds with a recount of Kafka's own log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from integration.chaos.target import BOTH, SIDES, Counts, Witness
+from integration.chaos.topic import Event
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison found.
+
+    Attributes:
+        rows: events in Kafka.
+        lost: events that took no effect, or not with their own values; in rows or counters.
+        duplicated: how often events took effect beyond the first time; in rows or counters.
+    """
+
+    rows: int
+    lost: int
+    duplicated: int
+
+
+def compare(events: Iterable[Event], rows: Iterable[Witness], counters: Counts) -> Verdict:
+    """Count every event in both targets."""
+    expected, sums, numbers = _recount(events)
+    times: Counter[tuple[int, int]] = Counter()
+    wrong = 0
+    for row in rows:
+        at = row.partition, row.offset
+        times[at] += row.times
+        wrong += row.amount != expected.get(at, -1) * row.times
+    gaps = [counters.get(at, (0, 0))[0] - numbers[at] for at in BOTH]
+    wrong += sum(
+        counters.get(at, (0, 0))[1] != sums[at]
+        for at, gap in zip(BOTH, gaps, strict=True)
+        if not gap
+    )
+    twice = sum(times.values()) - len(expected.keys() & times)
+    return Verdict(
+        rows=len(expected),
+        lost=len(expected.keys() - times) + wrong + sum(max(0, -gap) for gap in gaps),
+        duplicated=twice + sum(max(0, gap) for gap in gaps),
+    )
+
+
+def _recount(
+    events: Iterable[Event],
+) -> tuple[dict[tuple[int, int], int], Counter[tuple[str, int]], Counter[tuple[str, int]]]:
+    """The amount of each event; for each side and bucket the sum of amounts, and the number."""
+    amounts: dict[tuple[int, int], int] = {}
+    sums: Counter[tuple[str, int]] = Counter()
+    numbers: Counter[tuple[str, int]] = Counter()
+    for event in events:
+        amounts[event.partition, event.offset] = event.amount
+        for side in SIDES:
+            sums[side, event.bucket] += event.amount
+            numbers[side, event.bucket] += 1
+    return amounts, sums, numbers

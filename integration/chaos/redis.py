@@ -1,0 +1,146 @@
+"""Redis under fire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from integration.chaos.target import BOTH, COUNTERS, LOADING, ROWS, Counts, Witness, has
+from integration.servers.process import wait_until
+from integration.servers.redis import RedisProcess, connect, version_at
+
+from pyspark_redis import scripts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from integration.chaos.target import Scene
+
+DURABLE = ("appendonly yes", "appendfsync always")
+WITNESS, COUNTER = "event", "count"
+DRAWS = 14
+"""Random columns. With so many, an epoch above 2,666 rows is applied chunk by chunk."""
+
+AT_ONCE = 5000
+
+
+def _sha(text: str) -> bytes:
+    return hashlib.sha1(text.encode()).hexdigest().encode()  # as Redis names a script
+
+
+SWAP = _sha(scripts.swap())
+POINTS = {
+    "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
+    "prepare": has(b"\r\nHSTRLEN\r\n"),
+    "publish": has(_sha(scripts.publish("hash", "increment"))),
+    "decide": has(SWAP, b'"manifest":{'),
+    "apply": has(_sha(scripts.apply("hash", "increment"))),
+    "finish": has(SWAP, b'"manifest":null'),
+    "clean": has(b"\r\nUNLINK\r\n"),
+}
+
+
+class RedisTarget:
+    """See `Target`."""
+
+    name = format = "redis"
+    points = POINTS
+    in_driver = ("prepare", "publish", "decide", "apply", "finish", "clean")
+    columns = (
+        *("part", "place", "1L as n", "amount"),
+        *(f"cast(rand() * 1000 as bigint) as draw{number}" for number in range(DRAWS)),
+    )
+
+    whole_epochs = True
+
+    def __init__(self, disk: Path | None) -> None:
+        where = [f'dir "{disk}"'] if disk else []
+        self.server = RedisProcess(*DURABLE, *where)
+        self.server.start_seconds = LOADING
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def version(self) -> str:
+        return version_at(self.url)
+
+    def prepare(self) -> None:
+        pass
+
+    def options(self, query: str) -> dict[str, str]:
+        keys = {ROWS: f"{WITNESS}:{{part}}:{{place}}", COUNTERS: f"{COUNTER}:{{side}}:{{bucket}}"}
+        return {"key": keys[query], "writeMode": "increment"}
+
+    def rows(self) -> Iterator[Witness]:
+        with connect(self.url) as client:
+            names: list[bytes] = []
+            for name in client.scan_iter(f"{WITNESS}:*", count=AT_ONCE):
+                names.append(name)
+                if len(names) == AT_ONCE:
+                    yield from _witnesses(client, names)
+                    names = []
+            yield from _witnesses(client, names)
+
+    def counters(self) -> Counts:
+        with connect(self.url) as client:
+            found = _counts(client)
+        return {at: (int(n or 0), int(amount or 0)) for at, (n, amount) in found.items()}
+
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        client = connect(self.url)
+
+        def sides() -> tuple[int, int]:
+            found = _counts(client)
+            left, right = (
+                sum(int(n or 0) for (side, _), (n, _) in found.items() if side == wanted)
+                for wanted in ("left", "right")
+            )
+            return left, right
+
+        return sides
+
+    def residue(self) -> list[str]:
+        with connect(self.url) as client:
+            own = [name.decode() for name in client.scan_iter("{sparkonce}:*", count=AT_ONCE)]
+        ledgers = ("{sparkonce}:record:", "{sparkonce}:names")
+        return [name for name in own if not name.startswith(ledgers)]
+
+    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+        return {"failover to a replica that lacks the last epochs": failover}
+
+
+def failover(scene: Scene) -> str:
+    """A replica that has not got the last epochs takes over."""
+    target = scene.target
+    with RedisProcess(f"replicaof 127.0.0.1 {target.server.port}") as replica:
+        with connect(replica.url) as client:
+            wait_until(lambda: _in_step(client), 60, "the replica is not in step")
+            client.replicaof("NO", "ONE")
+        scene.advance(2)
+        target.server.kill()
+        scene.lead_to(replica.url)
+        return scene.must_fail("SinkBehindCheckpoint")
+
+
+def _in_step(client: object) -> bool:
+    return client.info("replication")["master_link_status"] == "up"  # type: ignore[attr-defined]
+
+
+def _witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
+    with client.pipeline(transaction=False) as pipe:  # type: ignore[attr-defined]
+        for name in names:
+            pipe.hmget(name, "n", "amount")
+        for name, (n, amount) in zip(names, pipe.execute(), strict=True):
+            _, partition, offset = name.split(b":")
+            yield Witness(int(partition), int(offset), int(n), int(amount))
+
+
+def _counts(client: object) -> dict[tuple[str, int], list[bytes | None]]:
+    """All counters at one moment."""
+    with client.pipeline(transaction=True) as pipe:  # type: ignore[attr-defined]
+        for side, bucket in BOTH:
+            pipe.hmget(f"{COUNTER}:{side}:{bucket}", "n", "amount")
+        return dict(zip(BOTH, pipe.execute(), strict=True))

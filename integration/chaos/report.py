@@ -1,0 +1,109 @@
+"""Makes docs/reliability.md and its plot from the records in docs/reliability/.
+
+`python -m integration.chaos.report`; every figure on the page comes from the records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from integration.chaos import plan
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORDS = DOCS / "reliability"
+PAGE = DOCS / "reliability.md"
+TEMPLATE = Path(__file__).with_name("reliability.md")
+
+Record = dict[str, Any]
+
+
+def records(home: Path = RECORDS) -> list[Record]:
+    """The runs on record, by store."""
+    return [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
+
+
+def page(runs: Sequence[Record]) -> str:
+    """The whole page."""
+    return TEMPLATE.read_text().format(
+        totals=_totals(runs), kinds=_kinds(runs), points=_points(runs), checks=_checks(runs)
+    )
+
+
+def _totals(runs: Sequence[Record]) -> str:
+    head = ("store", "rows", "kills", "other faults", "drivers", "epochs", "minutes", "seed")
+    head += ("lost", "duplicated", "torn, of reads", "residue")
+    return _table(head, map(_total, runs))
+
+
+def _total(run: Record) -> Sequence[object]:
+    version = run["versions"][run["store"]]
+    return (
+        f"{run['store']} {version}",
+        f"{run['rows']:,}",
+        run["kills"],
+        len(run["struck"]) - run["kills"],
+        run["drivers"],
+        f"{sum(run['epochs'].values()) + len(run['epochs']):,}",
+        f"{run['seconds'] / 60:.0f}",
+        run["seed"],
+        run["lost"],
+        run["duplicated"],
+        f"{run['torn']} of {run['reads']:,}",
+        len(run["residue"]),
+    )
+
+
+def _kinds(runs: Sequence[Record]) -> str:
+    counts = {run["store"]: Counter(_kind(one) for one in run["struck"]) for run in runs}
+    kinds = [*plan.KILLS, *plan.NETWORK, *plan.RARE]
+    rows = ((kind, *(counts[store][kind] for store in counts)) for kind in kinds)
+    return _table(("fault", *counts), rows)
+
+
+def _points(runs: Sequence[Record]) -> str:
+    return "\n".join(_points_of(run) for run in runs)
+
+
+def _points_of(run: Record) -> str:
+    counts = Counter((one["fault"]["point"], _kind(one)) for one in run["struck"])
+    points = list(dict.fromkeys(one["fault"]["point"] for one in run["struck"]))
+    kinds = [kind for kind in (*plan.KILLS, *plan.NETWORK, *plan.RARE) if kind != plan.DISK]
+    rows = (
+        (point, *(counts[point, kind] or "" for kind in kinds)) for point in sorted(points) if point
+    )
+    return f"{run['store']}:\n\n" + _table(("at", *kinds), rows)
+
+
+def _checks(runs: Sequence[Record]) -> str:
+    told = [
+        f"- {run['store']}, {name}: `{seen.split(': ')[0]}`"
+        for run in runs
+        for name, seen in run["checks"].items()
+    ]
+    return "\n".join(told)
+
+
+def _kind(struck: Record) -> str:
+    return str(struck["fault"]["kind"])
+
+
+def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def main() -> None:
+    from integration.chaos.plot import draw
+
+    runs = records()
+    PAGE.write_text(page(runs))
+    draw(runs, RECORDS / "pace.svg")
+    draw(runs, RECORDS / "pace.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""One run: all faults of the plan, one after the other, and the count at the end."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import pyspark
+from click.testing import CliRunner
+from integration.chaos import disk as small_disk
+from integration.chaos import oracle, plan
+from integration.chaos.drivers import Mode
+from integration.chaos.plan import Fault
+from integration.chaos.reader import Reader
+from integration.chaos.result import Result, Struck
+from integration.chaos.spark import Spark
+from integration.chaos.strikes import strike
+from integration.chaos.target import Make, Target
+from integration.chaos.topic import Topic
+from integration.chaos.world import Broken, NotReached, World, fresh
+from integration.proxy import Proxy
+from integration.servers import kafka
+from integration.servers.kafka import KafkaProcess
+
+from sparkonce import __version__, options
+from sparkonce.admin import Admin
+from sparkonce.cli import main as sparkonce
+from sparkonce.registry import for_url
+
+TRIES = 2
+LEAST = 5000
+"""Events that are produced at a time: so many make an epoch of every kind that a store knows."""
+
+LAST_BREATH = 1.0
+"""Seconds in which the requests of those that were killed last have arrived."""
+
+Tell = Callable[[str], None]
+
+
+class Run:
+    """A run over one store.
+
+    Args:
+        make: the target.
+        home: a directory for checkpoints, logs and what Spark leaves.
+        rows: events to produce, at least.
+        kills: see `plan.draw`.
+        tell: hears how it goes.
+    """
+
+    def __init__(
+        self, make: Make, home: Path, *, rows: int, kills: int, seed: int, tell: Tell
+    ) -> None:
+        self.make, self.home, self.rows, self.kills, self.seed = make, home, rows, kills, seed
+        self.tell = tell
+        self.began = time.monotonic()
+
+    def __call__(self) -> Result:
+        with ExitStack() as stack:
+            fresh(self.home)
+            why_not = small_disk.why_not()
+            disk = None if why_not else small_disk.SmallDisk(self.home / "disk")
+            if disk:
+                stack.callback(disk.close)
+            target = self.make(disk.home if disk else None)
+            stack.enter_context(target.server)
+            target.prepare()
+            self.result = Result(target.name, self.seed, self.kills, _versions(target))
+            if why_not:
+                self.result.skipped[plan.DISK] = why_not
+            self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
+            self._run(stack, target, disk)
+            self.result.seconds = time.monotonic() - self.began
+            return self.result
+
+    def _run(self, stack: ExitStack, target: Target, disk: small_disk.SmallDisk | None) -> None:
+        broker = stack.enter_context(KafkaProcess())
+        faults = plan.draw(self.seed, self.kills, target, disk=disk is not None)
+        world = World(
+            target,
+            stack.enter_context(Proxy(target.url)),
+            Topic(broker.address, self.seed),
+            stack.enter_context(closing(Spark(self.home / "spark"))),
+            self.home,
+            burst=max(LEAST, self.rows // (2 * len(faults) + 2)),
+            deadline=self.began + 300 + 90 * len(faults) + self.rows / 1000,
+        )
+        stack.callback(world.close)
+        reader = stack.enter_context(
+            closing(Reader(target.watch, self.began, whole=target.whole_epochs))
+        )
+        for step in (partial(self._strike_all, faults, disk), self._finish, self._count):
+            try:
+                step(world)
+            except (Broken, NotReached) as error:
+                self.result.broken.append(str(error))
+        self._last_checks(world)
+        reader.close()
+        self.result.torn, self.result.reads = reader.torn, reader.reads
+        self.result.changes, self.result.pace = reader.changes, reader.samples
+
+    # -- the faults
+
+    def _strike_all(
+        self, faults: list[Fault], disk: small_disk.SmallDisk | None, world: World
+    ) -> None:
+        for number, fault in enumerate(faults, 1):
+            seen = self._strike(world, fault, disk)
+            epochs = ", ".join(f"{name} {epoch}" for name, epoch in world.progress.epochs().items())
+            self._say(world, f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
+
+    def _strike(self, world: World, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
+        began, why = time.monotonic(), ""
+        for tries in range(1, TRIES + 1):
+            try:
+                seen = strike(world, fault, disk)
+            except NotReached as error:
+                why = str(error)
+                continue
+            now = time.monotonic()
+            at, took = began - self.began, now - began
+            epochs = world.progress.epochs()
+            self.result.struck.append(Struck(fault, at, took, seen, epochs, tries))
+            return seen
+        self.result.missed[str(fault)] = why
+        return f"MISSED: {why}"
+
+    # -- the end
+
+    def _finish(self, world: World) -> None:
+        """Let the queries come to the end of the topic, with nobody in their way."""
+        world.topic.produce(max(1, self.rows - world.topic.produced))
+        world.need(Mode())
+        self._say(world, "no more faults; the queries read to the end")
+        world.drain()
+
+    def _count(self, world: World) -> None:
+        result, target = self.result, world.target
+        result.ends, result.drivers = dict(world.ends), world.drivers
+        result.epochs = world.progress.epochs()
+        world.close()
+        time.sleep(LAST_BREATH)
+        self._say(world, "counting")
+        found = oracle.compare(world.topic.events(), target.rows(), target.counters())
+        result.rows, result.lost, result.duplicated = found.rows, found.lost, found.duplicated
+        self._say(world, f"lost={found.lost} duplicated={found.duplicated}; sparkonce gc")
+        result.leftovers = _gc(target.url)
+        result.residue = [*target.residue(), *_unfinished(target.url)]
+
+    def _last_checks(self, world: World) -> None:
+        for name, check in world.target.last_checks().items():
+            try:
+                world.need(Mode())
+                self.result.checks[name] = check(world)
+            except (Broken, NotReached) as error:
+                self.result.broken.append(f"{name}: {error}")
+            self._say(world, f"{name}: {self.result.checks.get(name, 'NOT as promised')}")
+
+    def _say(self, world: World, what: str) -> None:
+        passed = time.monotonic() - self.began
+        self.tell(f"{passed // 60:3.0f}:{passed % 60:02.0f} {world.topic.produced:9,} rows  {what}")
+
+
+def _gc(url: str) -> int:
+    """Attempts that `sparkonce gc` drops with its grace time over."""
+    command = ["gc", url, "--grace", "0s", "--yes", "--json"]
+    done = CliRunner().invoke(sparkonce, command, catch_exceptions=False)
+    if done.exit_code:
+        raise Broken(f"sparkonce gc: {done.output}")
+    return int(json.loads(done.stdout)["dropped"])
+
+
+def _unfinished(url: str) -> list[str]:
+    connector = for_url(url)
+    admin = Admin(connector.connect(options.parse(connector.options, {"url": url}, complete=False)))
+    sinks = [sink for sink in admin.sinks() if sink.ledger and sink.ledger.manifest]
+    return [f"{sink.name}: {sink.state}" for sink in sinks]
+
+
+def _versions(target: Target) -> Mapping[str, str]:
+    return {
+        "sparkonce": __version__,
+        target.name: target.version,
+        "pyspark": pyspark.__version__,
+        "kafka": kafka.VERSION,
+        "python": platform.python_version(),
+    }

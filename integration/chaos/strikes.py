@@ -1,0 +1,203 @@
+"""How each fault is brought about. A strike returns what was seen of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import psutil
+from integration.chaos import plan
+from integration.chaos.drivers import Driver, Mode
+from integration.chaos.plan import DONE, NEVER, Fault
+from integration.chaos.world import PATIENT as PATIENT_FOR
+from integration.chaos.world import TIMEOUT, Broken, NotReached, World
+
+if TYPE_CHECKING:
+    from integration.chaos.disk import SmallDisk
+
+CLUSTERED, PATIENT = Mode(clustered=True), Mode(clustered=True, patient=True)
+GIVES_UP = 90.0
+FULL = 45.0
+
+
+def strike(world: World, fault: Fault, disk: SmallDisk | None) -> str:
+    """Bring a fault about.
+
+    Raises:
+        NotReached: it did not come to that; nothing is broken by it.
+        Broken: what followed is not as promised.
+    """
+    if fault.kind == plan.DISK and disk:
+        return fill_disk(world, disk)
+    try:
+        return STRIKES[fault.kind](world, fault)
+    except (ProcessLookupError, psutil.NoSuchProcess) as error:
+        raise NotReached(f"who was to be killed has ended: {error}") from None
+    finally:
+        world.proxy.restore()
+
+
+def kill_driver(world: World, fault: Fault) -> str:
+    _reach(world, fault)
+    world.kill(tree=fault.kind == plan.TREE)
+    _let_go(world, fault)
+    return ""
+
+
+def kill_executor(world: World, fault: Fault) -> str:
+    owner = psutil.Process(_reach(world, fault, CLUSTERED))
+    above = [one for one in owner.parents() if one.name() == "java"]
+    if not above:
+        raise NotReached("the executor has ended, and its worker lives on")
+    above[0].kill()
+    _let_go(world, fault)
+    return ""
+
+
+def kill_worker(world: World, fault: Fault) -> str:
+    os.kill(_reach(world, fault), signal.SIGKILL)
+    _let_go(world, fault)
+    return ""
+
+
+def zombie(world: World, fault: Fault) -> str:
+    """A driver that hangs is taken for dead; another one takes over; then the first wakes up."""
+    _reach(world, fault, Mode())
+    frozen = world.driver
+    if frozen is None:
+        raise NotReached("the driver has ended before it could be stopped")
+    frozen.session.freeze()
+    try:
+        if fault.fate == DONE:
+            world.proxy.restore()
+        world.start()
+        world.advance(1)
+        world.proxy.restore()
+    finally:
+        frozen.session.thaw()
+    return f"it ended with {_end_of(world, frozen)}"
+
+
+def _end_of(world: World, frozen: Driver) -> str:
+    try:
+        world.until(lambda: not frozen.alive, "the zombie ends", 120.0)
+        return frozen.last_error()[0]
+    except NotReached:
+        raise Broken("two drivers ran on: the zombie did not end") from None
+    finally:
+        frozen.session.close()
+
+
+def kill_store(world: World, fault: Fault) -> str:
+    _reach(world, fault)
+    server = world.target.server
+    server.kill()
+    _let_go(world, fault)
+    ended = world.drivers
+    try:
+        if fault.outage:
+            time.sleep(fault.outage)
+        else:
+            world.until(lambda: world.drivers > ended, "the driver gives up", GIVES_UP)
+    finally:
+        server.start()
+    return f"away for {fault.outage:g} s" if fault.outage else "away until the driver gave up"
+
+
+def fail_network(world: World, fault: Fault) -> str:
+    _reach(world, fault)
+    if fault.kind == plan.STALL:
+        time.sleep(1.5 * TIMEOUT)
+    return ""
+
+
+def straggler(world: World, fault: Fault) -> str:
+    """A task whose request is held gets a twin, which wins; then the request arrives."""
+    _reach(world, fault, PATIENT)
+    world.advance(1, patience=PATIENT_FOR - 10.0)
+    return "its epoch was committed meanwhile"
+
+
+def fill_disk(world: World, disk: SmallDisk) -> str:
+    world.need(world.mode)
+    server, drivers, began = world.target.server, world.drivers, time.monotonic()
+
+    def felt() -> bool:
+        return not server.alive or world.drivers > drivers
+
+    disk.fill()
+    try:
+        world.topic.produce(world.burst)
+        world.until(felt, "the store has no room", FULL)
+    except NotReached:
+        return f"the store waited for {FULL:.0f} s"
+    finally:
+        disk.clear()
+        if not server.alive:
+            server.kill()
+            server.start()
+    what = "the driver" if world.drivers > drivers else "the store"
+    return f"{what} gave up after {time.monotonic() - began:.0f} s"
+
+
+STRIKES: dict[str, Callable[[World, Fault], str]] = {
+    plan.DRIVER: kill_driver,
+    plan.TREE: kill_driver,
+    plan.EXECUTOR: kill_executor,
+    plan.WORKER: kill_worker,
+    plan.ZOMBIE: zombie,
+    plan.STORE: kill_store,
+    plan.STRAGGLER: straggler,
+    **dict.fromkeys(plan.NETWORK, fail_network),
+}
+
+
+# -- the moment
+
+
+def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
+    """Wait for the fault's request, and hold it; the process that sent it."""
+    # A cluster is slower: it is left when its driver has ended, unless it is needed.
+    wanted = mode or (world.mode if world.driver else Mode())
+    if fault.early and world.driver is None:
+        world.mode = wanted
+    else:
+        world.need(wanted)
+    before = world.proxy.cuts
+    _arm(world, fault)
+    world.topic.produce(world.burst)
+    world.supervise()
+    world.until(lambda: world.proxy.cuts > before, str(fault))
+    return _owner(fault, world.proxy.hits[-1])
+
+
+def _arm(world: World, fault: Fault) -> None:
+    point, proxy = world.target.points[fault.point], world.proxy
+    arm = {
+        plan.CUT_REQUEST: proxy.cut_request,
+        plan.CUT_REPLY: proxy.cut_reply,
+        plan.RESET: proxy.reset,
+    }.get(fault.kind, proxy.stall)
+    # A killed store answers nobody, and what waits is stopped before it could be answered.
+    answered = fault.fate == DONE and fault.kind in (plan.DRIVER, plan.TREE, plan.STORE)
+    (proxy.cut_reply if answered else arm)(point, fault.nth)
+
+
+def _owner(fault: Fault, port: int) -> int:
+    """The process at the client's end of a connection."""
+    if fault.kind not in (plan.EXECUTOR, plan.WORKER):
+        return 0
+    for one in psutil.net_connections("tcp4"):
+        if one.laddr.port == port and one.pid and one.pid != os.getpid():
+            return one.pid
+    raise NotReached(f"nobody holds port {port} any more")
+
+
+def _let_go(world: World, fault: Fault) -> None:
+    """Let the request arrive after all, or take care that it never does."""
+    if fault.fate == NEVER:
+        world.proxy.disconnect()
+    world.proxy.restore()

@@ -1,0 +1,234 @@
+"""A run under way: the servers, the driver, and what a fault can do with them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from integration.chaos.drivers import Driver, Mode
+from integration.chaos.progress import Progress
+from integration.chaos.query import Job, Sink
+from integration.chaos.spark import Spark
+from integration.chaos.target import COUNTERS, QUERIES, ROWS, Target
+from integration.chaos.topic import Topic
+from integration.proxy import Proxy
+
+MOST = {ROWS: 8000, COUNTERS: 3000}
+"""Events in an epoch. One of the counters is small enough that Redis shows it whole or not."""
+
+TIMEOUT, PATIENT = 5, 90
+HUNGRY = 2.0
+SAME_END = 6
+
+
+class NotReached(Exception):
+    """What was waited for did not come about."""
+
+
+class Broken(Exception):
+    """The run can't go on, or something is not as it is promised."""
+
+
+class World:
+    """What a run consists of.
+
+    Args:
+        target: the store.
+        proxy: before the store.
+        topic: fed here.
+        spark: how drivers are set up.
+        home: for checkpoints and logs.
+        burst: events that are produced at a time.
+        deadline: by `time.monotonic()`, when the run must be over.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        proxy: Proxy,
+        topic: Topic,
+        spark: Spark,
+        home: Path,
+        *,
+        burst: int,
+        deadline: float,
+    ) -> None:
+        self.target, self.proxy, self.topic, self.spark = target, proxy, topic, spark
+        self.home, self.burst, self.deadline = home, burst, deadline
+        self.progress = Progress(home / "checkpoints")
+        self.driver: Driver | None = None
+        self.mode = Mode()
+        self.drivers = 0
+        self.ends: Counter[str] = Counter()
+        self._same_end = (0, {"": 0})
+        self._dead: list[Driver] = []
+
+    # -- the driver
+
+    def need(self, mode: Mode) -> None:
+        """Have a driver of this mode that has committed an epoch of each query."""
+        if self.driver and self.driver.mode != mode:
+            self.kill(tree=True)
+        self.mode = mode
+        if not (self.driver and self.driver.alive):
+            self.supervise()
+            self.advance(1)
+
+    def start(self) -> Driver:
+        """Start a driver, beside what there is."""
+        self.drivers += 1
+        home = self.home / f"driver-{self.drivers:03d}"
+        self.driver = Driver(home, self._job(), self.spark.env, self.mode)
+        return self.driver
+
+    def supervise(self) -> None:
+        """Start the driver again if it has ended, as whoever runs a query does.
+
+        Raises:
+            Broken: it ends and ends, and nothing is committed meanwhile.
+        """
+        if self.driver and not self.driver.alive:
+            self._note_end(self.driver)
+            self.bury(self.driver)
+        if self.driver is None:
+            self.start()
+
+    def kill(self, *, tree: bool) -> None:
+        """SIGKILL for the driver: with its Python workers, or they are left to find out."""
+        if self.driver is None:
+            raise Broken("there is no driver to kill")
+        while self._dead:
+            self._dead.pop().session.close()
+        if tree:
+            self.driver.session.close()
+        else:
+            self.driver.session.kill_group()
+            self._dead.append(self.driver)
+        self.driver = None
+
+    def bury(self, driver: Driver) -> None:
+        """Forget a driver that has ended."""
+        driver.session.close()
+        if driver is self.driver:
+            self.driver = None
+
+    def close(self) -> None:
+        for driver in (*self._dead, *filter(None, [self.driver])):
+            driver.session.close()
+        self.driver = None
+
+    def _note_end(self, driver: Driver) -> None:
+        name, text = driver.last_error()
+        self.ends[name] += 1
+        often, epochs = self._same_end
+        now = self.progress.epochs()
+        self._same_end = (often + 1 if now == epochs else 1, now)
+        if self._same_end[0] >= SAME_END:
+            raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
+
+    # -- moments
+
+    def until(self, event: Callable[[], bool], what: str, patience: float = 90.0) -> None:
+        """Wait for an event, while the topic is fed and the driver supervised.
+
+        Raises:
+            NotReached: it does not come.
+        """
+        now = time.monotonic()
+        limit, fed = min(now + patience, self.deadline), now
+        while not event():
+            now = time.monotonic()
+            if now > limit:
+                raise NotReached(f"{what}: not within {patience:.0f} s")
+            if now - fed > HUNGRY:
+                self._feed()
+                fed = now
+            self.supervise()
+            time.sleep(0.01)
+
+    def _feed(self) -> None:
+        """Produce more if a query has nothing left to do."""
+        done = [sum(ends.values()) for ends in self.progress.committed().values()]
+        if max(done) >= self.topic.produced:
+            self.topic.produce(self.burst)
+
+    def advance(self, epochs: int, patience: float = 180.0) -> None:
+        """Wait until both queries have committed so many epochs more.
+
+        Raises:
+            NotReached: they do not.
+        """
+        before = self.progress.epochs()
+
+        def advanced() -> bool:
+            now = self.progress.epochs()
+            return all(now[name] >= before[name] + epochs for name in QUERIES)
+
+        self.topic.produce(self.burst)
+        self.until(advanced, "both queries commit", patience)
+
+    def drain(self) -> None:
+        """Wait until both queries have committed all that the topic holds."""
+        ends = self.topic.ends()
+
+        def drained() -> bool:
+            self.supervise()
+            return all(done == ends for done in self.progress.committed().values())
+
+        while not drained():
+            if time.monotonic() > self.deadline:
+                raise Broken(f"the queries did not come to the end: {self.progress.epochs()}")
+            time.sleep(0.2)
+
+    # -- last checks
+
+    def lead_to(self, url: str) -> None:
+        """Lead the queries to another server."""
+        self.proxy.lead_to(url)
+
+    def must_fail(self, error: str) -> str:
+        """Wait until the driver has ended with this error; what it said.
+
+        Raises:
+            Broken: it does not.
+        """
+        driver, limit = self.driver, time.monotonic() + 120.0
+        if driver is None:
+            raise Broken("there is no driver")
+        while driver.alive and time.monotonic() < limit:
+            self.topic.produce(self.burst)
+            time.sleep(1.0)
+        name, text = driver.last_error()
+        if driver.alive or name != error:
+            raise Broken(f"the driver should have ended with {error}; it says {name}: {text}")
+        return f"{name}: {text}"
+
+    # -- set-up
+
+    def _job(self) -> Job:
+        return Job(
+            kafka=self.topic.address,
+            format=self.target.format,
+            columns=self.target.columns,
+            sinks={name: self._sink(name) for name in QUERIES},
+            settings=self.spark.settings(self.mode),
+        )
+
+    def _sink(self, query: str) -> Sink:
+        options = {
+            **self.target.options(query),
+            "url": self.proxy.url,
+            "timeout": str(PATIENT if self.mode.patient else TIMEOUT),
+            "chunkRows": "500",
+        }
+        return Sink(options, str(self.progress.checkpoint(query)), MOST[query])
+
+
+def fresh(home: Path) -> Path:
+    """An empty directory."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    return home

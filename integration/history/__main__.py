@@ -1,0 +1,24 @@
+"""Record what the present release leaves in each store: `python -m integration.history`."""
+
+from __future__ import annotations
+
+from integration.history import on_mysql, on_redis
+from integration.history.story import HOME
+from integration.servers.mysql import MySqlProcess, private_binary
+from integration.servers.redis import RedisProcess
+
+from sparkonce import __version__
+
+
+def main() -> None:
+    home = HOME / __version__
+    home.mkdir(exist_ok=True)
+    with RedisProcess() as redis:
+        (home / "redis.json").write_text(on_redis.record(redis.url))
+    with MySqlProcess(private_binary("mysql")) as mysql:
+        (home / "mysql.sql").write_text(on_mysql.record(mysql.url))
+    print(f"recorded in {home}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""What older releases decided and did not finish, the present one finishes; nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from integration.history import on_mysql, on_redis
+from integration.history.story import Recording, goes_on, is_recovered, recordings
+from integration.servers.finder import Server
+from integration.servers.redis import RedisProcess
+
+ENDINGS = pytest.mark.parametrize("ending", [goes_on, is_recovered])
+
+
+@pytest.fixture
+def history_url(mysql_server: Server) -> Iterator[str]:
+    yield mysql_server.url
+    on_mysql.drop(mysql_server.url)
+
+
+@ENDINGS
+@pytest.mark.parametrize("recording", recordings("json"), ids=str)
+def test_redis_of_an_older_release(
+    recording: Recording,
+    ending: Callable[..., None],
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    url = private_redis().url
+    on_redis.load(url, recording.path.read_text())
+    ending(on_redis.query(url), partial(on_redis.counts, url))
+
+
+@ENDINGS
+@pytest.mark.parametrize("recording", recordings("sql"), ids=str)
+def test_mysql_of_an_older_release(
+    recording: Recording, ending: Callable[..., None], history_url: str
+) -> None:
+    on_mysql.load(history_url, recording.path.read_text())
+    query = on_mysql.query(history_url)
+    ending(query, partial(on_mysql.counts, history_url))
+
+
+def test_the_present_format_is_recorded() -> None:
+    """Whoever changes a format records it before, so that there is something to replay."""
+    assert recordings("json"), "run python -m integration.history"
+    assert recordings("sql"), "run python -m integration.history"

@@ -1,0 +1,177 @@
+"""The instruments of `make chaos`: the plan, the count, the reader, the result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from integration.chaos import plan, report
+from integration.chaos.oracle import Verdict, compare
+from integration.chaos.plan import Fault
+from integration.chaos.progress import Progress
+from integration.chaos.reader import Reader
+from integration.chaos.result import Result, Struck
+from integration.chaos.target import BOTH, Counts, Witness
+from integration.chaos.topic import Event
+
+TARGET: Any = SimpleNamespace(
+    name="some", points=dict.fromkeys(("stage", "decide", "apply")), in_driver=("decide", "apply")
+)
+EVENTS = [Event(0, 0, bucket=1, amount=5), Event(0, 1, 1, 7), Event(2, 0, 3, 9)]
+ROWS = [Witness(event.partition, event.offset, 1, event.amount) for event in EVENTS]
+
+
+def counters() -> Counts:
+    right = {1: (2, 12), 3: (1, 9)}
+    return {(side, bucket): right.get(bucket, (0, 0)) for side, bucket in BOTH}
+
+
+def test_the_same_seed_draws_the_same_faults() -> None:
+    drawn = plan.draw(7, 30, TARGET, disk=True)
+    assert drawn == plan.draw(7, 30, TARGET, disk=True)
+    assert drawn != plan.draw(8, 30, TARGET, disk=True)
+
+
+@pytest.mark.parametrize("kills", [0, 1, 3, 20, 100])
+def test_plan_has_as_many_kills_as_asked_for(kills: int) -> None:
+    drawn = plan.draw(1, kills, TARGET, disk=True)
+    assert sum(fault.kind in plan.KILLS for fault in drawn) == kills
+
+
+def test_every_fault_comes_at_every_point_that_it_can_strike_at() -> None:
+    drawn = {(fault.kind, fault.point) for fault in plan.draw(1, 100, TARGET, disk=True)}
+    anywhere = {*plan.KILLS, *plan.NETWORK} - {plan.EXECUTOR}
+    in_tasks = {(plan.EXECUTOR, "stage"), (plan.STRAGGLER, "stage")}
+    everywhere = {(kind, point) for kind in anywhere for point in TARGET.points}
+    assert drawn == {*everywhere, *in_tasks, (plan.DISK, "")}
+
+
+def test_disk_is_left_alone_where_it_can_not_be_filled() -> None:
+    assert plan.DISK not in {fault.kind for fault in plan.draw(1, 50, TARGET, disk=False)}
+
+
+def test_all_is_well() -> None:
+    assert compare(EVENTS, ROWS, counters()) == Verdict(rows=3, lost=0, duplicated=0)
+
+
+def without_a_row() -> tuple[list[Witness], Counts]:
+    return ROWS[1:], counters()
+
+
+def with_a_wrong_row() -> tuple[list[Witness], Counts]:
+    return [replace(ROWS[0], amount=6), *ROWS[1:]], counters()
+
+
+def without_a_count() -> tuple[list[Witness], Counts]:
+    return ROWS, {**counters(), ("left", 1): (1, 7)}
+
+
+def with_a_wrong_sum() -> tuple[list[Witness], Counts]:
+    return ROWS, {**counters(), ("left", 1): (2, 13)}
+
+
+@pytest.mark.parametrize(
+    "spoilt", [without_a_row, with_a_wrong_row, without_a_count, with_a_wrong_sum]
+)
+def test_what_is_lost_is_counted(spoilt: Callable[[], tuple[list[Witness], Counts]]) -> None:
+    assert compare(EVENTS, *spoilt()) == Verdict(rows=3, lost=1, duplicated=0)
+
+
+def with_a_row_twice() -> tuple[list[Witness], Counts]:
+    return [*ROWS, ROWS[0]], counters()
+
+
+def with_a_row_that_counted_twice() -> tuple[list[Witness], Counts]:
+    return [replace(ROWS[0], times=2, amount=10), *ROWS[1:]], counters()
+
+
+def with_a_count_too_many() -> tuple[list[Witness], Counts]:
+    return ROWS, {**counters(), ("right", 3): (2, 18)}
+
+
+@pytest.mark.parametrize(
+    "spoilt", [with_a_row_twice, with_a_row_that_counted_twice, with_a_count_too_many]
+)
+def test_what_is_doubled_is_counted(spoilt: Callable[[], tuple[list[Witness], Counts]]) -> None:
+    assert compare(EVENTS, *spoilt()) == Verdict(rows=3, lost=0, duplicated=1)
+
+
+def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:
+    states: Iterator[tuple[int, int] | None] = iter([(1, 1), None, (3, 3), (5, 4), (5, 5)])
+
+    def watch() -> Callable[[], tuple[int, int]]:
+        def sides() -> tuple[int, int]:
+            state = next(states, (5, 5))
+            if state is None:
+                raise ConnectionError
+            return state
+
+        return sides
+
+    reader = Reader(watch, time.monotonic(), whole=True)
+    while reader.reads < 5:
+        time.sleep(0.01)
+    reader.close()
+    assert (reader.torn, reader.changes) == (1, 4)
+
+
+def test_progress_is_read_from_the_checkpoint(tmp_path: Path) -> None:
+    progress = Progress(tmp_path)
+    assert progress.epochs() == {"rows": -1, "counters": -1}
+    for log, last in (("offsets", 10), ("commits", 9)):
+        (tmp_path / "rows" / log).mkdir(parents=True)
+        for epoch in range(last + 1):
+            ends = json.dumps({"events": {"0": epoch, "1": 2 * epoch}})
+            (tmp_path / "rows" / log / str(epoch)).write_text(f"v1\n{{}}\n{ends}")
+    (tmp_path / "rows" / "commits" / ".9.crc").touch()
+    assert progress.epochs()["rows"] == 9
+    assert progress.committed() == {"rows": {0: 9, 1: 18}, "counters": {}}
+
+
+def result(**changes: Any) -> Result:
+    made = Result("redis", seed=1, planned=1, versions={"redis": "7"}, rows=10, seconds=60.0)
+    made.struck.append(Struck(Fault(plan.DRIVER, "stage"), 1.0, 2.0, "", {"rows": 1}, 1))
+    made.epochs = {"rows": 3}
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_result_is_one_line() -> None:
+    line = "chaos: store=redis rows=10 kills=1 lost=0 duplicated=0 torn=0 residue=0"
+    assert result().line == line
+    assert result().good
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"lost": 1},
+        {"duplicated": 1},
+        {"torn": 1},
+        {"residue": ["a chunk"]},
+        {"broken": ["two drivers"]},
+        {"struck": []},
+        {"rows": 0},
+    ],
+    ids=str,
+)
+def test_result_is_not_good(harm: dict[str, Any]) -> None:
+    assert not result(**harm).good
+
+
+def test_page_is_made_from_records(tmp_path: Path) -> None:
+    result().write(tmp_path / "redis.json")
+    page = report.page(report.records(tmp_path))
+    assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 0 | 0 |" in page
+    assert "| driver killed | 1 |" in page
+
+
+def test_page_on_record_is_what_the_records_say() -> None:
+    assert report.PAGE.read_text() == report.page(report.records()), "run `make reliability`"
