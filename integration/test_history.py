@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from integration.history import on_mysql, on_redis
+from integration.history import on_elasticsearch, on_mysql, on_redis
 from integration.history.story import Recording, goes_on, is_recovered, recordings
 from integration.servers.finder import Server
 from integration.servers.redis import RedisProcess
@@ -21,7 +21,7 @@ def history_url(mysql_server: Server) -> Iterator[str]:
 
 
 @ENDINGS
-@pytest.mark.parametrize("recording", recordings("json"), ids=str)
+@pytest.mark.parametrize("recording", recordings("redis"), ids=str)
 def test_redis_of_an_older_release(
     recording: Recording,
     ending: Callable[..., None],
@@ -33,7 +33,7 @@ def test_redis_of_an_older_release(
 
 
 @ENDINGS
-@pytest.mark.parametrize("recording", recordings("sql"), ids=str)
+@pytest.mark.parametrize("recording", recordings("mysql"), ids=str)
 def test_mysql_of_an_older_release(
     recording: Recording, ending: Callable[..., None], history_url: str
 ) -> None:
@@ -42,7 +42,18 @@ def test_mysql_of_an_older_release(
     ending(query, partial(on_mysql.counts, history_url))
 
 
+@ENDINGS
+@pytest.mark.parametrize("recording", recordings("elasticsearch"), ids=str)
+def test_elasticsearch_of_an_older_release(
+    recording: Recording, ending: Callable[..., None], elasticsearch_url: str
+) -> None:
+    on_elasticsearch.load(elasticsearch_url, recording.path.read_text())
+    query = on_elasticsearch.query(elasticsearch_url)
+    ending(query, partial(on_elasticsearch.counts, elasticsearch_url))
+    on_elasticsearch.drop(elasticsearch_url)
+
+
 def test_the_present_format_is_recorded() -> None:
     """Whoever changes a format records it before, so that there is something to replay."""
-    assert recordings("json"), "run python -m integration.history"
-    assert recordings("sql"), "run python -m integration.history"
+    for store in ("redis", "mysql", "elasticsearch"):
+        assert recordings(store), "run python -m integration.history"

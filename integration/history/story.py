@@ -34,9 +34,9 @@ class Recording:
         return f"{self.release}-{self.path.stem}"
 
 
-def recordings(suffix: str) -> list[Recording]:
+def recordings(store: str) -> list[Recording]:
     """All of a kind of store, the oldest first."""
-    found = [Recording(path.parent.name, path) for path in HOME.glob(f"*/*.{suffix}")]
+    found = [Recording(path.parent.name, path) for path in HOME.glob(f"*/{store}.*")]
     return sorted(found, key=lambda one: [int(part) for part in one.release.split(".")])
 
 
