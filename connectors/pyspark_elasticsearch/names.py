@@ -86,6 +86,7 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
     Raises:
         BadRow: a column is null, or makes a name that is none.
     """
+    _require_years_of_four_digits(parts, rows)
     pieces = [_piece(part, rows) for part in parts]
     made = pc.binary_join_element_wise(*pieces, pa.scalar(""))
     if made.null_count:
@@ -97,6 +98,15 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
         row = pc.index(wrong, True).as_py()
         raise _bad(rows, row, f"{made[row].as_py()!r} is no name of an index")
     return made
+
+
+def _require_years_of_four_digits(parts: Sequence[Part], rows: pa.RecordBatch) -> None:
+    for name in [part[0] for part in parts if not isinstance(part, str) and part[1]]:
+        years = pc.year(rows.column(name))
+        wrong = pc.fill_null(pc.or_(pc.less(years, 1), pc.greater(years, 9999)), False)
+        if pc.any(wrong).as_py():
+            row = pc.index(wrong, True).as_py()
+            raise _bad(rows, row, f"column {name!r} lies outside the years 0001 to 9999")
 
 
 def _piece(part: Part, rows: pa.RecordBatch) -> Any:
