@@ -128,11 +128,11 @@ class Sender:
             busy, bad = self._sorted(pending, answer)
             refused += bad
             if busy and time.monotonic() > deadline:
-                raise self._still_busy(busy, answer)
+                raise self._still_busy(busy)
             if busy:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
-            pending, answer = busy, None
+            pending, answer = [one.operation for one in busy], None
         return refused
 
     def _try(self, pending: Sequence[Operation], *, again: bool) -> list[bulk.Item] | int:
@@ -157,10 +157,10 @@ class Sender:
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item] | int
-    ) -> tuple[list[Operation], list[Refusal]]:
+    ) -> tuple[list[Refusal], list[Refusal]]:
         """Those to be sent again, and those that are refused."""
         if isinstance(answer, int):
-            return list(pending), []
+            return [Refusal(one, bulk.Item(answer, None)) for one in pending], []
         busy, bad, left = [], [], 0
         latest = self._latest() if any(item.status == 409 for item in answer) else 0
         for operation, item in zip(pending, answer, strict=True):
@@ -170,7 +170,7 @@ class Sender:
             if kind is Kind.CONFLICT and self.on_conflict == "ignore":
                 left += 1
             elif kind in (Kind.PASSING, Kind.LOST):
-                busy.append(operation)
+                busy.append(Refusal(operation, item))
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
@@ -215,10 +215,9 @@ class Sender:
     def _doing(self) -> str:
         return f"writing epoch {self.errand.epoch} to {self.detail['index']}"
 
-    def _still_busy(self, busy: list[Operation], answer: list[bulk.Item] | int) -> StoreRefused:
-        item = bulk.Item(answer, None) if isinstance(answer, int) else None
-        if item is None:
-            item = next(one for one in answer if not one.done)  # type: ignore[union-attr]
+    def _still_busy(self, busy: list[Refusal]) -> StoreRefused:
+        # A conflict of scripts settles itself; what else there is keeps the others waiting.
+        item = min((one.item for one in busy), key=lambda one: one.status == 409)
         about = known(item.status, item.error)
         return StoreRefused(
             f"Elasticsearch took {len(busy):,} rows of epoch {self.errand.epoch} not within"
