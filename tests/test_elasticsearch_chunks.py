@@ -151,6 +151,20 @@ def test_bad_row_is_put_aside_even_if_python_has_no_text_for_its_value(
         without(pa.record_batch([pa.array([None], pa.string()), column], schema))
 
 
+@pytest.mark.parametrize(("route", "said"), [("", "'j' is empty"), (None, "'j' is null")])
+@pytest.mark.parametrize("mode", ["append", "upsert", "update", "delete"])
+def test_row_without_a_routing_is_refused_not_put_where_its_id_leads(
+    mode: str, route: str | None, said: str
+) -> None:
+    options_ = {"writeMode": mode, "routing": "j", **({} if mode == "append" else {"key": "k"})}
+    rows = [{"k": "a", "j": "x", "n": 1}, {"k": "b", "j": route, "n": 2}]
+    with pytest.raises(ValueError, match=said):
+        encoder(**options_)(batch(rows))
+    aside = encoder(**options_, onBadRow="deadLetter", deadLetter="bad")
+    chunk = unpacked(aside(batch(rows)))
+    assert (chunk.operations, len(chunk.bad)) == (1, 1)
+
+
 def test_bad_rows_are_sorted_out_one_by_one() -> None:
     schema = pa.schema([("k", pa.string()), ("x", pa.float64())])
     rows = [{"k": f"{n}", "x": float(n)} for n in range(9)]

@@ -207,6 +207,11 @@ def _text(rows: pa.RecordBatch, name: str) -> Any:
     quoted = values(rows, name)
     if quoted.null_count:
         raise ValueError(f"column {name!r} is null in a row, and option routing names it")
+    if pc.any(pc.equal(quoted, '""')).as_py():
+        raise ValueError(
+            f"column {name!r} is empty in a row, and option routing names it: Elasticsearch would"
+            " take that for no routing"
+        )
     kind = rows.column(name).type
     bare = pa.types.is_boolean(kind) or pa.types.is_duration(kind)
     bare = bare or pa.types.is_integer(kind) or pa.types.is_floating(kind)
