@@ -326,7 +326,8 @@ def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand
     with pytest.raises(RowRefused):
         query.run(0, ones(range(80)))
     query.restart(onBadRow="deadLetter", deadLetter=bad_index)
-    query.sink.store.check()
+    if mode != "increment":  # which would see the pipeline by now
+        query.sink.store.check()
     query.run(0, ones(range(80)))
     query.run(1, [*ones(range(26, 29)), {"id": 27, "n": 5}])
     found = counts(elastic, refusing)

@@ -13,6 +13,7 @@ from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
 from pyspark_elasticsearch.direct import FENCES, ElasticsearchOutlet
+from pyspark_elasticsearch.guarded import SCRIPTED, Outlook
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Aim, Records
@@ -60,6 +61,7 @@ class ElasticsearchStore:
         self.records, self.log = Records(cluster, indices), Log(cluster, indices)
         named = settings.dead_letter
         self.dead_letters = DeadLetters(cluster, named) if named else None
+        self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
         self._prepared = ""
 
@@ -91,6 +93,9 @@ class ElasticsearchStore:
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
         self.indices.ensure()
+        plan = self.plan
+        if plan is not None and plan.detail["parts"] and plan.detail["mode"] in SCRIPTED:
+            self._outlook.require_fit(chunk)
         self.log.append(chunk)
 
     def outlet(self, task: Task) -> ElasticsearchOutlet | None:
