@@ -73,6 +73,18 @@ def test_value_that_makes_no_name_of_an_index_is_refused_before_the_decision(nam
         encode(batch([{"k": "fine", "j": "1", "n": 1}, {"k": name, "j": "2", "n": 2}]))
 
 
+@pytest.mark.parametrize("name", ["own-ledger", "own-log", "bad"])
+def test_value_that_names_an_index_of_the_connector_is_refused_before_the_decision(
+    name: str,
+) -> None:
+    options_ = {"key": "j", "index": "{k}", "indexPrefix": "own"}
+    encode = encoder(**options_, onBadRow="deadLetter", deadLetter="bad")
+    rows = [{"k": "fine", "j": "1", "n": 1}, {"k": name, "j": "2", "n": 2}]
+    chunk = unpacked(encode(batch(rows)))
+    ((reason, _),) = chunk.bad
+    assert (chunk.operations, f"{name!r} is not for rows" in reason) == (1, True)
+
+
 @pytest.mark.parametrize("days", [-719_163, 2_932_897, -1_000_000])
 @pytest.mark.parametrize("mode", ["delete", "upsert"])
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")])

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import preflight, targets, visibility
+from pyspark_elasticsearch import apart, preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
@@ -75,6 +75,7 @@ class ElasticsearchStore:
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
         if self.plan is not None:
+            self._require_apart(self.plan.detail["index"])
             preflight.require_fit_target(self.cluster, self.plan.detail, self.settings.new_index)
         self._checked = time.monotonic()
 
@@ -150,6 +151,8 @@ class ElasticsearchStore:
         if not fresh and manifest.notes["index"]:
             targets.require_still_there(self.cluster, manifest.notes["index"])
         if self.dead_letters is not None:
+            if self.plan is None:
+                self._require_apart(manifest.notes["index"] or manifest.detail["index"])
             self.dead_letters.ensure(create=self.indices.create)
         applier = Applier(
             self.cluster,
@@ -179,6 +182,10 @@ class ElasticsearchStore:
         """See `Store.discard`."""
         if attempts:
             self.log.drop(sink, attempts)
+
+    def _require_apart(self, index: str) -> None:
+        own = self.indices.ledger, self.indices.log
+        apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""
