@@ -157,6 +157,28 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
         )
 
 
+def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
+    """Refuse an index that would refuse each row for its id or routing, after its decision.
+
+    Raises:
+        OptionError: it says which.
+    """
+    if target.settings.get("index.mode") == "time_series":
+        raise OptionError(
+            f"Option index: {target.name} has index.mode=time_series",
+            why="it makes the ids of documents itself, and by its id a row that is sent again is told",
+            todo="write into an index of another mode",
+        )
+    if str(target.mappings.get("_routing", {}).get("required")).lower() != "true":
+        return
+    if not detail["routing"]:
+        raise OptionError(
+            f"Option routing is missing, and the mapping of {target.name} asks for a routing",
+            why="every row would be refused, after its epoch is decided",
+            todo="name the column in option routing",
+        )
+
+
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
     if detail["mode"] in ("update", "increment"):
