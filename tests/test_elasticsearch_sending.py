@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -30,17 +31,22 @@ class Cluster:
 
 
 class Records:
-    """Counters that never drew anything."""
+    """Counters of which the last number is known."""
+
+    def __init__(self, drawn: int = 0) -> None:
+        self.drawn = drawn
 
     def last_drawn(self, _: str) -> int:
-        return 0
+        return self.drawn
 
 
-def send(cluster: Cluster, mode: str, on_conflict: str = "fail", **detail: Any) -> list[Refusal]:
+def send(
+    cluster: Cluster, mode: str, on_conflict: str = "fail", drawn: int = 0, **detail: Any
+) -> list[Refusal]:
     about = {"mode": mode, "index": "x", "pipeline": None, "versionColumn": None, **detail}
     errand = Errand(3, about, Aim(5, "x"), "x", "the epoch stays decided", lambda: False)
     lines = b'{"index":{}}\n{}\n' * len(cluster.items)
-    sender = Sender(cluster, Records(), errand, on_conflict)  # type: ignore[arg-type]
+    sender = Sender(cluster, Records(drawn), errand, on_conflict)  # type: ignore[arg-type]
     return sender.send(lines, len(cluster.items))
 
 
@@ -57,6 +63,20 @@ def test_conflict_that_is_not_one_of_versions_is_no_success(
 
 def test_row_that_is_appended_again_finds_itself() -> None:
     assert send(Cluster((201, None), (409, CONFLICT)), "append") == []
+
+
+@pytest.mark.parametrize(
+    ("ahead", "drawn", "refused", "warned"),
+    [(1800, False, 1, False), (1800, True, 0, False), (-10, False, 0, True)],
+)
+def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
+    caplog: pytest.LogCaptureFixture, ahead: int, drawn: bool, refused: int, warned: bool
+) -> None:
+    fence = time.time_ns() // 1_000_000 + ahead * 1000
+    found = {"type": CONFLICT["type"], "reason": f"current version [{fence << 20}] is higher"}
+    cluster = Cluster((201, None), (409, found))
+    assert len(send(cluster, "upsert", drawn=fence if drawn else 0)) == refused
+    assert ("1 documents have versions of another counter" in caplog.text) == warned
 
 
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:

@@ -166,7 +166,7 @@ def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
     if target.settings.get("index.mode") == "time_series":
         raise OptionError(
             f"Option index: {target.name} has index.mode=time_series",
-            why="it makes the ids of documents itself, and by its id a row that is sent again is told",
+            why="it makes ids itself, and by its id a row that is sent again is told",
             todo="write into an index of another mode",
         )
     if str(target.mappings.get("_routing", {}).get("required")).lower() != "true":
