@@ -19,7 +19,6 @@ from sparkonce.errors import (
     RowRefused,
     StagedDataMissing,
     StoreLostData,
-    StoreUnsafe,
 )
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
@@ -448,24 +447,6 @@ def test_index_is_made_from_columns_and_dates(
                 query.stage(1, [{**rows[0], "land": land}])
     finally:
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
-
-
-@pytest.mark.parametrize(
-    "source", [{"excludes": ["sparkonce"]}, {"includes": ["id", "n"]}, {"enabled": False}], ids=str
-)
-def test_index_that_would_not_keep_the_guard_takes_no_increment(
-    into_index: Make, elastic: Elasticsearch, index: str, source: dict[str, Any]
-) -> None:
-    elastic.indices.create(index=index, mappings={"_source": source})
-    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-    options = {"key": "id", "writeMode": "increment", "createIndex": "false"}
-    with pytest.raises(StoreUnsafe, match=r"keeps .* _source"):
-        into_index(schema, **options)
-    of_rows = pa.schema([*schema, ("name", pa.string())])
-    by_name = into_index(of_rows, **{**options, "index": "{name}"})
-    with pytest.raises(StoreUnsafe, match=r"keeps .* _source"):
-        by_name.run(0, [{"id": 1, "n": 1, "name": index}])
-    into_index(schema, key="id", createIndex="false").run(0, [{"id": 1, "n": 1}])
 
 
 @pytest.mark.parametrize("dynamic", ["strict", "true"])

@@ -62,7 +62,10 @@ class ElasticsearchSubject(ConnectorSubject):
         return Counter({bucket["key"]: int(bucket["n"]["value"]) for bucket in found})
 
     def refuse(self, row: str) -> Callable[[], None]:
-        """Let the mapping refuse it: its number becomes a word."""
+        """Let the mapping refuse it: its number becomes a word; or let its sum be too large."""
+        if self.mode == "increment":
+            self.client.index(index=self.indices[2], id=row, document={"n": 2**63 - 1})
+            return lambda: self.client.delete(index=self.indices[2], id=row)
         words = {"script": {"source": f"if (ctx.id == '{row}') ctx.n = 'a word'"}}
         self.client.ingest.put_pipeline(id=REFUSING, processors=[words])
         self._settings({"index.final_pipeline": REFUSING})

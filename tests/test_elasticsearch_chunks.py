@@ -73,6 +73,32 @@ def test_value_that_makes_no_name_of_an_index_is_refused_before_the_decision(nam
         encode(batch([{"k": "fine", "j": "1", "n": 1}, {"k": name, "j": "2", "n": 2}]))
 
 
+@pytest.mark.parametrize("name", ["own-ledger", "own-log", "bad"])
+def test_value_that_names_an_index_of_the_connector_is_refused_before_the_decision(
+    name: str,
+) -> None:
+    options_ = {"key": "j", "index": "{k}", "indexPrefix": "own"}
+    encode = encoder(**options_, onBadRow="deadLetter", deadLetter="bad")
+    rows = [{"k": "fine", "j": "1", "n": 1}, {"k": name, "j": "2", "n": 2}]
+    chunk = unpacked(encode(batch(rows)))
+    ((reason, _),) = chunk.bad
+    assert (chunk.operations, f"{name!r} is not for rows" in reason) == (1, True)
+
+
+@pytest.mark.parametrize("days", [-719_163, 2_932_897, -1_000_000])
+@pytest.mark.parametrize("mode", ["delete", "upsert"])
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")])
+def test_date_outside_the_years_1_to_9999_makes_no_name_of_an_index(
+    days: int, mode: str, kind: pa.DataType
+) -> None:
+    schema = pa.schema([("j", pa.string()), ("at", kind)])
+    encode = encoder(schema, key="j", index="logs-{at:yyyy.MM.dd}", writeMode=mode)
+    unit = 1 if kind == pa.date32() else 86_400_000_000
+    at = pa.array([0, days * unit], pa.int32() if unit == 1 else pa.int64()).cast(kind)
+    with pytest.raises(BadRow, match="'at' lies outside the years 0001 to 9999"):
+        encode(pa.record_batch([pa.array(["a", "b"]), at], schema))
+
+
 @given(st.lists(st.tuples(TEXT, TEXT), unique=True, min_size=2, max_size=9))
 def test_no_two_keys_have_one_id(keys: list[tuple[str, str]]) -> None:
     found = sent(encoder(key="k,j"), batch([{"k": k, "j": j, "n": 1} for k, j in keys]))
@@ -110,6 +136,45 @@ def test_update_that_keeps_what_is_stored_takes_each_value_of_a_key_from_its_las
     found = sent(encode, batch([dict(zip("kant", row, strict=True)) for row in rows], schema))
     changes = {about["_id"]: document["script"]["params"]["a"] for _, about, document in found}
     assert changes == {"x": {"k": "x", "a": "B", "n": 8, "t": []}, "y": {"k": "y", "t": []}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (pa.date32(), pa.array([2_932_897], pa.int32()), "date32[day] 2932897"),
+        (pa.timestamp("us"), pa.array([-(2**62)], pa.int64()), f"timestamp[us] {-(2**62)}"),
+        (pa.string(), pa.array([b"a\xff"]), "a\ufffd"),
+    ],
+    ids=str,
+)
+def test_bad_row_is_put_aside_even_if_python_has_no_text_for_its_value(
+    kind: pa.DataType, value: pa.Array, said: str
+) -> None:
+    schema = pa.schema([("k", pa.string()), ("at", kind)])
+    column = value.view(kind)
+    encode = encoder(schema, key="k", onBadRow="deadLetter", deadLetter="bad")
+    chunk = unpacked(encode(pa.record_batch([pa.array(["a"]), column], schema)))
+    ((_, row),) = chunk.bad
+    assert (chunk.operations, json.loads(row)) == (0, {"k": "a", "at": said})
+    without = encoder(schema, key="k")
+    with pytest.raises((BadRow, ValueError), match="column 'at'"):
+        without(pa.record_batch([pa.array(["a"]), column], schema))
+    with pytest.raises(BadRow, match="'k' is null"):
+        without(pa.record_batch([pa.array([None], pa.string()), column], schema))
+
+
+@pytest.mark.parametrize(("route", "said"), [("", "'j' is empty"), (None, "'j' is null")])
+@pytest.mark.parametrize("mode", ["append", "upsert", "update", "delete"])
+def test_row_without_a_routing_is_refused_not_put_where_its_id_leads(
+    mode: str, route: str | None, said: str
+) -> None:
+    options_ = {"writeMode": mode, "routing": "j", **({} if mode == "append" else {"key": "k"})}
+    rows = [{"k": "a", "j": "x", "n": 1}, {"k": "b", "j": route, "n": 2}]
+    with pytest.raises(ValueError, match=said):
+        encoder(**options_)(batch(rows))
+    aside = encoder(**options_, onBadRow="deadLetter", deadLetter="bad")
+    chunk = unpacked(aside(batch(rows)))
+    assert (chunk.operations, len(chunk.bad)) == (1, 1)
 
 
 def test_bad_rows_are_sorted_out_one_by_one() -> None:

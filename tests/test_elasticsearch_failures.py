@@ -159,6 +159,27 @@ def test_each_error_of_the_client_is_translated(say: Say, error: Exception) -> N
     )
 
 
+def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(say: Say) -> None:
+    url = say(200, {"fine": True}).options["url"]
+    given = {"url": f"http://127.0.0.1:1,{url}", "index": "x"}
+    cluster = Cluster(options.parse(ElasticsearchConnector.options, given))
+    assert all(cluster.ask("asking", "GET", "/").body["fine"] for _ in range(4))
+    for unclear in (
+        elasticsearch.ConnectionError("reset"),
+        elasticsearch.ConnectionTimeout("slow"),
+    ):
+        sent = []
+
+        def fails(*_: object, error: Exception = unclear, sent: Any = sent, **__: object) -> None:
+            sent.append(1)
+            raise error
+
+        cluster.client.perform_request = fails
+        with pytest.raises(StoreUnreachable):
+            cluster.ask("asking", "POST", "/x/_bulk", body=b"{}\n")
+        assert len(sent) == 1
+
+
 def test_answer_that_does_not_fit_the_request_is_no_answer(say: Say) -> None:
     from pyspark_elasticsearch import bulk
 

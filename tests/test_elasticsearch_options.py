@@ -126,6 +126,14 @@ BAD = [
     ({"routing": "nam"}, "did you mean 'name'"),
     ({"key": "id", "writeMode": "update", "pipeline": "p"}, "what it drops is not changed"),
     ({"routing": "tags"}, "a routing is one text"),
+    ({"index": "sparkonce-ledger"}, "an index of the connector's own"),
+    ({"index": "own-log", "indexPrefix": "own"}, "an index of the connector's own"),
+    ({"onBadRow": "deadLetter", "deadLetter": "sparkonce-log"}, "an index of the connector's own"),
+    ({"onBadRow": "deadLetter", "deadLetter": "orders"}, "deadLetter=orders name one index"),
+    (
+        {"visibility": "epoch", "visibleAlias": "orders", "sinkId": "s"},
+        "visibleAlias=orders name one index",
+    ),
 ]
 
 

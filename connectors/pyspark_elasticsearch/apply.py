@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from pyspark_elasticsearch import sequence, targets
+from pyspark_elasticsearch import guarded, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, unpacked
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
 from pyspark_elasticsearch.failures import advice
+from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.log import Found, Log, Place
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender, numbered
 from pyspark_elasticsearch.visibility import stamp
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import Manifest
-
-SCRIPTED = ("update", "increment")
-_INDEX = re.compile(rb'^\{"update":\{"_index":"([^"]+)"', re.MULTILINE)
 
 
 class Gone(Exception):
@@ -69,7 +66,7 @@ class Applier:
             fresh,
         )
         self.sender = Sender(cluster, records, errand, on_conflict)
-        self._guarded: set[bytes] = set()
+        self._guarded: set[str] = set()
         self._losers: Mapping[int, frozenset[int]] = {}
 
     def begin(self, all_places: Sequence[Place]) -> None:
@@ -121,8 +118,8 @@ class Applier:
 
     def _ensure_guarded(self, lines: bytes) -> None:
         """Their first document would guess the mapping of its guard."""
-        for index in set(_INDEX.findall(lines)) - self._guarded:
-            targets.ensure_guarded(self.cluster, index.decode())
+        for index in guarded.named_in(lines) - self._guarded:
+            guarded.ensure(self.cluster, index)
             self._guarded.add(index)
 
     # -- rows that can't be stored

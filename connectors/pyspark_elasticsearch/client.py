@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import elasticsearch
+from urllib3.exceptions import ConnectTimeoutError
 
 from pyspark_elasticsearch import address, tls
 from pyspark_elasticsearch.failures import translated
@@ -34,7 +35,8 @@ class Cluster:
     """Sends requests to the cluster.
 
     A resent compare-and-set would not know that it came before, so the client's own retries are
-    off; `sparkonce.retry` repeats what may be repeated.
+    off; `sparkonce.retry` repeats what may be repeated. A host that takes no connection has got
+    nothing, so the next one is asked at once.
 
     Args:
         options: as parsed.
@@ -90,8 +92,21 @@ class Cluster:
         headers = LINES if target.endswith("/_bulk") else JSON
         with translated(doing):
             sender = self.client.options(ignore_status=allow) if allow else self.client
-            said = sender.perform_request(method, target, params=params, headers=headers, body=body)
+            send = partial(
+                sender.perform_request, method, target, params=params, headers=headers, body=body
+            )
+            said = self._by_any_host(send)
         return Answer(said.meta.status, said.body)
+
+    def _by_any_host(self, send: Callable[[], Any]) -> Any:
+        """Go to the next host where one takes no connection: it has seen nothing of the request."""
+        for _ in self.address.hosts[1:]:
+            try:
+                return send()
+            except (elasticsearch.ConnectionError, elasticsearch.ConnectionTimeout) as error:
+                if not isinstance(error.__cause__, ConnectTimeoutError):
+                    raise
+        return send()
 
     def _credentials(self) -> dict[str, Any]:
         if self.options["apiKey"]:

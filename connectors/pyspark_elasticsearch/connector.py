@@ -1,7 +1,7 @@
 """The Elasticsearch connector: its options, its plan, and where store and encoder come from.
 
 The plan's detail, which the manifest keeps: ``index`` (as the option says),
-``parts`` (of its template, if it is one), ``mode``, ``key``,
+``parts`` (of its template, if it is one), ``reserved`` (names it may not make), ``mode``, ``key``,
 ``columns`` (that are stored), ``added`` (that an increment adds), ``nulls``, ``op`` (the column of
 operations), ``sequence`` (the column to compare by), ``versioning``, ``versionColumn``,
 ``routing``, ``pipeline``, ``visibleAlias``, ``aside`` (bad rows are put into chunks as such),
@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_elasticsearch import fitness, mappings, names
+from pyspark_elasticsearch import apart, fitness, mappings, names
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.encoder import ChunkEncoder
 from pyspark_elasticsearch.indices import OwnIndices
@@ -44,6 +44,7 @@ class ElasticsearchConnector:
         )
         mode = options["writeMode"] or ("upsert" if key or op or order else "append")
         parts = names.parse(options["index"], schema)
+        apart.require_names_apart(options)
         fitness.require_no_contradiction(mode, key, options)
         fitness.require_template_fits(parts, options)
         fitness.require_visible(mode, parts, options)
@@ -63,6 +64,7 @@ class ElasticsearchConnector:
             detail={
                 "index": options["index"],
                 "parts": parts,
+                "reserved": apart.reserved(options),
                 "mode": mode,
                 "key": key,
                 "columns": stored,

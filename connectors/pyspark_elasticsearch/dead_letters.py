@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.failures import message, of_answer
+from pyspark_elasticsearch.failures import Kind, known, message, of_answer
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce.errors import StoreUnreachable
 
@@ -70,7 +70,7 @@ class DeadLetters:
         if isinstance(items, int):
             raise StoreUnreachable(f"Elasticsearch is too busy while {DOING}: {items}")
         for item in items:
-            if not item.done and item.status != 409:
+            if not item.done and known(item.status, item.error).kind is not Kind.CONFLICT:
                 raise of_answer(item.status, item.error, DOING)
 
 

@@ -77,11 +77,14 @@ class ChunkEncoder:
             return Lines(self._lines(rows, ids), order)
         return Lines(pc.if_else(deleted, self._deleted(rows, ids), self._lines(rows, ids)), order)
 
+    def _indices(self, rows: pa.RecordBatch) -> Any:
+        return names.texts(self.parts, rows, self.detail["reserved"])
+
     def _documents(self, rows: pa.RecordBatch, ids: Any) -> Any:
         """What names a document: its id, and its index where that is made from the row."""
         if not self.parts:
             return ids
-        return joined(names.texts(self.parts, rows), "/", ids)
+        return joined(self._indices(rows), "/", ids)
 
     def _kept(self, rows: pa.RecordBatch, ids: Any) -> Any | None:
         """The places of the rows that stay where an id comes several times; None for all."""
@@ -130,7 +133,7 @@ class ChunkEncoder:
     def _begun(self, operation: str, rows: pa.RecordBatch) -> list[Any]:
         if not self.parts:
             return [f'{{"{operation}":{{"_id":"']
-        return [f'{{"{operation}":{{"_index":"', names.texts(self.parts, rows), '","_id":"']
+        return [f'{{"{operation}":{{"_index":"', self._indices(rows), '","_id":"']
 
     def _action(self, rows: pa.RecordBatch) -> list[Any]:
         routing = self.detail["routing"]
@@ -207,6 +210,11 @@ def _text(rows: pa.RecordBatch, name: str) -> Any:
     quoted = values(rows, name)
     if quoted.null_count:
         raise ValueError(f"column {name!r} is null in a row, and option routing names it")
+    if pc.any(pc.equal(quoted, '""')).as_py():
+        raise ValueError(
+            f"column {name!r} is empty in a row, and option routing names it: Elasticsearch would"
+            " take that for no routing"
+        )
     kind = rows.column(name).type
     bare = pa.types.is_boolean(kind) or pa.types.is_duration(kind)
     bare = bare or pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -103,7 +103,7 @@ BY_STATUS = {
     ),
     403: BY_TYPE["security_exception"],
     404: BY_TYPE["index_not_found_exception"],
-    409: BY_TYPE["version_conflict_engine_exception"],
+    409: _refused("the cluster sees a conflict, and not one of versions", "look it up"),
     413: Known(
         Kind.TOO_LARGE,
         "a single document is larger than http.max_content_length of the server, or of a proxy",

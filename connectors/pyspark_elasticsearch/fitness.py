@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch import names
-from pyspark_elasticsearch.targets import GUARD
+from pyspark_elasticsearch.guarded import GUARD, SCRIPTED
 from sparkonce import checks, operations
 from sparkonce.errors import OptionError
 
@@ -187,7 +187,7 @@ def require_direct_fits(mode: str, options: Mapping[str, Any]) -> None:
         return
     for refused, option, why in (
         (mode == "append", "writeMode=append", "a row has no id by which a repeated one is told"),
-        (mode in ("update", "increment"), f"writeMode={mode}", "a change has no version to tell"),
+        (mode in SCRIPTED, f"writeMode={mode}", "a change has no version to tell"),
         (options["sequenceColumn"], "sequenceColumn", "no one sees all rows of an epoch at once"),
         (options["versioning"] == "none", "versioning=none", "nothing would refuse a late task"),
     ):
@@ -205,7 +205,7 @@ def require_script_fits(mode: str, schema: pa.Schema, options: Mapping[str, Any]
     Raises:
         OptionError: it says which.
     """
-    if mode not in ("update", "increment"):
+    if mode not in SCRIPTED:
         return
     if options["pipeline"]:
         raise OptionError(

@@ -54,6 +54,11 @@ def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
         )
 
 
+def own_names(prefix: str) -> tuple[str, str]:
+    """The names of the connector's own indices: of ledgers, and of staged chunks."""
+    return f"{prefix}-ledger", f"{prefix}-log"
+
+
 class OwnIndices:
     """The names of the connector's own indices, made when they are first needed.
 
@@ -65,7 +70,7 @@ class OwnIndices:
 
     def __init__(self, cluster: Cluster, prefix: str, *, create: bool) -> None:
         self.cluster, self.create = cluster, create
-        self.ledger, self.log = f"{prefix}-ledger", f"{prefix}-log"
+        self.ledger, self.log = own_names(prefix)
         self._there = False
 
     def ensure(self) -> None:

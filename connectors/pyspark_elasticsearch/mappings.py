@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch import visibility
-from pyspark_elasticsearch.targets import GUARD
+from pyspark_elasticsearch.guarded import GUARD, SCRIPTED
 
 _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_boolean, {"type": "boolean"}),
@@ -49,7 +49,7 @@ def definition(detail: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
     """Settings and mappings of a new index."""
     names = [name for name in schema.names if name != detail["op"]]
     fields = {name: field(schema.field(name).type) for name in names}
-    if detail["mode"] in ("update", "increment"):
+    if detail["mode"] in SCRIPTED:
         fields[GUARD] = {"type": "object", "enabled": False}
     if detail["visibleAlias"]:
         fields[visibility.FIELD] = visibility.MAPPING

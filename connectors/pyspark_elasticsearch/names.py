@@ -80,12 +80,18 @@ def columns(parts: Sequence[Part]) -> list[str]:
     return [part[0] for part in parts if not isinstance(part, str)]
 
 
-def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
+def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] = ()) -> Any:
     """The index of each row.
 
+    Args:
+        parts: of the template.
+        rows: of the query.
+        reserved: names that are not for rows.
+
     Raises:
-        BadRow: a column is null, or makes a name that is none.
+        BadRow: a column is null, or makes a name that is none, or is not for rows.
     """
+    _require_years_of_four_digits(parts, rows)
     pieces = [_piece(part, rows) for part in parts]
     made = pc.binary_join_element_wise(*pieces, pa.scalar(""))
     if made.null_count:
@@ -96,7 +102,20 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch) -> Any:
     if pc.any(wrong).as_py():
         row = pc.index(wrong, True).as_py()
         raise _bad(rows, row, f"{made[row].as_py()!r} is no name of an index")
+    taken = pc.is_in(made, value_set=pa.array(reserved, pa.string()))
+    if pc.any(taken).as_py():
+        row = pc.index(taken, True).as_py()
+        raise _bad(rows, row, f"{made[row].as_py()!r} is not for rows but for this connector")
     return made
+
+
+def _require_years_of_four_digits(parts: Sequence[Part], rows: pa.RecordBatch) -> None:
+    for name in [part[0] for part in parts if not isinstance(part, str) and part[1]]:
+        years = pc.year(rows.column(name))
+        wrong = pc.fill_null(pc.or_(pc.less(years, 1), pc.greater(years, 9999)), False)
+        if pc.any(wrong).as_py():
+            row = pc.index(wrong, True).as_py()
+            raise _bad(rows, row, f"column {name!r} lies outside the years 0001 to 9999")
 
 
 def _piece(part: Part, rows: pa.RecordBatch) -> Any:

@@ -63,6 +63,7 @@ def require_fit_target(
         )
     targets.require_safe(found)
     targets.require_stream_fits(found, detail)
+    targets.require_ids_fit(found, detail)
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
     if detail["visibleAlias"]:

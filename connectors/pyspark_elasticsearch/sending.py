@@ -24,8 +24,8 @@ ORDINAL_BITS = 20
 PAUSE = 5.0
 """Seconds after which a driver may have been overtaken: it looks at the ledger again."""
 
-SKEW = 3_600_000
-"""Milliseconds by which the clocks of drivers may differ."""
+SKEW = 60_000
+"""Milliseconds by which the clocks of drivers that draw from different counters may differ."""
 
 LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT = re.compile(r"current version \[(\d+)\]")
@@ -128,11 +128,11 @@ class Sender:
             busy, bad = self._sorted(pending, answer)
             refused += bad
             if busy and time.monotonic() > deadline:
-                raise self._still_busy(busy, answer)
+                raise self._still_busy(busy)
             if busy:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
-            pending, answer = busy, None
+            pending, answer = [one.operation for one in busy], None
         return refused
 
     def _try(self, pending: Sequence[Operation], *, again: bool) -> list[bulk.Item] | int:
@@ -157,51 +157,56 @@ class Sender:
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item] | int
-    ) -> tuple[list[Operation], list[Refusal]]:
+    ) -> tuple[list[Refusal], list[Refusal]]:
         """Those to be sent again, and those that are refused."""
         if isinstance(answer, int):
-            return list(pending), []
-        busy, bad, left = [], [], 0
-        latest = self._latest() if any(item.status == 409 for item in answer) else 0
+            return [Refusal(one, bulk.Item(answer, None)) for one in pending], []
+        busy, bad, left, elsewhere = [], [], 0, 0
+        conflicts = any(item.status == 409 for item in answer)
+        drawn = self.records.last_drawn(self.errand.counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
             kind = None if item.done else known(item.status, item.error).kind
             if kind is Kind.CONFLICT:
-                kind = self._of_conflict(item, latest)
+                kind = self._of_conflict(item, drawn)
+                elsewhere += kind is None and _fence_of(item) > drawn and self._is_fenced
             if kind is Kind.CONFLICT and self.on_conflict == "ignore":
                 left += 1
             elif kind in (Kind.PASSING, Kind.LOST):
-                busy.append(operation)
+                busy.append(Refusal(operation, item))
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
                 raise of_answer(item.status, item.error, self._doing)
         if left:
             log.warning("%s: left %d documents with versions of others alone", self._doing, left)
+        if elsewhere:
+            log.warning(
+                "%s: %d documents have versions of another counter (indexPrefix, or a template),"
+                " and are taken for written later",
+                self._doing,
+                elsewhere,
+            )
         return busy, bad
 
-    def _latest(self) -> int:
-        """The highest fence that this sink or another one can have by now."""
-        drawn = self.records.last_drawn(self.errand.counter)
-        return max(drawn, time.time_ns() // 1_000_000 + SKEW)
+    @property
+    def _is_fenced(self) -> bool:
+        """Whether the versions of documents are fences."""
+        return self.detail["mode"] != "append" and not self.detail["versionColumn"]
 
-    def _of_conflict(self, item: bulk.Item, latest: int) -> Kind | None:
+    def _of_conflict(self, item: bulk.Item, drawn: int) -> Kind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
 
         A document made by `create` has an id made from its chunk, so it was this very row. Fences
-        are the time, or a little more where they are drawn faster: a version up to there is a later
-        chunk's or a later decision's, and one beyond is somebody else's.
+        are the time, or a little more where they are drawn faster: a version up to the last one
+        drawn, or up to the time, is a later chunk's or a later decision's, and one beyond is
+        somebody else's.
         """
-        mode = self.detail["mode"]
-        if mode in ("update", "increment"):
+        if self.detail["mode"] in ("update", "increment"):
             return Kind.PASSING
-        if mode == "append" or self.detail["versionColumn"]:
+        if not self._is_fenced:
             return None
-        current = _CURRENT.search(str(item.error.get("reason", "")))
-        ours = (
-            current is not None
-            and self.errand.aim.fence <= int(current[1]) >> ORDINAL_BITS <= latest
-        )
-        return None if ours else Kind.CONFLICT
+        latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
+        return None if self.errand.aim.fence <= _fence_of(item) <= latest else Kind.CONFLICT
 
     def _look(self) -> None:
         """See that no other has overtaken this one while it slept."""
@@ -215,10 +220,9 @@ class Sender:
     def _doing(self) -> str:
         return f"writing epoch {self.errand.epoch} to {self.detail['index']}"
 
-    def _still_busy(self, busy: list[Operation], answer: list[bulk.Item] | int) -> StoreRefused:
-        item = bulk.Item(answer, None) if isinstance(answer, int) else None
-        if item is None:
-            item = next(one for one in answer if not one.done)  # type: ignore[union-attr]
+    def _still_busy(self, busy: list[Refusal]) -> StoreRefused:
+        # A conflict of scripts settles itself; what else there is keeps the others waiting.
+        item = min((one.item for one in busy), key=lambda one: one.status == 409)
         about = known(item.status, item.error)
         return StoreRefused(
             f"Elasticsearch took {len(busy):,} rows of epoch {self.errand.epoch} not within"
@@ -226,6 +230,12 @@ class Sender:
             about.why or BY_STATUS[429].why,
             f"{about.todo}, or raise option timeout; {self.errand.outcome}",
         )
+
+
+def _fence_of(item: bulk.Item) -> int:
+    """Of the version that a document has, as a conflict tells it; -1 if it does not."""
+    current = _CURRENT.search(str(item.error.get("reason", "")))
+    return int(current[1]) >> ORDINAL_BITS if current else -1
 
 
 def numbered(lines: bytes) -> list[Operation]:

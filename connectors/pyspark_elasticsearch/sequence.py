@@ -44,7 +44,7 @@ def losers(orders: Sequence[bytes]) -> Mapping[int, frozenset[int]]:
     won = _winners(whole, ["ordinal", "place"])
     if len(won) == len(whole):
         return {}
-    lost = whole.join(won.select(["ordinal", "place"]), ["ordinal", "place"], join_type="left anti")
+    lost = whole.select(won.schema.names).join(won, won.schema.names, join_type="left anti")
     found: dict[int, set[int]] = defaultdict(set)
     for ordinal, place in zip(
         *(lost.column(n).to_pylist() for n in ("ordinal", "place")), strict=True
@@ -55,14 +55,16 @@ def losers(orders: Sequence[bytes]) -> Mapping[int, frozenset[int]]:
 
 def _numbered(order: bytes, ordinal: int) -> pa.Table:
     table = pa.ipc.open_stream(pa.py_buffer(order)).read_all()
+    # The ids of a large epoch are more than the 2 GB that Arrow's strings have room for.
+    table = table.set_column(0, ID, table.column(ID).cast(pa.large_string()))
     table = table.append_column("ordinal", pa.repeat(pa.scalar(ordinal, pa.int64()), len(table)))
     return table.append_column("place", numbers(len(table)))
 
 
 def _winners(table: pa.Table, order: list[str]) -> pa.Table:
-    """The rows with the highest sequence of their id; of equal ones the last in that order."""
+    """Where the rows are with the highest sequence of their id; of equal ones the last there."""
     keys = [(SEQUENCE, "ascending"), *((name, "ascending") for name in order)]
     ranked = table.take(pc.sort_indices(table, sort_keys=keys))
     ranked = ranked.append_column("rank", numbers(len(ranked)))
     kept = ranked.group_by(ID).aggregate([("rank", "max")]).column("rank_max").combine_chunks()
-    return ranked.take(kept)
+    return ranked.select(order).take(kept)

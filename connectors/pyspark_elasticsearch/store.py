@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import preflight, targets, visibility
+from pyspark_elasticsearch import apart, preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
 from pyspark_elasticsearch.direct import FENCES, ElasticsearchOutlet
+from pyspark_elasticsearch.guarded import SCRIPTED, Outlook
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Aim, Records
@@ -60,6 +61,7 @@ class ElasticsearchStore:
         self.records, self.log = Records(cluster, indices), Log(cluster, indices)
         named = settings.dead_letter
         self.dead_letters = DeadLetters(cluster, named) if named else None
+        self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
         self._prepared = ""
 
@@ -73,6 +75,7 @@ class ElasticsearchStore:
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
         if self.plan is not None:
+            self._require_apart(self.plan.detail["index"])
             preflight.require_fit_target(self.cluster, self.plan.detail, self.settings.new_index)
         self._checked = time.monotonic()
 
@@ -91,6 +94,9 @@ class ElasticsearchStore:
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
         self.indices.ensure()
+        plan = self.plan
+        if plan is not None and plan.detail["parts"] and plan.detail["mode"] in SCRIPTED:
+            self._outlook.require_fit(chunk)
         self.log.append(chunk)
 
     def outlet(self, task: Task) -> ElasticsearchOutlet | None:
@@ -145,6 +151,8 @@ class ElasticsearchStore:
         if not fresh and manifest.notes["index"]:
             targets.require_still_there(self.cluster, manifest.notes["index"])
         if self.dead_letters is not None:
+            if self.plan is None:
+                self._require_apart(manifest.notes["index"] or manifest.detail["index"])
             self.dead_letters.ensure(create=self.indices.create)
         applier = Applier(
             self.cluster,
@@ -174,6 +182,10 @@ class ElasticsearchStore:
         """See `Store.discard`."""
         if attempts:
             self.log.drop(sink, attempts)
+
+    def _require_apart(self, index: str) -> None:
+        own = self.indices.ledger, self.indices.log
+        apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""

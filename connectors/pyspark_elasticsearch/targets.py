@@ -7,18 +7,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import streams
+from pyspark_elasticsearch import guarded, streams
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.failures import of_answer
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 log = logging.getLogger("sparkonce")
-
-GUARD = "sparkonce"
-"""The field in which documents of updates and increments keep what they have seen."""
-
-GUARDED = {"properties": {GUARD: {"type": "object", "enabled": False}}}
-"""Its mapping."""
 
 TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
@@ -123,27 +116,6 @@ def require_safe(target: Target) -> None:
             raise _blocked(target.name, f"has index.blocks.{block}", "remove the block")
 
 
-def require_whole_source(name: str, mappings: Mapping[str, Any]) -> None:
-    """Refuse an index that keeps a part of each document only: a script would not see its guard.
-
-    Raises:
-        StoreUnsafe: it does.
-    """
-    about = mappings.get("_source", {})
-    if str(about.get("enabled")).lower() == "false" or about.get("mode") == "disabled":
-        part = "no _source"
-    elif about.get("excludes") or about.get("includes", ["*"]) != ["*"]:
-        part = "a part of each _source"
-    else:
-        return
-    raise StoreUnsafe(
-        f"Index {name} keeps {part}",
-        why="an update or increment writes back what is kept of a document: other fields would be"
-        f" lost, and field {GUARD!r}, without which a repeated row is added again",
-        todo="write into an index without includes, excludes and enabled in _source",
-    )
-
-
 def require_mapped(target: Target, columns: Sequence[str]) -> None:
     """Refuse a column that a strict mapping lacks: every row would be, after its decision.
 
@@ -185,12 +157,32 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
         )
 
 
+def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
+    """Refuse an index that would refuse each row for its id or routing, after its decision.
+
+    Raises:
+        OptionError: it says which.
+    """
+    if target.settings.get("index.mode") == "time_series":
+        raise OptionError(
+            f"Option index: {target.name} has index.mode=time_series",
+            why="it makes ids itself, and by its id a row that is sent again is told",
+            todo="write into an index of another mode",
+        )
+    if str(target.mappings.get("_routing", {}).get("required")).lower() != "true":
+        return
+    if not detail["routing"]:
+        raise OptionError(
+            f"Option routing is missing, and the mapping of {target.name} asks for a routing",
+            why="every row would be refused, after its epoch is decided",
+            todo="name the column in option routing",
+        )
+
+
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
     if detail["mode"] in ("update", "increment"):
-        require_whole_source(target.name, target.mappings)
-        if not _has_guard(target):
-            _map_guard(cluster, target.name)
+        guarded.prepare(cluster, target.name, target.settings, target.mappings)
     deletes = detail["mode"] == "delete" or detail["op"]
     if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
         body = {"index.gc_deletes": f"{TOMBSTONES}s"}
@@ -208,25 +200,6 @@ def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> 
                 target.name,
                 target.settings.get("index.gc_deletes", "60s"),
             )
-
-
-def ensure_guarded(cluster: Cluster, index: str) -> None:
-    """See that an index is there, and that the guard of its documents has its mapping."""
-    doing = f"making index {index}"
-    body = {"mappings": GUARDED}
-    made = cluster.ask(doing, "PUT", path(index), body=body, allow=(400,))
-    error = made.body.get("error", {}) if made.status == 400 else {}
-    if error and error.get("type") != "resource_already_exists_exception":
-        raise of_answer(made.status, error, doing)
-    if error:
-        _map_guard(cluster, index)
-    found = cluster.ask(f"looking at index {index}", "GET", path(index, "_mapping")).body
-    require_whole_source(index, found.get(index, {}).get("mappings", {}))
-
-
-def _map_guard(cluster: Cluster, index: str) -> None:
-    doing = f"adding field {GUARD} to the mapping of {index}"
-    cluster.ask(doing, "PUT", path(index, "_mapping"), body=GUARDED)
 
 
 def _behind_stream(cluster: Cluster, name: str, mode: str) -> str:
@@ -269,11 +242,6 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
             todo="set is_write_index on one of them, or name an index",
         )
     return next(iter(writable or aliases))
-
-
-def _has_guard(target: Target) -> bool:
-    fields = target.mappings.get("properties", {})
-    return GUARD in fields and fields[GUARD].get("enabled") is False
 
 
 def _deleted(index: str) -> StoreRefused:

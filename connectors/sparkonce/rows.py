@@ -36,7 +36,7 @@ def shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
         rows: of a query.
         row: its place among them.
     """
-    return {name: str(rows.column(name)[row])[:40] for name in rows.schema.names[:8] if name}
+    return {name: _text(rows.column(name)[row])[:40] for name in rows.schema.names[:8] if name}
 
 
 def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
@@ -92,4 +92,14 @@ def all_bytes(texts: Any) -> memoryview:
 
 
 def _as_json(rows: pa.RecordBatch) -> str:
-    return json.dumps({name: str(rows.column(name)[0]) for name in rows.schema.names})
+    return json.dumps({name: _text(rows.column(name)[0]) for name in rows.schema.names})
+
+
+def _text(value: pa.Scalar) -> str:
+    """A value for a reader, also one of which Python makes no text: it is bad for that reason."""
+    try:
+        return str(value)
+    except (OverflowError, ValueError):
+        if hasattr(value, "as_buffer"):
+            return bytes(value.as_buffer()).decode(errors="replace")
+        return f"{value.type} {getattr(value, 'value', '?')}"

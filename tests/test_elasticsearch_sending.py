@@ -1,0 +1,94 @@
+"""What becomes of rows by what the cluster says of each, without a server."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from pyspark_elasticsearch.client import Answer
+from pyspark_elasticsearch.dead_letters import DeadLetters, Letter
+from pyspark_elasticsearch.records import Aim
+from pyspark_elasticsearch.sending import Errand, Refusal, Sender
+from sparkonce.errors import StoreRefused
+
+CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
+UNKNOWN = {"type": "new_exception", "reason": "words"}
+BUSY = {"type": "es_rejected_execution_exception", "reason": "queue is full"}
+
+
+class Cluster:
+    """Says the same of each operation, whatever it is asked."""
+
+    timeout = 0.0
+
+    def __init__(self, *said: tuple[int, Any]) -> None:
+        self.items = [{"index": {"status": status, "error": error}} for status, error in said]
+
+    def ask(self, *_: object, **__: object) -> Answer:
+        return Answer(200, {"items": self.items})
+
+
+class Records:
+    """Counters of which the last number is known."""
+
+    def __init__(self, drawn: int = 0) -> None:
+        self.drawn = drawn
+
+    def last_drawn(self, _: str) -> int:
+        return self.drawn
+
+
+def send(
+    cluster: Cluster, mode: str, on_conflict: str = "fail", drawn: int = 0, **detail: Any
+) -> list[Refusal]:
+    about = {"mode": mode, "index": "x", "pipeline": None, "versionColumn": None, **detail}
+    errand = Errand(3, about, Aim(5, "x"), "x", "the epoch stays decided", lambda: False)
+    lines = b'{"index":{}}\n{}\n' * len(cluster.items)
+    sender = Sender(cluster, Records(drawn), errand, on_conflict)  # type: ignore[arg-type]
+    return sender.send(lines, len(cluster.items))
+
+
+@pytest.mark.parametrize("on_conflict", ["fail", "ignore"])
+@pytest.mark.parametrize(
+    ("mode", "version"), [("append", None), ("upsert", "v"), ("upsert", None), ("increment", None)]
+)
+def test_conflict_that_is_not_one_of_versions_is_no_success(
+    mode: str, version: str | None, on_conflict: str
+) -> None:
+    with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
+        send(Cluster((201, None), (409, UNKNOWN)), mode, on_conflict, versionColumn=version)
+
+
+def test_row_that_is_appended_again_finds_itself() -> None:
+    assert send(Cluster((201, None), (409, CONFLICT)), "append") == []
+
+
+@pytest.mark.parametrize(
+    ("ahead", "drawn", "refused", "warned"),
+    [(1800, False, 1, False), (1800, True, 0, False), (-10, False, 0, True)],
+)
+def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
+    caplog: pytest.LogCaptureFixture, ahead: int, drawn: bool, refused: int, warned: bool
+) -> None:
+    fence = time.time_ns() // 1_000_000 + ahead * 1000
+    found = {"type": CONFLICT["type"], "reason": f"current version [{fence << 20}] is higher"}
+    cluster = Cluster((201, None), (409, found))
+    assert len(send(cluster, "upsert", drawn=fence if drawn else 0)) == refused
+    assert ("1 documents have versions of another counter" in caplog.text) == warned
+
+
+def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
+    letter = {"a": Letter("x", "1", "words", "{}")}
+    DeadLetters(Cluster((409, CONFLICT)), "bad").write("sink", 0, letter)  # type: ignore[arg-type]
+    with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
+        DeadLetters(Cluster((409, UNKNOWN)), "bad").write("sink", 0, letter)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert", "increment"])
+def test_rows_that_the_cluster_did_not_take_in_time_come_with_its_reason(mode: str) -> None:
+    current = f"current version [{6 << 20}]"
+    settled = {"type": "version_conflict_engine_exception", "reason": current}
+    with pytest.raises(StoreRefused, match=r"429 es_rejected_execution_exception: queue is full"):
+        send(Cluster((409, settled), (429, BUSY)), mode)
