@@ -66,6 +66,11 @@ LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 CHUNK = 6000
 HADOOP = "org.elasticsearch:elasticsearch-spark-30_2.12:9.4.9"
 HADOOP_SPARK = "pyspark==3.4.4"
+TUNED = {
+    "es.batch.size.entries": "5000",
+    "es.batch.size.bytes": "5mb",
+    "es.batch.write.refresh": "false",
+}
 
 
 def fresh(url: str, index: str) -> None:
@@ -165,7 +170,7 @@ def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
 # -- through Spark
 
 
-def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
+def at_least_once(url: str, **settings: int) -> Callable[[DataFrame, int], None]:
     """What users write by hand: foreachBatch with helpers.parallel_bulk in each partition."""
 
     def send(rows: Iterator[Row]) -> None:
@@ -174,7 +179,7 @@ def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
                 yield {"_index": "byhand", "_id": row["id"], "_source": row.asDict()}
 
         with connect(url) as client:
-            for done, told in parallel_bulk(client, actions(), chunk_size=5000):
+            for done, told in parallel_bulk(client, actions(), **settings):
                 assert done, told
 
     return lambda batch, _: batch.foreachPartition(send)
@@ -189,6 +194,9 @@ def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
         "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
         "foreachBatch + parallel_bulk": lambda rows: rows.writeStream.foreachBatch(
             at_least_once(url)
+        ),
+        "the same, tuned": lambda rows: rows.writeStream.foreachBatch(
+            at_least_once(url, chunk_size=5000)
         ),
         "sparkonce": sparkonce,
         "sparkonce, write=direct": lambda rows: sparkonce(rows, write="direct"),
@@ -207,7 +215,7 @@ def through_spark(
     return found
 
 
-def by_hadoop(source: Path, node: ElasticsearchProcess, rows: int) -> float:
+def by_hadoop(source: Path, node: ElasticsearchProcess, rows: int, **tuned: str) -> float:
     """Rows a second of elasticsearch-hadoop, in batches of the same rows with the same ids."""
     fresh(node.url, "hadoop")
     home = CACHE / "hadoop-spark"
@@ -220,7 +228,7 @@ def by_hadoop(source: Path, node: ElasticsearchProcess, rows: int) -> float:
     program = Path(__file__).with_name("hadoop_program.py")
     folders = sorted(map(str, source.iterdir()))
     said = subprocess.run(
-        [python, program, jar(HADOOP), str(node.port), "hadoop", *folders],
+        [python, program, jar(HADOOP), str(node.port), "hadoop", json.dumps(tuned), *folders],
         env={**os.environ, "JAVA_HOME": str(java_home(home)), "PYSPARK_PYTHON": str(python)},
         check=True,
         stdout=subprocess.PIPE,
@@ -261,6 +269,7 @@ def main() -> None:
                 single = make_input(spark, home / "single", 1, 12)
                 fast = through_spark(spark, large, node.url, args.rows, files=4)
                 fast["elasticsearch-hadoop, its own Spark"] = by_hadoop(large, node, args.rows)
+                fast["elasticsearch-hadoop, tuned"] = by_hadoop(large, node, args.rows, **TUNED)
                 show(f"{title}, through Spark", fast, "rows/s")
                 small = through_spark(spark, single, node.url, 1, files=1)
                 show("an epoch of one row", small, "ms")

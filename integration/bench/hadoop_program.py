@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    jar, port, index, *folders = sys.argv[1:]
+    jar, port, index, tuned, *folders = sys.argv[1:]
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jar)
     spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -22,8 +22,7 @@ def main() -> None:
         "es.port": port,
         "es.nodes.wan.only": "true",
         "es.mapping.id": "id",
-        "es.batch.size.entries": "5000",
-        "es.batch.size.bytes": "5mb",
+        **json.loads(tuned),
     }
     took = []
     for folder in folders:
