@@ -7,6 +7,7 @@ leaves a duplicate out. So a chunk that was not loaded without any is taken back
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import pymysql
@@ -16,15 +17,12 @@ from pyspark_mysql.bends import Bends, zeroed
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
-from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, number
 from pyspark_mysql.literals import HEX_TEXT, identifier
-from pyspark_mysql.target import Target
 
 HERE = "sparkonce_chunk"
 NO_SUCH_COMMAND = 1047
 """ProxySQL says so of LOAD DATA LOCAL; a node of Galera that left its cluster says so of all."""
-
 
 ENOUGH = 100
 """Rows that tell what the others of an epoch may be like."""
@@ -38,15 +36,11 @@ def can_load(session: Session, columns: Iterable[Column]) -> bool:
 class Loading(Applier):
     """Applies chunks of a plan that only appends."""
 
-    def __init__(
-        self,
-        session: Session,
-        detail: Mapping[str, Any],
-        target: Target,
-        aside: Aside | None = None,
-    ) -> None:
-        super().__init__(session, detail, target, aside)
-        self.zeroed = Bends([] if session.live.mariadb else zeroed(detail, target.columns))
+    @cached_property
+    def zeroed(self) -> Bends:
+        """The nulls that must be inserted. MariaDB warns of all of them."""
+        mariadb = self.session.live.mariadb
+        return Bends([] if mariadb else zeroed(self.detail, self.target.columns))
 
     def write(self, rows: Rows) -> None:
         """See `Applier.write`."""
