@@ -89,12 +89,14 @@ class ElasticsearchQuery(Query):
 def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
     """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
     store = query.sink.store
+    is_over = store.records.is_over(decided)
+    store.records.is_over = lambda _: is_over
     store.records.advance = lambda *_, **__: None
     store.records.progress = lambda *_: 0
     try:
         store.apply(decided)
     finally:
-        del store.records.advance, store.records.progress
+        del store.records.is_over, store.records.advance, store.records.progress
 
 
 def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -138,3 +142,35 @@ def test_alias_that_comes_up_after_the_decision_stops_the_epoch_until_it_is_drop
         elastic.indices.delete(index=f"{index}-1")
     query.run(0, [])
     assert [one["n"] for one in documents(elastic, index).values()] == [1]
+
+
+REMEDY = re.search(
+    r"_update_by_query.*\n(\{.*\})", Path("docs/elasticsearch.md").read_text("utf-8")
+)
+
+
+@SCRIPTED
+def test_lost_ledger_and_a_clock_that_is_behind_are_an_error_and_not_silence(
+    into_index: Make, elastic: Elasticsearch, index: str, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    given = {"key": "id", "writeMode": mode, "sinkId": index, "indexPrefix": index}
+    now = time.time_ns()
+    with monkeypatch.context() as patch:
+        patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: now + 3600 * 10**9)
+        into_index(COUNTER, **given).run(0, [ROW])
+    elastic.indices.delete(index=f"{index}-ledger")
+    query = into_index(COUNTER, **given)
+    with pytest.raises(StoreUnsafe, match="later changes than fence") as refused:
+        query.run(0, [{"id": 1, "n": 5}], [{"id": 2, "n": 5}])
+    fence = re.search(r"than fence (\d+)", str(refused.value))
+    assert REMEDY
+    assert fence
+    remedy = json.loads(REMEDY[1])["script"]
+    params = {"sink": query.name, "fence": int(fence[1])}
+    elastic.indices.refresh(index=index)
+    elastic.update_by_query(index=index, script={**remedy, "params": params}, refresh=True)
+    query.restart()
+    query.run(0, [])
+    found = {row["id"]: row["n"] for row in documents(elastic, index).values()}
+    assert found == {1: 6 if mode == "increment" else 5, 2: 5}
+    elastic.indices.delete(index=f"{index}-ledger,{index}-log")

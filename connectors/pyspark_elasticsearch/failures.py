@@ -21,6 +21,7 @@ class Kind(enum.Enum):
     LOST = "no answer, or none that says what became of the request"
     PASSING = "nothing was done; the same may work in a moment"
     CONFLICT = "the document has a version that is as high"
+    LATE = "the document's guard has a higher fence"
     ROW = "this document can't be stored"
     TOO_LARGE = "the request is larger than the server takes"
     REFUSED = "someone must change something"
@@ -125,6 +126,14 @@ FLOOD = Known(
 )
 
 
+LATE = Known(
+    Kind.LATE,
+    "the ledger's index was lost or restored, and the clock of the driver that decided is behind"
+    " that of an earlier one",
+    "set the clock right",
+)
+
+
 def known(status: int, error: Any) -> Known:
     """What is known of an answer, of a request or of one item of a bulk."""
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
@@ -134,6 +143,8 @@ def known(status: int, error: Any) -> Known:
         return BY_STATUS[status]
     if kind == "illegal_argument_exception" and _names_no_pipeline(error):
         return NO_PIPELINE
+    if kind == "illegal_argument_exception" and "sparkonce: the guard has" in message(error):
+        return LATE
     if kind in BY_TYPE:
         return BY_TYPE[kind]
     return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)

@@ -12,10 +12,18 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.failures import BY_STATUS, Kind, known, message, of_answer
+from pyspark_elasticsearch.failures import (
+    BY_STATUS,
+    GOES_ON,
+    LATE,
+    Kind,
+    known,
+    message,
+    of_answer,
+)
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.streams import Resender
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
@@ -176,7 +184,7 @@ class Sender:
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
-                raise of_answer(item.status, item.error, self._doing)
+                raise self._stop(kind, item)
         if left:
             log.warning("%s: left %d documents with versions of others alone", self._doing, left)
         if elsewhere:
@@ -219,6 +227,20 @@ class Sender:
     @property
     def _doing(self) -> str:
         return f"writing epoch {self.errand.epoch} to {self.detail['index']}"
+
+    def _stop(self, kind: Kind, item: bulk.Item) -> Exception:
+        """What ends the sending. Of a later decision that a document has seen the ledger knows."""
+        if kind is not Kind.LATE:
+            return of_answer(item.status, item.error, self._doing)
+        if self.errand.is_overtaken():
+            return Superseded()
+        return StoreUnsafe(
+            f"Elasticsearch holds later changes than fence {self.errand.aim.fence} of this sink,"
+            f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
+            LATE.why,
+            f'{LATE.todo}, take the later guards off (docs/elasticsearch.md, "The guard"),'
+            f" {GOES_ON}",
+        )
 
     def _still_busy(self, busy: list[Refusal]) -> StoreRefused:
         # A conflict of scripts settles itself; what else there is keeps the others waiting.
