@@ -170,19 +170,24 @@ def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
 # -- through Spark
 
 
-def at_least_once(url: str, **settings: int) -> Callable[[DataFrame, int], None]:
-    """What users write by hand: foreachBatch with helpers.parallel_bulk in each partition."""
+def send_by_hand(url: str, rows: Iterator[Row], **settings: int) -> None:
+    def actions() -> Iterator[dict[str, Any]]:
+        for row in rows:
+            yield {"_index": "byhand", "_id": row["id"], "_source": row.asDict()}
 
-    def send(rows: Iterator[Row]) -> None:
-        def actions() -> Iterator[dict[str, Any]]:
-            for row in rows:
-                yield {"_index": "byhand", "_id": row["id"], "_source": row.asDict()}
+    with connect(url) as client:
+        for done, told in parallel_bulk(client, actions(), **settings):
+            assert done, told
 
-        with connect(url) as client:
-            for done, told in parallel_bulk(client, actions(), **settings):
-                assert done, told
 
-    return lambda batch, _: batch.foreachPartition(send)
+def on_driver(url: str) -> Callable[[DataFrame, int], None]:
+    """What users write first: foreachBatch, and helpers.parallel_bulk on the driver."""
+    return lambda batch, _: send_by_hand(url, batch.toLocalIterator(prefetchPartitions=True))
+
+
+def in_partitions(url: str, **settings: int) -> Callable[[DataFrame, int], None]:
+    """The same in each partition."""
+    return lambda batch, _: batch.foreachPartition(lambda rows: send_by_hand(url, rows, **settings))
 
 
 def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
@@ -192,11 +197,14 @@ def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
 
     return {
         "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
-        "foreachBatch + parallel_bulk": lambda rows: rows.writeStream.foreachBatch(
-            at_least_once(url)
+        "foreachBatch + parallel_bulk, driver": lambda rows: rows.writeStream.foreachBatch(
+            on_driver(url)
+        ),
+        "foreachBatch + parallel_bulk, partitions": lambda rows: rows.writeStream.foreachBatch(
+            in_partitions(url)
         ),
         "the same, tuned": lambda rows: rows.writeStream.foreachBatch(
-            at_least_once(url, chunk_size=5000)
+            in_partitions(url, chunk_size=5000)
         ),
         "sparkonce": sparkonce,
         "sparkonce, write=direct": lambda rows: sparkonce(rows, write="direct"),
