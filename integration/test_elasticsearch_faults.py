@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.counters import COUNTER, ones, until_committed
 from integration.documents import documents, has_script_processor
 from integration.epochs import ElasticsearchQuery, decide
 from integration.proxy import Proxy
@@ -18,14 +19,11 @@ from integration.proxy import Proxy
 from sparkonce.errors import (
     OptionError,
     RowRefused,
-    SparkonceError,
     StoreRefused,
     StoreUnreachable,
     StoreUnsafe,
 )
-from sparkonce.protocol import Receipt
 
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 FAULTS = ("cut_request", "cut_reply", "reset")
 Make = Callable[..., ElasticsearchQuery]
 
@@ -51,32 +49,12 @@ def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
     return ElasticsearchQuery(COUNTER, **{**given, **options})
 
 
-def ones(ids: range) -> list[dict[str, int]]:
-    return [{"id": i, "n": 1} for i in ids]
-
-
 def counts(client: Elasticsearch, index: str) -> Counter[int]:
     """How often each row took effect: a multiset."""
     found: Counter[int] = Counter()
     for one in documents(client, index).values():
         found[one["id"]] += one["n"]
     return found
-
-
-def until_committed(query: ElasticsearchQuery, epoch: int, ids: range) -> list[SparkonceError]:
-    """Run an epoch as Spark would: abort on failure, and replay it in a new run."""
-    errors: list[SparkonceError] = []
-    while True:
-        receipts: list[Receipt] = []
-        try:
-            receipts = query.stage(epoch, ones(ids[: len(ids) // 2]), ones(ids[len(ids) // 2 :]))
-            query.commit(epoch, receipts)
-        except SparkonceError as error:
-            errors.append(error)
-            assert len(errors) < 5, errors
-            query.restart()
-        else:
-            return errors
 
 
 @pytest.mark.parametrize("mode", ["increment", "append"])

@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.counters import COUNTER
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
 
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 NAMED = pa.schema([*COUNTER, ("name", pa.string())])
 ROW = {"id": 1, "n": 1}
 SCRIPTED = pytest.mark.parametrize("mode", ["update", "increment"])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
+from sparkonce.errors import OptionError
 from sparkonce.memory import MemoryStore
 from sparkonce.tck.memory_subject import PLAN, MemorySubject
 from sparkonce.tck.subject import batch
@@ -21,4 +26,12 @@ def encode(rows: object) -> bytes:
     return World().encode(rows)
 
 
-__all__ = ["PLAN", "TARGET", "World", "batch", "encode"]
+def assert_refused(make: Callable[[], object], said: str) -> None:
+    """An option error says this, and what to do."""
+    with pytest.raises(OptionError) as refused:
+        make()
+    assert said in str(refused.value)
+    assert refused.value.todo
+
+
+__all__ = ["PLAN", "TARGET", "World", "assert_refused", "batch", "encode"]
