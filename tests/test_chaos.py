@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.chaos import plan, report
+from integration.chaos import elasticsearch, plan, report
 from integration.chaos.oracle import Verdict, compare
 from integration.chaos.plan import Fault
 from integration.chaos.progress import Progress
@@ -19,6 +20,7 @@ from integration.chaos.reader import Reader
 from integration.chaos.result import Result, Struck
 from integration.chaos.target import BOTH, Counts, Witness
 from integration.chaos.topic import Event
+from integration.servers.elasticsearch import Tree
 
 TARGET: Any = SimpleNamespace(
     name="some", points=dict.fromkeys(("stage", "decide", "apply")), in_driver=("decide", "apply")
@@ -76,8 +78,19 @@ def with_a_wrong_sum() -> tuple[list[Witness], Counts]:
     return ROWS, {**counters(), ("left", 1): (2, 13)}
 
 
+def with_a_row_that_has_not_counted() -> tuple[list[Witness], Counts]:
+    return [replace(ROWS[0], times=0, amount=0), *ROWS[1:]], counters()
+
+
 @pytest.mark.parametrize(
-    "spoilt", [without_a_row, with_a_wrong_row, without_a_count, with_a_wrong_sum]
+    "spoilt",
+    [
+        without_a_row,
+        with_a_wrong_row,
+        with_a_row_that_has_not_counted,
+        without_a_count,
+        with_a_wrong_sum,
+    ],
 )
 def test_what_is_lost_is_counted(spoilt: Callable[[], tuple[list[Witness], Counts]]) -> None:
     assert compare(EVENTS, *spoilt()) == Verdict(rows=3, lost=1, duplicated=0)
@@ -95,11 +108,42 @@ def with_a_count_too_many() -> tuple[list[Witness], Counts]:
     return ROWS, {**counters(), ("right", 3): (2, 18)}
 
 
+def with_a_counter_of_nothing() -> tuple[list[Witness], Counts]:
+    return ROWS, {**counters(), ("left", 99): (1, 5)}
+
+
 @pytest.mark.parametrize(
-    "spoilt", [with_a_row_twice, with_a_row_that_counted_twice, with_a_count_too_many]
+    "spoilt",
+    [
+        with_a_row_twice,
+        with_a_row_that_counted_twice,
+        with_a_count_too_many,
+        with_a_counter_of_nothing,
+    ],
 )
 def test_what_is_doubled_is_counted(spoilt: Callable[[], tuple[list[Witness], Counts]]) -> None:
     assert compare(EVENTS, *spoilt()) == Verdict(rows=3, lost=0, duplicated=1)
+
+
+def test_one_that_is_lost_does_not_make_up_for_one_that_is_doubled() -> None:
+    rows = [replace(ROWS[0], times=0, amount=0), ROWS[1], *[ROWS[2]] * 2]
+    assert compare(EVENTS, rows, counters()) == Verdict(rows=3, lost=1, duplicated=1)
+
+
+def test_second_document_of_a_counter_is_counted() -> None:
+    right = {"side": "left", "bucket": 1, "n": 2, "amount": 12}
+    assert elasticsearch._summed(iter([{**right, "n": 1}, right])) == {("left", 1): (3, 24)}
+
+
+def test_elasticsearch_keeps_its_data_on_the_small_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting in elasticsearch.yml loses to the command line: that disk was never full."""
+    monkeypatch.setattr(elasticsearch, "private_tree", lambda: Tree("9.4.3", tmp_path))
+    monkeypatch.setattr("integration.servers.elasticsearch.find_java", lambda _: tmp_path)
+    with closing(elasticsearch.ElasticsearchTarget(tmp_path / "disk").server) as server:
+        assert f"path.data={tmp_path / 'disk' / 'data'}" in server.command()
+        assert "path.data" not in (server.settings / "elasticsearch.yml").read_text()
 
 
 def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:

@@ -46,9 +46,10 @@ class ElasticsearchTarget:
     whole_epochs = False
 
     def __init__(self, disk: Path | None) -> None:
-        where = [f"path.data: {disk}"] if disk else []
-        self.server = ElasticsearchProcess(private_tree(), *where)
+        self.server = ElasticsearchProcess(private_tree())
         self.server.start_seconds = LOADING
+        if disk:
+            self.server.data = disk / "data"
 
     @property
     def url(self) -> str:
@@ -86,7 +87,7 @@ class ElasticsearchTarget:
         with connect(self.url) as client:
             client.indices.refresh(index="chaos-counters")
             rows = _documents(client, "chaos-counters", ["side", "bucket"])
-            return {(row["side"], row["bucket"]): (row["n"], row["amount"]) for row in rows}
+            return _summed(rows)
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         client = connect(self.url)
@@ -108,6 +109,16 @@ class ElasticsearchTarget:
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
         return {}
+
+
+def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
+    """The counters; a second document of the same counter can't hide behind the first."""
+    counts: Counts = {}
+    for row in rows:
+        at = row["side"], row["bucket"]
+        n, amount = counts.get(at, (0, 0))
+        counts[at] = n + row["n"], amount + row["amount"]
+    return counts
 
 
 def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:

@@ -135,7 +135,7 @@ def _witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
             pipe.hmget(name, "n", "amount")
         for name, (n, amount) in zip(names, pipe.execute(), strict=True):
             _, partition, offset = name.split(b":")
-            yield Witness(int(partition), int(offset), int(n), int(amount))
+            yield Witness(int(partition), int(offset), int(n or 0), int(amount or 0))
 
 
 def _counts(client: object) -> dict[tuple[str, int], list[bytes | None]]:

@@ -182,6 +182,7 @@ class ElasticsearchProcess(ServerProcess):
         self._tree, self._scheme = tree, scheme
         self._java = find_java(21 if tree.major >= 9 else 17)
         self._transport = Port()
+        self.data = self.directory / "data"
         self.settings = self.directory / "config"
         self.settings.mkdir()
         (self.directory / "tmp").mkdir()
@@ -218,8 +219,7 @@ class ElasticsearchProcess(ServerProcess):
             "ES_TMPDIR": self.directory / "tmp",
         }
         given = [f"{name}={value}" for name, value in set_.items()]
-        folders = self.directory / "data", self.directory / "logs"
-        start = self._tree.command(self._java, self.settings, *folders)
+        start = self._tree.command(self._java, self.settings, self.data, self.directory / "logs")
         # The launcher takes the folder in which it runs for the server's home.
         move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self._tree.home)]
         return [*move, "env", *given, *start]
