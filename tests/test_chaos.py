@@ -181,7 +181,7 @@ def test_progress_is_read_from_the_checkpoint(tmp_path: Path) -> None:
 def result(**changes: Any) -> Result:
     made = Result("redis", seed=1, planned=1, versions={"redis": "7"}, rows=10, seconds=60.0)
     made.struck.append(Struck(Fault(plan.DRIVER, "stage"), 1.0, 2.0, "", {"rows": 1}, 1))
-    made.epochs = {"rows": 3}
+    made.epochs, made.reads = {"rows": 3}, 5
     for name, value in changes.items():
         setattr(made, name, value)
     return made
@@ -202,7 +202,9 @@ def test_result_is_one_line() -> None:
         {"residue": ["a chunk"]},
         {"broken": ["two drivers"]},
         {"struck": []},
+        {"missed": {"reset at commit": "not within 90 s"}},
         {"rows": 0},
+        {"reads": 0},
     ],
     ids=str,
 )
@@ -213,8 +215,14 @@ def test_result_is_not_good(harm: dict[str, Any]) -> None:
 def test_page_is_made_from_records(tmp_path: Path) -> None:
     result().write(tmp_path / "redis.json")
     page = report.page(report.records(tmp_path))
-    assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 0 | 0 |" in page
+    assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0 |" in page
     assert "| driver killed | 1 |" in page
+
+
+def test_page_takes_no_run_that_is_not_good(tmp_path: Path) -> None:
+    result(broken=["two drivers ran on"]).write(tmp_path / "redis.json")
+    with pytest.raises(ValueError, match="not good: redis"):
+        report.records(tmp_path)
 
 
 def test_page_on_record_is_what_the_records_say() -> None:

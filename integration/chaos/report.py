@@ -22,8 +22,15 @@ Record = dict[str, Any]
 
 
 def records(home: Path = RECORDS) -> list[Record]:
-    """The runs on record, by store."""
-    return [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
+    """The runs on record, by store.
+
+    Raises:
+        ValueError: one is not good, so it has survived nothing.
+    """
+    runs = [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
+    if bad := [run["store"] for run in runs if not run["good"]]:
+        raise ValueError(f"not good: {', '.join(bad)}")
+    return runs
 
 
 def page(runs: Sequence[Record]) -> str:

@@ -40,6 +40,8 @@ class Result:
 
     Attributes:
         planned: kills that were asked for.
+        asked: rows that were asked for; with seed and kills that makes the run again.
+        skipped: kinds of faults that can't come about here, and why.
         missed: faults that did not come about, and why.
         checks: what was seen at the end, by the names of the last checks.
         ends: how drivers ended by themselves, by the names of errors.
@@ -59,6 +61,7 @@ class Result:
     checks: dict[str, str] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    asked: int = 0
     rows: int = 0
     lost: int = 0
     duplicated: int = 0
@@ -78,9 +81,10 @@ class Result:
 
     @property
     def good(self) -> bool:
-        """Whether all was as promised, and all kills came about."""
+        """Whether all was as promised, all faults came about, and there was somebody to see it."""
         harm = self.lost or self.duplicated or self.torn or self.residue or self.broken
-        return not harm and self.kills == self.planned and self.rows > 0
+        fired = self.kills == self.planned and not self.missed
+        return not harm and fired and self.rows > 0 and self.reads > 0
 
     @property
     def line(self) -> str:
