@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.chaos import elasticsearch, plan, report
+from integration.chaos import elasticsearch, plan, redis, report
 from integration.chaos.oracle import Verdict, compare
 from integration.chaos.plan import Fault
 from integration.chaos.progress import Progress
@@ -217,6 +218,38 @@ def test_page_is_made_from_records(tmp_path: Path) -> None:
     page = report.page(report.records(tmp_path))
     assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0 |" in page
     assert "| driver killed | 1 |" in page
+
+
+def test_page_does_not_praise_what_is_not_promised(tmp_path: Path) -> None:
+    result(whole_epochs=False).write(tmp_path / "redis.json")
+    assert "| 0 | 0 | not promised | 0 |" in report.page(report.records(tmp_path))
+
+
+class FakeRedis:
+    def __init__(self, names: list[bytes]) -> None:
+        self.names = names
+
+    def __call__(self, _: str) -> FakeRedis:
+        return self
+
+    def __enter__(self) -> FakeRedis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def scan_iter(self, pattern: str, **_: int) -> Iterator[bytes]:
+        return (name for name in self.names if fnmatch(name.decode(), pattern))
+
+
+def test_all_that_is_left_in_redis_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = [b"{sparkonce}:record:s", b"{sparkonce}:names", b"event:0:1", b"count:left:1"]
+    left = [b"{sparkonce}:log:s:a", b"{sparkonce}:staged:s", b"{other}:log:s:a"]
+    target = SimpleNamespace(url="")
+    monkeypatch.setattr(redis, "connect", FakeRedis(ours))
+    assert redis.RedisTarget.residue(target) == []  # type: ignore[arg-type]
+    monkeypatch.setattr(redis, "connect", FakeRedis([*ours, *left]))
+    assert redis.RedisTarget.residue(target) == [name.decode() for name in left]  # type: ignore[arg-type]
 
 
 def test_page_takes_no_run_that_is_not_good(tmp_path: Path) -> None:

@@ -202,6 +202,17 @@ def test_what_breaks_a_step_is_told_in_the_record(
     assert run.result.broken == [told]
 
 
+def test_record_calls_no_fault_early_that_struck_at_a_driver_that_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("integration.chaos.run.strike", lambda *_: "")
+    run, world, fault = run_of(tmp_path), FakeWorld(), Fault(plan.RESET, "apply", early=True)
+    run._strike(world, fault, None)  # type: ignore[arg-type]
+    world.driver = None
+    run._strike(world, fault, None)  # type: ignore[arg-type]
+    assert [one.fault.early for one in run.result.struck] == [False, True]
+
+
 def test_reader_must_have_seen_what_was_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,9 +104,10 @@ class RedisTarget:
 
     def residue(self) -> list[str]:
         with connect(self.url) as client:
-            own = [name.decode() for name in client.scan_iter("{sparkonce}:*", count=AT_ONCE)]
+            names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
         ledgers = ("{sparkonce}:record:", "{sparkonce}:names")
-        return [name for name in own if not name.startswith(ledgers)]
+        rows = (f"{WITNESS}:", f"{COUNTER}:")
+        return [name for name in names if not name.startswith((*ledgers, *rows))]
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
         return {"failover to a replica that lacks the last epochs": failover}

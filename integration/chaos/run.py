@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -75,7 +76,12 @@ class Run:
             stack.enter_context(target.server)
             target.prepare()
             self.result = Result(
-                target.name, self.seed, self.kills, _versions(target), asked=self.rows
+                target.name,
+                self.seed,
+                self.kills,
+                _versions(target),
+                asked=self.rows,
+                whole_epochs=target.whole_epochs,
             )
             if why_not:
                 self.result.skipped[plan.DISK] = why_not
@@ -132,6 +138,7 @@ class Run:
     def _strike(self, world: World, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
         began, why = time.monotonic(), ""
         for tries in range(1, TRIES + 1):
+            fault = replace(fault, early=fault.early and world.driver is None)
             try:
                 seen = strike(world, fault, disk)
             except NotReached as error:

@@ -183,7 +183,7 @@ def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
     # A cluster is slower: it is left when its driver has ended, unless it is needed. A patient
     # driver is left at once: nothing that strikes at others would make it give up.
     wanted = mode or (world.mode if world.driver and not world.mode.patient else Mode())
-    if fault.early and world.driver is None:
+    if fault.early:
         world.bury_dead()  # lest it strikes at what the workers of the one before still send
         world.mode = wanted
     else:
