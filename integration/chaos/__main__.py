@@ -43,6 +43,8 @@ def _one(store: str, given: argparse.Namespace) -> bool:
 def _explain(result: Result, report: Path) -> None:
     for what in (*result.broken, *result.residue):
         _tell(f"BROKEN: {what}")
+    for error in result.alarms:
+        _tell(f"false alarm: {error}")
     for fault, why in result.missed.items():
         _tell(f"missed: {fault}: {why}")
     for fault, why in result.skipped.items():

@@ -12,6 +12,12 @@ from integration.chaos import plan
 from integration.chaos.plan import Fault
 
 MOST_SAMPLES = 500
+ALARMS = {
+    *("StoreLostData", "CheckpointReplaced", "CheckpointDiverged"),
+    *("CheckpointBehindSink", "SinkBehindCheckpoint"),
+}
+"""Errors by which a driver must not end: they say that the store or a checkpoint lost something,
+and none has. (A zombie may end by them.)"""
 
 
 @dataclass(frozen=True)
@@ -82,9 +88,15 @@ class Result:
         return sum(one.fault.kind in plan.KILLS for one in self.struck)
 
     @property
+    def alarms(self) -> list[str]:
+        """By which errors drivers ended that say what is not so."""
+        return sorted(ALARMS.intersection(self.ends))
+
+    @property
     def good(self) -> bool:
         """Whether all was as promised, all faults came about, and there was somebody to see it."""
-        harm = self.lost or self.duplicated or self.torn or self.residue or self.broken
+        counted = self.lost or self.duplicated or self.torn or self.residue
+        harm = counted or self.broken or self.alarms
         fired = self.kills == self.planned and not self.missed
         return not harm and fired and self.rows > 0 and self.reads > 0
 
