@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,16 @@ def test_an_engine_that_is_there_once_it_is_installed_is_used(
     monkeypatch.setattr(engines, "_bring", lambda: brought.append(True))
     with engines.engine() as env:
         assert env == {}
+
+
+def test_an_engine_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "STOP", 0.2)
+    deaf = ["sh", "-c", "trap '' TERM; echo; read -r _"]
+    with subprocess.Popen(deaf, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        engines._stop(process)
+        assert process.returncode == -signal.SIGKILL
 
 
 def test_image_that_the_engine_does_not_take(

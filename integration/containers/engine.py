@@ -39,8 +39,17 @@ def engine() -> Iterator[dict[str, str]]:
             wait_until(lambda: _came_up(process, env, home), START, "dockerd did not answer")
             yield env
         finally:
-            process.terminate()
-            process.wait(STOP)
+            _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End it in good order, and its containers with it; or by force if it takes too long."""
+    process.terminate()
+    try:
+        process.wait(STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def answers(env: dict[str, str]) -> bool:
