@@ -88,14 +88,8 @@ class Tree:
             start = [f"-D{name}={value}" for name, value in settings.items()]
             start += ["-cp", jars, "org.elasticsearch.launcher.CliToolLauncher"]
         folders = ["-E", f"path.data={data}", "-E", f"path.logs={logs}"]
-        return [
-            *_not_root(),
-            str(java / "bin/java"),
-            "-Xmx64m",
-            "-XX:+UseSerialGC",
-            *start,
-            *folders,
-        ]
+        launcher = [str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC"]
+        return [*_not_root(), *launcher, *start, *folders]
 
 
 def _not_root() -> list[str]:
