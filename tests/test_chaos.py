@@ -138,6 +138,28 @@ def test_second_document_of_a_counter_is_counted() -> None:
     assert elasticsearch._summed(iter([{**right, "n": 1}, right])) == {("left", 1): (3, 24)}
 
 
+class FakeSearch:
+    """Two pages; the second lacks what a merge has moved to the first."""
+
+    def __init__(self, *pages: int) -> None:
+        self.pages = iter(pages)
+
+    def search(self, **_: object) -> dict[str, Any]:
+        return {"hits": {"hits": [{"_source": {}, "sort": [1]}] * next(self.pages)}}
+
+    def count(self, **_: object) -> dict[str, int]:
+        return {"count": 3}
+
+
+def test_document_that_is_passed_over_between_two_pages_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elasticsearch, "AT_ONCE", 2)
+    assert len(list(elasticsearch._documents(FakeSearch(2, 1), "some", ["part"]))) == 3
+    with pytest.raises(RuntimeError, match="2 of 3 documents"):
+        list(elasticsearch._documents(FakeSearch(2, 0), "some", ["part"]))
+
+
 def test_elasticsearch_keeps_its_data_on_the_small_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

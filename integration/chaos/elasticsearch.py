@@ -122,12 +122,19 @@ def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
 
 
 def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:
-    """All documents of an index; those with equal values of `order` are not told apart."""
-    after = None
+    """All documents of an index.
+
+    Raises:
+        RuntimeError: a merge between two pages has moved some, and they were passed over.
+    """
+    after, read = None, 0
     while True:
         found = client.search(index=index, size=AT_ONCE, sort=[*order, "_doc"], search_after=after)
         hits = found["hits"]["hits"]
         yield from (hit["_source"] for hit in hits)
+        read += len(hits)
         if len(hits) < AT_ONCE:
-            return
+            break
         after = hits[-1]["sort"]
+    if after and read != (there := client.count(index=index)["count"]):
+        raise RuntimeError(f"{read} of {there} documents of {index} were read")
