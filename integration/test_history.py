@@ -7,9 +7,17 @@ from functools import partial
 
 import pytest
 from integration.history import on_elasticsearch, on_mysql, on_redis
-from integration.history.story import Recording, goes_on, is_recovered, recordings
+from integration.history.story import (
+    Recording,
+    goes_on,
+    is_recovered,
+    ledger_format,
+    recordings,
+)
 from integration.servers.finder import Server
 from integration.servers.redis import RedisProcess
+
+from sparkonce.protocol import FORMAT
 
 ENDINGS = pytest.mark.parametrize("ending", [goes_on, is_recovered])
 
@@ -56,4 +64,5 @@ def test_elasticsearch_of_an_older_release(
 def test_the_present_format_is_recorded() -> None:
     """Whoever changes a format records it before, so that there is something to replay."""
     for store in ("redis", "mysql", "elasticsearch"):
-        assert recordings(store), "run python -m integration.history"
+        recorded = {ledger_format(one.path.read_text()) for one in recordings(store)}
+        assert FORMAT in recorded, f"{store}: run python -m integration.history"

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.chaos import plan, report
+from integration.chaos import elasticsearch, plan, redis, report
 from integration.chaos.oracle import Verdict, compare
 from integration.chaos.plan import Fault
 from integration.chaos.progress import Progress
 from integration.chaos.reader import Reader
-from integration.chaos.result import Result, Struck
+from integration.chaos.result import ALARMS, Result, Struck
 from integration.chaos.target import BOTH, Counts, Witness
 from integration.chaos.topic import Event
+from integration.servers.elasticsearch import Tree
+
+from sparkonce import errors
 
 TARGET: Any = SimpleNamespace(
     name="some", points=dict.fromkeys(("stage", "decide", "apply")), in_driver=("decide", "apply")
@@ -76,8 +81,19 @@ def with_a_wrong_sum() -> tuple[list[Witness], Counts]:
     return ROWS, {**counters(), ("left", 1): (2, 13)}
 
 
+def with_a_row_that_has_not_counted() -> tuple[list[Witness], Counts]:
+    return [replace(ROWS[0], times=0, amount=0), *ROWS[1:]], counters()
+
+
 @pytest.mark.parametrize(
-    "spoilt", [without_a_row, with_a_wrong_row, without_a_count, with_a_wrong_sum]
+    "spoilt",
+    [
+        without_a_row,
+        with_a_wrong_row,
+        with_a_row_that_has_not_counted,
+        without_a_count,
+        with_a_wrong_sum,
+    ],
 )
 def test_what_is_lost_is_counted(spoilt: Callable[[], tuple[list[Witness], Counts]]) -> None:
     assert compare(EVENTS, *spoilt()) == Verdict(rows=3, lost=1, duplicated=0)
@@ -95,11 +111,64 @@ def with_a_count_too_many() -> tuple[list[Witness], Counts]:
     return ROWS, {**counters(), ("right", 3): (2, 18)}
 
 
+def with_a_counter_of_nothing() -> tuple[list[Witness], Counts]:
+    return ROWS, {**counters(), ("left", 99): (1, 5)}
+
+
 @pytest.mark.parametrize(
-    "spoilt", [with_a_row_twice, with_a_row_that_counted_twice, with_a_count_too_many]
+    "spoilt",
+    [
+        with_a_row_twice,
+        with_a_row_that_counted_twice,
+        with_a_count_too_many,
+        with_a_counter_of_nothing,
+    ],
 )
 def test_what_is_doubled_is_counted(spoilt: Callable[[], tuple[list[Witness], Counts]]) -> None:
     assert compare(EVENTS, *spoilt()) == Verdict(rows=3, lost=0, duplicated=1)
+
+
+def test_one_that_is_lost_does_not_make_up_for_one_that_is_doubled() -> None:
+    rows = [replace(ROWS[0], times=0, amount=0), ROWS[1], *[ROWS[2]] * 2]
+    assert compare(EVENTS, rows, counters()) == Verdict(rows=3, lost=1, duplicated=1)
+
+
+def test_second_document_of_a_counter_is_counted() -> None:
+    right = {"side": "left", "bucket": 1, "n": 2, "amount": 12}
+    assert elasticsearch._summed(iter([{**right, "n": 1}, right])) == {("left", 1): (3, 24)}
+
+
+class FakeSearch:
+    """Two pages; the second lacks what a merge has moved to the first."""
+
+    def __init__(self, *pages: int) -> None:
+        self.pages = iter(pages)
+
+    def search(self, **_: object) -> dict[str, Any]:
+        return {"hits": {"hits": [{"_source": {}, "sort": [1]}] * next(self.pages)}}
+
+    def count(self, **_: object) -> dict[str, int]:
+        return {"count": 3}
+
+
+def test_document_that_is_passed_over_between_two_pages_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elasticsearch, "AT_ONCE", 2)
+    assert len(list(elasticsearch._documents(FakeSearch(2, 1), "some", ["part"]))) == 3
+    with pytest.raises(RuntimeError, match="2 of 3 documents"):
+        list(elasticsearch._documents(FakeSearch(2, 0), "some", ["part"]))
+
+
+def test_elasticsearch_keeps_its_data_on_the_small_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting in elasticsearch.yml loses to the command line: that disk was never full."""
+    monkeypatch.setattr(elasticsearch, "private_tree", lambda: Tree("9.4.3", tmp_path))
+    monkeypatch.setattr("integration.servers.elasticsearch.find_java", lambda _: tmp_path)
+    with closing(elasticsearch.ElasticsearchTarget(tmp_path / "disk").server) as server:
+        assert f"path.data={tmp_path / 'disk' / 'data'}" in server.command()
+        assert "path.data" not in (server.settings / "elasticsearch.yml").read_text()
 
 
 def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:
@@ -137,7 +206,7 @@ def test_progress_is_read_from_the_checkpoint(tmp_path: Path) -> None:
 def result(**changes: Any) -> Result:
     made = Result("redis", seed=1, planned=1, versions={"redis": "7"}, rows=10, seconds=60.0)
     made.struck.append(Struck(Fault(plan.DRIVER, "stage"), 1.0, 2.0, "", {"rows": 1}, 1))
-    made.epochs = {"rows": 3}
+    made.epochs, made.reads = {"rows": 3}, 5
     for name, value in changes.items():
         setattr(made, name, value)
     return made
@@ -157,8 +226,11 @@ def test_result_is_one_line() -> None:
         {"torn": 1},
         {"residue": ["a chunk"]},
         {"broken": ["two drivers"]},
+        {"ends": {"SinkBehindCheckpoint": 1}},
         {"struck": []},
+        {"missed": {"reset at commit": "not within 90 s"}},
         {"rows": 0},
+        {"reads": 0},
     ],
     ids=str,
 )
@@ -166,11 +238,53 @@ def test_result_is_not_good(harm: dict[str, Any]) -> None:
     assert not result(**harm).good
 
 
+def test_alarms_are_errors_of_the_connectors() -> None:
+    assert set(errors.__all__) >= ALARMS
+
+
 def test_page_is_made_from_records(tmp_path: Path) -> None:
     result().write(tmp_path / "redis.json")
     page = report.page(report.records(tmp_path))
-    assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 0 | 0 |" in page
+    assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0 |" in page
     assert "| driver killed | 1 |" in page
+
+
+def test_page_does_not_praise_what_is_not_promised(tmp_path: Path) -> None:
+    result(whole_epochs=False).write(tmp_path / "redis.json")
+    assert "| 0 | 0 | not promised | 0 |" in report.page(report.records(tmp_path))
+
+
+class FakeRedis:
+    def __init__(self, names: list[bytes]) -> None:
+        self.names = names
+
+    def __call__(self, _: str) -> FakeRedis:
+        return self
+
+    def __enter__(self) -> FakeRedis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def scan_iter(self, pattern: str, **_: int) -> Iterator[bytes]:
+        return (name for name in self.names if fnmatch(name.decode(), pattern))
+
+
+def test_all_that_is_left_in_redis_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = [b"{sparkonce}:record:s", b"{sparkonce}:names", b"event:0:1", b"count:left:1"]
+    left = [b"{sparkonce}:log:s:a", b"{sparkonce}:staged:s", b"{other}:log:s:a"]
+    target = SimpleNamespace(url="")
+    monkeypatch.setattr(redis, "connect", FakeRedis(ours))
+    assert redis.RedisTarget.residue(target) == []  # type: ignore[arg-type]
+    monkeypatch.setattr(redis, "connect", FakeRedis([*ours, *left]))
+    assert redis.RedisTarget.residue(target) == [name.decode() for name in left]  # type: ignore[arg-type]
+
+
+def test_page_takes_no_run_that_is_not_good(tmp_path: Path) -> None:
+    result(broken=["two drivers ran on"]).write(tmp_path / "redis.json")
+    with pytest.raises(ValueError, match="not good: redis"):
+        report.records(tmp_path)
 
 
 def test_page_on_record_is_what_the_records_say() -> None:

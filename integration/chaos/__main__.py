@@ -11,6 +11,7 @@ from integration.chaos.result import Result
 from integration.chaos.run import Run
 from integration.chaos.target import ALL, MAKERS, maker
 from integration.servers.finder import NoServerError, UnavailableError
+from integration.servers.process import tidy_when_terminated
 
 OUT = Path(__file__).parents[2] / ".build" / "chaos"
 
@@ -19,6 +20,7 @@ def main() -> int:
     """Give the exit status: 0 if every store kept what it promises."""
     given = _arguments()
     go_apart()
+    tidy_when_terminated()
     stores = ALL if given.store == "all" else [given.store]
     good = [_one(store, given) for store in stores]
     return 0 if all(good) else 1
@@ -41,6 +43,8 @@ def _one(store: str, given: argparse.Namespace) -> bool:
 def _explain(result: Result, report: Path) -> None:
     for what in (*result.broken, *result.residue):
         _tell(f"BROKEN: {what}")
+    for error in result.alarms:
+        _tell(f"false alarm: {error}")
     for fault, why in result.missed.items():
         _tell(f"missed: {fault}: {why}")
     for fault, why in result.skipped.items():

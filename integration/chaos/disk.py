@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ APART = "SPARKONCE_CHAOS_APART"
 
 def go_apart() -> None:
     """Run this program again where its mounts are its own and end with it, if that can be."""
-    able = os.geteuid() == 0 and APART not in os.environ
+    able = os.geteuid() == 0 and APART not in os.environ and shutil.which("unshare")
     if able and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0:
         os.environ[APART] = "1"
         again = [sys.executable, "-m", "integration.chaos", *sys.argv[1:]]

@@ -46,9 +46,10 @@ class ElasticsearchTarget:
     whole_epochs = False
 
     def __init__(self, disk: Path | None) -> None:
-        where = [f"path.data: {disk}"] if disk else []
-        self.server = ElasticsearchProcess(private_tree(), *where)
+        self.server = ElasticsearchProcess(private_tree())
         self.server.start_seconds = LOADING
+        if disk:
+            self.server.data = disk / "data"
 
     @property
     def url(self) -> str:
@@ -86,7 +87,7 @@ class ElasticsearchTarget:
         with connect(self.url) as client:
             client.indices.refresh(index="chaos-counters")
             rows = _documents(client, "chaos-counters", ["side", "bucket"])
-            return {(row["side"], row["bucket"]): (row["n"], row["amount"]) for row in rows}
+            return _summed(rows)
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         client = connect(self.url)
@@ -110,13 +111,30 @@ class ElasticsearchTarget:
         return {}
 
 
+def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
+    """The counters; a second document of the same counter can't hide behind the first."""
+    counts: Counts = {}
+    for row in rows:
+        at = row["side"], row["bucket"]
+        n, amount = counts.get(at, (0, 0))
+        counts[at] = n + row["n"], amount + row["amount"]
+    return counts
+
+
 def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:
-    """All documents of an index; those with equal values of `order` are not told apart."""
-    after = None
+    """All documents of an index.
+
+    Raises:
+        RuntimeError: a merge between two pages has moved some, and they were passed over.
+    """
+    after, read = None, 0
     while True:
         found = client.search(index=index, size=AT_ONCE, sort=[*order, "_doc"], search_after=after)
         hits = found["hits"]["hits"]
         yield from (hit["_source"] for hit in hits)
+        read += len(hits)
         if len(hits) < AT_ONCE:
-            return
+            break
         after = hits[-1]["sort"]
+    if after and read != (there := client.count(index=index)["count"]):
+        raise RuntimeError(f"{read} of {there} documents of {index} were read")

@@ -28,23 +28,20 @@ class Verdict:
 def compare(events: Iterable[Event], rows: Iterable[Witness], counters: Counts) -> Verdict:
     """Count every event in both targets."""
     expected, sums, numbers = _recount(events)
-    times: Counter[tuple[int, int]] = Counter()
+    surplus: Counter[tuple[int, int]] = Counter()
     wrong = 0
     for row in rows:
         at = row.partition, row.offset
-        times[at] += row.times
+        surplus[at] += row.times
         wrong += row.amount != expected.get(at, -1) * row.times
-    gaps = [counters.get(at, (0, 0))[0] - numbers[at] for at in BOTH]
-    wrong += sum(
-        counters.get(at, (0, 0))[1] != sums[at]
-        for at, gap in zip(BOTH, gaps, strict=True)
-        if not gap
-    )
-    twice = sum(times.values()) - len(expected.keys() & times)
+    surplus.subtract(expected.keys())
+    gaps = {at: counters.get(at, (0, 0))[0] - numbers[at] for at in {*BOTH, *counters}}
+    wrong += sum(counters.get(at, (0, 0))[1] != sums[at] for at, gap in gaps.items() if not gap)
+    off = [*surplus.values(), *gaps.values()]
     return Verdict(
         rows=len(expected),
-        lost=len(expected.keys() - times) + wrong + sum(max(0, -gap) for gap in gaps),
-        duplicated=twice + sum(max(0, gap) for gap in gaps),
+        lost=wrong - sum(few for few in off if few < 0),
+        duplicated=sum(many for many in off if many > 0),
     )
 
 

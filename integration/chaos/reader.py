@@ -22,6 +22,7 @@ class Reader:
         reads: how often it has read.
         changes: how often that was another state than the one before.
         torn: how often a part of an epoch was seen without the rest.
+        last: what it saw last: the sum of each side.
         samples: seconds since then, and how many rows were to be seen.
     """
 
@@ -31,7 +32,7 @@ class Reader:
         self._watch, self._whole = watch, whole
         self.reads = self.torn = self.changes = 0
         self.samples: list[tuple[float, int]] = []
-        self._last = (-1, -1)
+        self.last = (-1, -1)
         self._began = began
         self._over = Event()
         self._thread = Thread(target=self._run, name="reader", daemon=True)
@@ -53,8 +54,8 @@ class Reader:
             seen = sides()
             self.reads += 1
             self.torn += self._whole and seen[0] != seen[1]
-            self.changes += seen != self._last
-            self._last = seen
+            self.changes += seen != self.last
+            self.last = seen
             self._sample(seen[0])
 
     def _sample(self, rows: int) -> None:

@@ -104,9 +104,10 @@ class RedisTarget:
 
     def residue(self) -> list[str]:
         with connect(self.url) as client:
-            own = [name.decode() for name in client.scan_iter("{sparkonce}:*", count=AT_ONCE)]
+            names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
         ledgers = ("{sparkonce}:record:", "{sparkonce}:names")
-        return [name for name in own if not name.startswith(ledgers)]
+        rows = (f"{WITNESS}:", f"{COUNTER}:")
+        return [name for name in names if not name.startswith((*ledgers, *rows))]
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
         return {"failover to a replica that lacks the last epochs": failover}
@@ -135,7 +136,7 @@ def _witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
             pipe.hmget(name, "n", "amount")
         for name, (n, amount) in zip(names, pipe.execute(), strict=True):
             _, partition, offset = name.split(b":")
-            yield Witness(int(partition), int(offset), int(n), int(amount))
+            yield Witness(int(partition), int(offset), int(n or 0), int(amount or 0))
 
 
 def _counts(client: object) -> dict[tuple[str, int], list[bytes | None]]:

@@ -22,8 +22,15 @@ Record = dict[str, Any]
 
 
 def records(home: Path = RECORDS) -> list[Record]:
-    """The runs on record, by store."""
-    return [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
+    """The runs on record, by store.
+
+    Raises:
+        ValueError: one is not good, so it has survived nothing.
+    """
+    runs = [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
+    if bad := [run["store"] for run in runs if not run["good"]]:
+        raise ValueError(f"not good: {', '.join(bad)}")
+    return runs
 
 
 def page(runs: Sequence[Record]) -> str:
@@ -52,7 +59,7 @@ def _total(run: Record) -> Sequence[object]:
         run["seed"],
         run["lost"],
         run["duplicated"],
-        f"{run['torn']} of {run['reads']:,}",
+        f"{run['torn']} of {run['reads']:,}" if run.get("whole_epochs", True) else "not promised",
         len(run["residue"]),
     )
 

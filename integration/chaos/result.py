@@ -12,6 +12,12 @@ from integration.chaos import plan
 from integration.chaos.plan import Fault
 
 MOST_SAMPLES = 500
+ALARMS = {
+    *("StoreLostData", "CheckpointReplaced", "CheckpointDiverged"),
+    *("CheckpointBehindSink", "SinkBehindCheckpoint"),
+}
+"""Errors by which a driver must not end: they say that the store or a checkpoint lost something,
+and none has. (A zombie may end by them.)"""
 
 
 @dataclass(frozen=True)
@@ -40,10 +46,13 @@ class Result:
 
     Attributes:
         planned: kills that were asked for.
+        asked: rows that were asked for; with seed and kills that makes the run again.
+        skipped: kinds of faults that can't come about here, and why.
         missed: faults that did not come about, and why.
         checks: what was seen at the end, by the names of the last checks.
         ends: how drivers ended by themselves, by the names of errors.
         broken: what was not as promised, in words.
+        whole_epochs: whether an epoch that is seen in part counts as torn.
         reads, changes: how often the reader has read, and seen another state than before.
         leftovers: attempts that `sparkonce gc` has dropped.
         pace: seconds since the run began, and how many rows a reader saw.
@@ -59,10 +68,12 @@ class Result:
     checks: dict[str, str] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    asked: int = 0
     rows: int = 0
     lost: int = 0
     duplicated: int = 0
     torn: int = 0
+    whole_epochs: bool = True
     reads: int = 0
     changes: int = 0
     leftovers: int = 0
@@ -77,10 +88,17 @@ class Result:
         return sum(one.fault.kind in plan.KILLS for one in self.struck)
 
     @property
+    def alarms(self) -> list[str]:
+        """By which errors drivers ended that say what is not so."""
+        return sorted(ALARMS.intersection(self.ends))
+
+    @property
     def good(self) -> bool:
-        """Whether all was as promised, and all kills came about."""
-        harm = self.lost or self.duplicated or self.torn or self.residue or self.broken
-        return not harm and self.kills == self.planned and self.rows > 0
+        """Whether all was as promised, all faults came about, and there was somebody to see it."""
+        counted = self.lost or self.duplicated or self.torn or self.residue
+        harm = counted or self.broken or self.alarms
+        fired = self.kills == self.planned and not self.missed
+        return not harm and fired and self.rows > 0 and self.reads > 0
 
     @property
     def line(self) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import platform
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +41,9 @@ LEAST = 5000
 LAST_BREATH = 1.0
 """Seconds in which the requests of those that were killed last have arrived."""
 
+SIGHT = 30.0
+"""Seconds in which the reader sees all that there is."""
+
 Tell = Callable[[str], None]
 
 
@@ -70,7 +75,14 @@ class Run:
             target = self.make(disk.home if disk else None)
             stack.enter_context(target.server)
             target.prepare()
-            self.result = Result(target.name, self.seed, self.kills, _versions(target))
+            self.result = Result(
+                target.name,
+                self.seed,
+                self.kills,
+                _versions(target),
+                asked=self.rows,
+                whole_epochs=target.whole_epochs,
+            )
             if why_not:
                 self.result.skipped[plan.DISK] = why_not
             self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
@@ -94,15 +106,24 @@ class Run:
         reader = stack.enter_context(
             closing(Reader(target.watch, self.began, whole=target.whole_epochs))
         )
-        for step in (partial(self._strike_all, faults, disk), self._finish, self._count):
-            try:
-                step(world)
-            except (Broken, NotReached) as error:
-                self.result.broken.append(str(error))
-        self._last_checks(world)
+        striking, looking = partial(self._strike_all, faults, disk), partial(self._look, reader)
+        for step in (striking, self._finish, self._count, looking):
+            self._take(step, world)
+        for name, check in target.last_checks().items():
+            self._take(partial(self._check, name, check), world, f"{name}: ")
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
         self.result.changes, self.result.pace = reader.changes, reader.samples
+
+    def _take(self, step: Callable[[World], None], world: World, name: str = "") -> None:
+        """Take a step; what breaks it is told, and does not keep the next one from being taken."""
+        try:
+            step(world)
+        except (Broken, NotReached) as error:
+            self.result.broken.append(f"{name}{error}")
+        except Exception as error:  # whatever a server or client says
+            self.tell(traceback.format_exc())
+            self.result.broken.append(f"{name}{type(error).__name__}: {error}")
 
     # -- the faults
 
@@ -117,6 +138,7 @@ class Run:
     def _strike(self, world: World, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
         began, why = time.monotonic(), ""
         for tries in range(1, TRIES + 1):
+            fault = replace(fault, early=fault.early and world.driver is None)
             try:
                 seen = strike(world, fault, disk)
             except NotReached as error:
@@ -152,14 +174,18 @@ class Run:
         result.leftovers = _gc(target.url)
         result.residue = [*target.residue(), *_unfinished(target.url)]
 
-    def _last_checks(self, world: World) -> None:
-        for name, check in world.target.last_checks().items():
-            try:
-                world.need(Mode())
-                self.result.checks[name] = check(world)
-            except (Broken, NotReached) as error:
-                self.result.broken.append(f"{name}: {error}")
-            self._say(world, f"{name}: {self.result.checks.get(name, 'NOT as promised')}")
+    def _look(self, reader: Reader, _: World) -> None:
+        """A reader that does not see all that was counted could not have seen what is torn."""
+        limit, rows = time.monotonic() + SIGHT, self.result.rows
+        while reader.last != (rows, rows):
+            if time.monotonic() > limit:
+                raise Broken(f"the reader saw {reader.last} of {rows} rows on both sides")
+            time.sleep(0.1)
+
+    def _check(self, name: str, check: Callable[[World], str], world: World) -> None:
+        world.need(Mode())
+        self.result.checks[name] = check(world)
+        self._say(world, f"{name}: {self.result.checks[name]}")
 
     def _say(self, world: World, what: str) -> None:
         passed = time.monotonic() - self.began

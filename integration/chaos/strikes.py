@@ -6,7 +6,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import psutil
 from integration.chaos import plan
@@ -42,6 +44,8 @@ def strike(world: World, fault: Fault, disk: SmallDisk | None) -> str:
 
 def kill_driver(world: World, fault: Fault) -> str:
     _reach(world, fault)
+    if not (world.driver and world.driver.alive):
+        raise NotReached("the driver has ended by itself")
     world.kill(tree=fault.kind == plan.TREE)
     _let_go(world, fault)
     return ""
@@ -76,9 +80,10 @@ def zombie(world: World, fault: Fault) -> str:
         world.start()
         world.advance(1)
         world.proxy.restore()
-    finally:
         frozen.session.thaw()
-    return f"it ended with {_end_of(world, frozen)}"
+        return f"it ended with {_end_of(world, frozen)}"
+    finally:
+        frozen.session.close()
 
 
 def _end_of(world: World, frozen: Driver) -> str:
@@ -87,8 +92,6 @@ def _end_of(world: World, frozen: Driver) -> str:
         return frozen.last_error()[0]
     except NotReached:
         raise Broken("two drivers ran on: the zombie did not end") from None
-    finally:
-        frozen.session.close()
 
 
 def kill_store(world: World, fault: Fault) -> str:
@@ -124,23 +127,40 @@ def straggler(world: World, fault: Fault) -> str:
 def fill_disk(world: World, disk: SmallDisk) -> str:
     world.need(world.mode)
     server, drivers, began = world.target.server, world.drivers, time.monotonic()
-
-    def felt() -> bool:
-        return not server.alive or world.drivers > drivers
-
     disk.fill()
     try:
         world.topic.produce(world.burst)
-        world.until(felt, "the store has no room", FULL)
-    except NotReached:
-        return f"the store waited for {FULL:.0f} s"
+        if not _gives_up(world, drivers):
+            return f"the store waited for {FULL:.0f} s"
     finally:
         disk.clear()
-        if not server.alive:
+        if not (server.alive and server.answers()):
             server.kill()
             server.start()
     what = "the driver" if world.drivers > drivers else "the store"
     return f"{what} gave up after {time.monotonic() - began:.0f} s"
+
+
+def _gives_up(world: World, drivers: int) -> bool:
+    """Whether store or driver gives up; else the store waits, and nothing may be committed.
+
+    Raises:
+        NotReached: the store still finds room, or the run is over.
+    """
+    for seconds in (FULL / 3, 2 * FULL / 3):  # first what was under way may come to its end
+        before = world.progress.epochs()
+        with suppress(NotReached):
+            world.until(
+                lambda: not world.target.server.alive or world.drivers > drivers,
+                "the store has no room",
+                seconds,
+            )
+            return True
+    if time.monotonic() > world.deadline:
+        raise NotReached("the run was over before that could be seen")
+    if world.progress.epochs() != before:
+        raise NotReached("the disk was full, and epochs were committed all the same")
+    return False
 
 
 STRIKES: dict[str, Callable[[World, Fault], str]] = {
@@ -160,9 +180,11 @@ STRIKES: dict[str, Callable[[World, Fault], str]] = {
 
 def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
     """Wait for the fault's request, and hold it; the process that sent it."""
-    # A cluster is slower: it is left when its driver has ended, unless it is needed.
-    wanted = mode or (world.mode if world.driver else Mode())
-    if fault.early and world.driver is None:
+    # A cluster is slower: it is left when its driver has ended, unless it is needed. A patient
+    # driver is left at once: nothing that strikes at others would make it give up.
+    wanted = mode or (world.mode if world.driver and not world.mode.patient else Mode())
+    if fault.early:
+        world.bury_dead()  # lest it strikes at what the workers of the one before still send
         world.mode = wanted
     else:
         world.need(wanted)
@@ -171,7 +193,7 @@ def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
     world.topic.produce(world.burst)
     world.supervise()
     world.until(lambda: world.proxy.cuts > before, str(fault))
-    return _owner(fault, world.proxy.hits[-1])
+    return _owner(world, fault)
 
 
 def _arm(world: World, fault: Fault) -> None:
@@ -186,14 +208,16 @@ def _arm(world: World, fault: Fault) -> None:
     (proxy.cut_reply if answered else arm)(point, fault.nth)
 
 
-def _owner(fault: Fault, port: int) -> int:
-    """The process at the client's end of a connection."""
+def _owner(world: World, fault: Fault) -> int:
+    """The process at the client's end of the connection that was hit."""
     if fault.kind not in (plan.EXECUTOR, plan.WORKER):
         return 0
+    # A port of a client may serve several connections, to several servers.
+    ends = world.proxy.hits[-1], urlsplit(world.proxy.url).port
     for one in psutil.net_connections("tcp4"):
-        if one.laddr.port == port and one.pid and one.pid != os.getpid():
+        if one.pid and one.raddr and (one.laddr.port, one.raddr.port) == ends:
             return one.pid
-    raise NotReached(f"nobody holds port {port} any more")
+    raise NotReached(f"nobody holds port {ends[0]} any more")
 
 
 def _let_go(world: World, fault: Fault) -> None:

@@ -100,8 +100,7 @@ class World:
         """SIGKILL for the driver: with its Python workers, or they are left to find out."""
         if self.driver is None:
             raise Broken("there is no driver to kill")
-        while self._dead:
-            self._dead.pop().session.close()
+        self.bury_dead()
         if tree:
             self.driver.session.close()
         else:
@@ -115,10 +114,15 @@ class World:
         if driver is self.driver:
             self.driver = None
 
+    def bury_dead(self) -> None:
+        """End what drivers that were killed alone have left: their Python workers."""
+        while self._dead:
+            self._dead.pop().session.close()
+
     def close(self) -> None:
-        for driver in (*self._dead, *filter(None, [self.driver])):
-            driver.session.close()
-        self.driver = None
+        self.bury_dead()
+        if self.driver:
+            self.bury(self.driver)
 
     def _note_end(self, driver: Driver) -> None:
         name, text = driver.last_error()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from integration.containers.engine import engine
 from integration.containers.images import IMAGES
 from integration.servers.finder import UnavailableError
+from integration.servers.process import tidy_when_terminated
 
 SUITES = {
     "redis": ["integration/test_redis_contract.py", "integration/test_redis_apply.py"],
@@ -27,12 +28,14 @@ LOCAL = {
 
 def main(stores: list[str]) -> int:
     """Give the exit status."""
+    tidy_when_terminated()
     try:
         with engine() as env:
-            return max(_test(store, env) for store in stores or list(SUITES))
+            failed = [store for store in stores or SUITES if _test(store, env)]
     except UnavailableError as absent:
         print(f"test-containers: {absent}")
         return 1
+    return 1 if failed else 0
 
 
 def _test(store: str, env: Mapping[str, str]) -> int:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from integration.servers.finder import UnavailableError
+from integration.servers.port import HOST
 from integration.servers.process import wait_until
 
 START, STOP = 60.0, 30.0
@@ -23,10 +24,11 @@ def engine() -> Iterator[dict[str, str]]:
     Raises:
         UnavailableError: there is no engine, and none can be started.
     """
-    if answers({}):
+    if not answers({}):
+        _bring()
+    if answers({}):  # Debian starts it where it has an init
         yield {}
         return
-    _bring()
     with tempfile.TemporaryDirectory(prefix="docker-", ignore_cleanup_errors=True) as home:
         env = {"DOCKER_HOST": f"unix://{home}/docker.sock"}
         with (Path(home) / "log").open("wb") as log:
@@ -37,8 +39,17 @@ def engine() -> Iterator[dict[str, str]]:
             wait_until(lambda: _came_up(process, env, home), START, "dockerd did not answer")
             yield env
         finally:
-            process.terminate()
-            process.wait(STOP)
+            _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End it in good order, and its containers with it; or by force if it takes too long."""
+    process.terminate()
+    try:
+        process.wait(STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def answers(env: dict[str, str]) -> bool:
@@ -63,7 +74,7 @@ def _bring() -> None:
 
 def _command(home: str) -> list[str]:
     return [
-        *("dockerd", "--storage-driver", "overlay2"),
+        *("dockerd", "--storage-driver", "overlay2", "--ip", HOST),
         *("--host", f"unix://{home}/docker.sock"),
         *("--data-root", f"{home}/data", "--exec-root", f"{home}/exec", "--pidfile", f"{home}/pid"),
     ]

@@ -51,6 +51,8 @@ class Image:
             text=True,
             check=False,
         )
+        if packed.stdout:
+            packed.stdout.close()  # else it waits for ever where the engine did not take it all
         if packed.wait() or made.returncode:
             raise UnavailableError(f"no image {self.name}: {made.stderr[-200:]}")
         return self.name

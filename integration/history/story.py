@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +22,9 @@ from sparkonce.tck.faults import DIES_WITHIN, Crash, FaultyStore
 HOME = Path(__file__).parent
 QUERY = "5eed0000000000000000000000000000"
 DONE, DECIDED, STAGED = range(10), range(10, 40), range(40, 50)
+REPLAYED = range(50, 80)
+"""What the replay of the decided epoch computes: other rows, none of which may take effect."""
+
 CHUNK = "5"
 
 
@@ -40,6 +45,20 @@ def recordings(store: str) -> list[Recording]:
     return sorted(found, key=lambda one: [int(part) for part in one.release.split(".")])
 
 
+def ledger_format(recording: str) -> int:
+    """The number of the format in which a recording holds its ledger."""
+    words = re.findall(r"[\w+/=]{40,}", recording)  # Redis: in Base64; MySQL: in hexadecimals
+    bodies = [recording.replace("\\", ""), *map(_plain, words)]
+    return max(int(n) for body in bodies for n in re.findall(r'"format":(\d+),"name"', body))
+
+
+def _plain(word: str) -> str:
+    for decode in (bytes.fromhex, b64decode):
+        with suppress(ValueError):
+            return decode(word).decode("latin-1")
+    return ""
+
+
 def tell(query: Query) -> None:
     """An epoch is done; the next is decided, one chunk of it applied; one more is staged."""
     query.run(0, ones(DONE))
@@ -55,7 +74,7 @@ def tell(query: Query) -> None:
 
 def goes_on(query: Query, counts: Callable[[], Counter[int]]) -> None:
     """The query is started again, by the present release: Spark replays epoch 1."""
-    query.run(1, ones(DECIDED))
+    query.run(1, ones(REPLAYED))
     assert counts() == Counter([*DONE, *DECIDED])
     query.run(2, ones(STAGED))
     assert counts() == Counter([*DONE, *DECIDED, *STAGED])

@@ -88,14 +88,8 @@ class Tree:
             start = [f"-D{name}={value}" for name, value in settings.items()]
             start += ["-cp", jars, "org.elasticsearch.launcher.CliToolLauncher"]
         folders = ["-E", f"path.data={data}", "-E", f"path.logs={logs}"]
-        return [
-            *_not_root(),
-            str(java / "bin/java"),
-            "-Xmx64m",
-            "-XX:+UseSerialGC",
-            *start,
-            *folders,
-        ]
+        launcher = [str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC"]
+        return [*_not_root(), *launcher, *start, *folders]
 
 
 def _not_root() -> list[str]:
@@ -182,6 +176,7 @@ class ElasticsearchProcess(ServerProcess):
         self._tree, self._scheme = tree, scheme
         self._java = find_java(21 if tree.major >= 9 else 17)
         self._transport = Port()
+        self.data = self.directory / "data"
         self.settings = self.directory / "config"
         self.settings.mkdir()
         (self.directory / "tmp").mkdir()
@@ -218,8 +213,7 @@ class ElasticsearchProcess(ServerProcess):
             "ES_TMPDIR": self.directory / "tmp",
         }
         given = [f"{name}={value}" for name, value in set_.items()]
-        folders = self.directory / "data", self.directory / "logs"
-        start = self._tree.command(self._java, self.settings, *folders)
+        start = self._tree.command(self._java, self.settings, self.data, self.directory / "logs")
         # The launcher takes the folder in which it runs for the server's home.
         move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self._tree.home)]
         return [*move, "env", *given, *start]

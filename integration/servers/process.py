@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -27,6 +28,11 @@ def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
         if time.monotonic() > deadline:
             raise UnavailableError(f"{what} within {seconds:g} s")
         time.sleep(0.01)
+
+
+def tidy_when_terminated() -> None:
+    """Let SIGTERM end this program as Ctrl-C does, so that what it started and made goes too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class Lifeline:
