@@ -89,7 +89,7 @@ reliability: $(DEV)
 	@$(PIP) install --group plot
 	@$(BIN)/python -m integration.chaos.report
 
-# The kit at every crash point and interleaving; `make test` tries every third.
+# The kit at every crash point and interleaving; `make test` tries some of them (`pace`).
 conformance: $(DEV)
 	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/test_redis_contract.py \
 		integration/test_mysql_contract.py integration/test_elasticsearch_contract.py \

@@ -1,7 +1,7 @@
 """The kit against real MySQL and MariaDB: an epoch in one transaction, or one for each chunk.
 
-Every check runs, but of its crash points and interleavings only every 15th is tried, or every
-30th where an epoch has more calls, being applied chunk by chunk (`pace`). `make conformance`
+Every check runs, but of its crash points and interleavings only every 30th is tried, or every
+60th where an epoch has more calls, being applied chunk by chunk (`pace`). `make conformance`
 tries all of them.
 """
 
@@ -49,7 +49,7 @@ class MySqlSubject(ConnectorSubject):
     def __init__(self, client: Client, *, whole_epochs: bool) -> None:
         if not whole_epochs:
             self.limits = {"whole epochs": "atomicity=chunk applies chunk by chunk"}
-        self.client, self.pace = client, 15 if whole_epochs else 30
+        self.client, self.pace = client, 30 if whole_epochs else 60
         options = {
             "url": client.url,
             "dbtable": "target",

@@ -37,7 +37,7 @@ CHUNKWISE = {"whole epochs": "a large epoch is applied chunk by chunk"}
 class RedisSubject(ConnectorSubject):
     """A Redis database of its own. Each row adds 1 to the field `n` of the hash of its id."""
 
-    pace = 3
+    pace = 9
 
     def __init__(self, url: str, *, whole_epochs: bool) -> None:
         self.client = redis.Redis.from_url(url)

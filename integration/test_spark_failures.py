@@ -65,6 +65,7 @@ def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
             one.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("request_", "at"), [(MULTI, (7, 3)), (EVALSHA, (4, 1))], ids=["staging", "deciding"]
 )
@@ -94,6 +95,7 @@ def test_killed_driver_loses_and_doubles_nothing(
     assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (2, 30_000, ())
 
 
+@pytest.mark.long
 def test_query_stopped_in_mid_commit_replays_its_epoch(counting: Job, redis_proxy: Proxy) -> None:
     counting.put(range(10))
     counting.run()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from demo.java import java_home
 from tests.test_tutorial import run
 
 
+@pytest.mark.long
 def test_the_streaming_half_of_the_kit_is_green(tmp_path: Path) -> None:
     scratch = tmp_path / "java"
     scratch.mkdir()

@@ -115,6 +115,7 @@ def test_one_pip_install_makes_redis_work(
     assert f'"target": "hash:{unique}:{{id}}"' in status
 
 
+@pytest.mark.long
 def test_one_pip_install_makes_mysql_work(
     empty: Environment, wheel: Path, mysql_url: str, table: str
 ) -> None:
