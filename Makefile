@@ -72,7 +72,7 @@ explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
 
 # The contract suites in containers; an engine and the images are brought where there are none.
-CONTAINERS ?= redis mysql
+CONTAINERS ?= redis mysql mariadb elasticsearch
 test-containers: $(DEV)
 	@$(BIN)/python -m integration.containers $(CONTAINERS)
 

@@ -1,4 +1,4 @@
-"""`python -m integration.containers redis mysql`: the contract suites, in containers."""
+"""`python -m integration.containers [STORE ...]`: the contract suites, in containers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from integration.servers.process import tidy_when_terminated
 SUITES = {
     "redis": ["integration/test_redis_contract.py", "integration/test_redis_apply.py"],
     "mysql": ["integration/test_mysql_contract.py", "-k", "not mariadb"],
+    "mariadb": ["integration/test_mysql_contract.py", "-k", "mariadb"],
+    "elasticsearch": ["integration/test_elasticsearch_contract.py"],
 }
 LOCAL = {
     "REQUIRE_SERVERS": "1",
@@ -42,7 +44,7 @@ def _test(store: str, env: Mapping[str, str]) -> int:
     image = IMAGES[store]().build(env)
     setting = f"SPARKONCE_TEST_{store.upper()}"
     asked = {setting: "container", f"{setting}_IMAGE": image}
-    command = [sys.executable, "-m", "pytest", "-v", "-m", "not long", *SUITES[store]]
+    command = [sys.executable, "-m", "pytest", "-v", *SUITES[store]]
     return subprocess.run(
         command, env={**os.environ, **LOCAL, **env, **asked}, check=False
     ).returncode

@@ -71,7 +71,16 @@ class Tree:
     def major(self) -> int:
         return int(self.version.partition(".")[0])
 
-    def command(self, java: Path, config: Path, data: Path, logs: Path) -> list[str]:
+    def command(self, java: Path, folder: Path, data: Path, user: Iterable[str]) -> list[str]:
+        """What starts a node.
+
+        Args:
+            java: the home of a JDK.
+            folder: holds the node's `config` and `tmp`.
+            data: the node's documents.
+            user: a command that changes the user.
+        """
+        config = folder / "config"
         if self.major >= 9:
             jars = str(self.home / "lib/tools/server-launcher/*")
             start = ["-cp", jars, "org.elasticsearch.server.launcher.ServerLauncher"]
@@ -87,9 +96,21 @@ class Tree:
             }
             start = [f"-D{name}={value}" for name, value in settings.items()]
             start += ["-cp", jars, "org.elasticsearch.launcher.CliToolLauncher"]
-        folders = ["-E", f"path.data={data}", "-E", f"path.logs={logs}"]
-        launcher = [str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC"]
-        return [*_not_root(), *launcher, *start, *folders]
+        set_ = {
+            "ES_HOME": self.home,
+            "ES_PATH_CONF": config,
+            "ES_JAVA_HOME": java,
+            "JAVA": java / "bin/java",
+            "JAVA_TYPE": "ES_JAVA_HOME",
+            "ES_DISTRIBUTION_TYPE": "tar",
+            "ES_TMPDIR": folder / "tmp",
+        }
+        # The launcher takes the folder in which it runs for the server's home.
+        move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.home)]
+        given = [f"{name}={value}" for name, value in set_.items()]
+        launcher = [str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", *start]
+        folders = ["-E", f"path.data={data}", "-E", f"path.logs={folder}/logs"]
+        return [*move, "env", *given, *user, *launcher, *folders]
 
 
 def _not_root() -> list[str]:
@@ -203,20 +224,7 @@ class ElasticsearchProcess(ServerProcess):
         return f"{HOST}:{self._transport.number}"
 
     def command(self) -> list[str]:
-        set_ = {
-            "ES_HOME": self._tree.home,
-            "ES_PATH_CONF": self.settings,
-            "ES_JAVA_HOME": self._java,
-            "JAVA": self._java / "bin/java",
-            "JAVA_TYPE": "ES_JAVA_HOME",
-            "ES_DISTRIBUTION_TYPE": "tar",
-            "ES_TMPDIR": self.directory / "tmp",
-        }
-        given = [f"{name}={value}" for name, value in set_.items()]
-        start = self._tree.command(self._java, self.settings, self.data, self.directory / "logs")
-        # The launcher takes the folder in which it runs for the server's home.
-        move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self._tree.home)]
-        return [*move, "env", *given, *start]
+        return self._tree.command(self._java, self.directory, self.data, _not_root())
 
     def answers(self) -> bool:
         """Whether it serves, or asks who is there."""
