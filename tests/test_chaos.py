@@ -183,7 +183,7 @@ def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:
 
         return sides
 
-    reader = Reader(watch, time.monotonic(), whole=True)
+    reader = Reader(watch, time.monotonic())
     while reader.reads < 5:
         time.sleep(0.01)
     reader.close()
@@ -247,11 +247,6 @@ def test_page_is_made_from_records(tmp_path: Path) -> None:
     page = report.page(report.records(tmp_path))
     assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0 |" in page
     assert "| driver killed | 1 |" in page
-
-
-def test_page_does_not_praise_what_is_not_promised(tmp_path: Path) -> None:
-    result(whole_epochs=False).write(tmp_path / "redis.json")
-    assert "| 0 | 0 | not promised | 0 |" in report.page(report.records(tmp_path))
 
 
 class FakeRedis:

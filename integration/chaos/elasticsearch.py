@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from integration.chaos.target import COUNTERS, LOADING, ROWS, SIDES, Counts, Witness, has
+from integration.chaos.target import COUNTERS, LOADING, ROWS, Counts, Witness, has
 from integration.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
@@ -25,6 +25,10 @@ FIELDS = {
     COUNTERS: {"side": WORD, "bucket": LONG, "n": LONG, "amount": LONG, **GUARD},
 }
 AT_ONCE = 10_000
+VISIBLE = "chaos-visible"
+BY_FENCE = {"fences": {"terms": {"field": "sparkonce.fence", "size": 65_000}}}
+"""The rows of each epoch: a decision has a fence of its own."""
+
 LEDGER, LOG = b"/sparkonce-ledger/_doc/record", b"/sparkonce-log/"
 POINTS = {
     "stage": has(b"PUT " + LOG + b"_create/"),
@@ -43,9 +47,9 @@ class ElasticsearchTarget:
     points = POINTS
     in_driver = ("prepare", "decide", "apply", "finish", "clean")
     columns = ("part", "place", "amount", "uuid() as draw")
-    whole_epochs = False
 
     def __init__(self, disk: Path | None) -> None:
+        self._seen: dict[int, int] = {}
         self.server = ElasticsearchProcess(private_tree())
         self.server.start_seconds = LOADING
         if disk:
@@ -71,7 +75,12 @@ class ElasticsearchTarget:
     def options(self, query: str) -> dict[str, str]:
         how = {
             # Without a key a row that is written by two attempts is there twice.
-            ROWS: {"writeMode": "append"},
+            ROWS: {
+                "writeMode": "append",
+                "visibility": "epoch",
+                "visibleAlias": VISIBLE,
+                "sinkId": "chaos",
+            },
             COUNTERS: {"writeMode": "increment", "key": "side,bucket"},
         }
         return {"index": f"chaos-{query}", **how[query]}
@@ -90,12 +99,16 @@ class ElasticsearchTarget:
             return _summed(rows)
 
     def watch(self) -> Callable[[], tuple[int, int]]:
+        """Connect a reader of the alias, where an epoch that it saw must never grow."""
         client = connect(self.url)
 
         def sides() -> tuple[int, int]:
-            rows = list(_documents(client, "chaos-counters", ["side", "bucket"]))
-            left, right = (sum(row["n"] for row in rows if row["side"] == side) for side in SIDES)
-            return left, right
+            found = client.search(index=VISIBLE, size=0, aggs=BY_FENCE)
+            fences = found["aggregations"]["fences"]["buckets"]
+            now = {fence["key"]: fence["doc_count"] for fence in fences}
+            before = sum(self._seen.get(fence, rows) for fence, rows in now.items())
+            self._seen.update(now)
+            return before, sum(now.values())
 
         return sides
 

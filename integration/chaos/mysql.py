@@ -48,8 +48,6 @@ class MySqlTarget:
     in_driver = ("prepare", "lock", "apply", "drop", "decide", "commit")
     columns = ("part", "place", "amount", "uuid() as draw")
 
-    whole_epochs = True
-
     def __init__(self, disk: Path | None) -> None:
         self.server = MySqlProcess(private_binary(self.name), *DURABLE)
         self.server.start_seconds = LOADING

@@ -15,21 +15,18 @@ class Reader:
 
     Args:
         watch: see `Target.watch`.
-        whole: whether an epoch that is seen in part counts as torn.
         began: when the run did, by `time.monotonic()`.
 
     Attributes:
         reads: how often it has read.
         changes: how often that was another state than the one before.
         torn: how often a part of an epoch was seen without the rest.
-        last: what it saw last: the sum of each side.
+        last: what it saw last, two sums.
         samples: seconds since then, and how many rows were to be seen.
     """
 
-    def __init__(
-        self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float, *, whole: bool
-    ) -> None:
-        self._watch, self._whole = watch, whole
+    def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float) -> None:
+        self._watch = watch
         self.reads = self.torn = self.changes = 0
         self.samples: list[tuple[float, int]] = []
         self.last = (-1, -1)
@@ -53,7 +50,7 @@ class Reader:
         while not self._over.wait(PAUSE):
             seen = sides()
             self.reads += 1
-            self.torn += self._whole and seen[0] != seen[1]
+            self.torn += seen[0] != seen[1]
             self.changes += seen != self.last
             self.last = seen
             self._sample(seen[0])

@@ -52,8 +52,6 @@ class RedisTarget:
         *(f"cast(rand() * 1000 as bigint) as draw{number}" for number in range(DRAWS)),
     )
 
-    whole_epochs = True
-
     def __init__(self, disk: Path | None) -> None:
         where = [f'dir "{disk}"'] if disk else []
         self.server = RedisProcess(*DURABLE, *where)

@@ -59,7 +59,7 @@ def _total(run: Record) -> Sequence[object]:
         run["seed"],
         run["lost"],
         run["duplicated"],
-        f"{run['torn']} of {run['reads']:,}" if run.get("whole_epochs", True) else "not promised",
+        f"{run['torn']} of {run['reads']:,}",
         len(run["residue"]),
     )
 

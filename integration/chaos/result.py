@@ -52,7 +52,6 @@ class Result:
         checks: what was seen at the end, by the names of the last checks.
         ends: how drivers ended by themselves, by the names of errors.
         broken: what was not as promised, in words.
-        whole_epochs: whether an epoch that is seen in part counts as torn.
         reads, changes: how often the reader has read, and seen another state than before.
         leftovers: attempts that `sparkonce gc` has dropped.
         pace: seconds since the run began, and how many rows a reader saw.
@@ -73,7 +72,6 @@ class Result:
     lost: int = 0
     duplicated: int = 0
     torn: int = 0
-    whole_epochs: bool = True
     reads: int = 0
     changes: int = 0
     leftovers: int = 0

@@ -81,7 +81,6 @@ class Run:
                 self.kills,
                 _versions(target),
                 asked=self.rows,
-                whole_epochs=target.whole_epochs,
             )
             if why_not:
                 self.result.skipped[plan.DISK] = why_not
@@ -103,9 +102,7 @@ class Run:
             deadline=self.began + 300 + 90 * len(faults) + self.rows / 1000,
         )
         stack.callback(world.close)
-        reader = stack.enter_context(
-            closing(Reader(target.watch, self.began, whole=target.whole_epochs))
-        )
+        reader = stack.enter_context(closing(Reader(target.watch, self.began)))
         striking, looking = partial(self._strike_all, faults, disk), partial(self._look, reader)
         for step in (striking, self._finish, self._count, looking):
             self._take(step, world)

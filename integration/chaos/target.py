@@ -53,7 +53,6 @@ class Target(Protocol):
         in_driver: those of them that the driver sends; tasks send the others.
         columns: of query `rows`, as SQL expressions over `part`, `place`, `amount`; some are
             drawn at random, so that a replay computes other rows.
-        whole_epochs: whether readers never see a part of an epoch of query `counters`.
     """
 
     name: str
@@ -62,7 +61,6 @@ class Target(Protocol):
     points: Mapping[str, Predicate]
     in_driver: Sequence[str]
     columns: Sequence[str]
-    whole_epochs: bool
 
     @property
     def url(self) -> str:
@@ -85,7 +83,7 @@ class Target(Protocol):
         """What the target of query `counters` holds."""
 
     def watch(self) -> Callable[[], tuple[int, int]]:
-        """Connect a reader: it tells the sum of each side, both at one moment."""
+        """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
 
     def residue(self) -> list[str]:
         """What the connector has left in the store, but for its ledgers."""
