@@ -1,0 +1,97 @@
+"""What chaos runs are judged by must see harm where harm was done, in every real store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.chaos.elasticsearch import VISIBLE
+from integration.chaos.oracle import Verdict, compare
+from integration.chaos.target import COUNTERS, MAKERS, ROWS, SIDES, Target, maker
+from integration.chaos.topic import Event
+from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.servers.elasticsearch import connect
+from integration.servers.finder import UnavailableError
+
+pytestmark = pytest.mark.long
+
+EVENTS = [Event(0, offset, bucket=offset % 3, amount=10 + offset) for offset in range(6)]
+PLACE = [("part", pa.int32()), ("place", pa.int64())]
+SUMS = [("n", pa.int64()), ("amount", pa.int64())]
+QUERIES = {"redis": Query, "mysql": MySqlQuery, "elasticsearch": ElasticsearchQuery}
+
+
+@pytest.fixture(params=MAKERS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    try:
+        made = maker(request.param)(None)
+    except UnavailableError as absent:
+        pytest.skip(str(absent))
+    with made.server:
+        made.prepare()
+        yield made
+
+
+def query(target: Target, name: str) -> Query:
+    adds = target.options(name)["writeMode"] == "increment"
+    where = PLACE if name == ROWS else [("side", pa.string()), ("bucket", pa.int32())]
+    schema = pa.schema([*where, *(SUMS if adds else SUMS[1:])])
+    made = QUERIES[target.format](schema, url=target.url, **target.options(name))
+    made.sink.store.check()
+    return made
+
+
+def rows(events: list[Event]) -> list[dict[str, Any]]:
+    return [
+        {"part": one.partition, "place": one.offset, "n": 1, "amount": one.amount} for one in events
+    ]
+
+
+def counters(events: list[Event], *sides: str) -> list[dict[str, Any]]:
+    return [
+        {"side": side, "bucket": one.bucket, "n": 1, "amount": one.amount}
+        for one in events
+        for side in sides
+    ]
+
+
+def verdict(target: Target, events: list[Event]) -> Verdict:
+    return compare(events, target.rows(), target.counters())
+
+
+def test_lost_doubled_torn_and_left_rows_are_seen(target: Target) -> None:
+    writing, counting = query(target, ROWS), query(target, COUNTERS)
+    writing.run(0, rows(EVENTS))
+    counting.run(0, counters(EVENTS, *SIDES))
+    assert verdict(target, EVENTS) == Verdict(len(EVENTS), lost=0, duplicated=0)
+    assert target.residue() == []
+    sides = target.watch()
+    left, right = sides()
+    assert left == right == len(EVENTS)
+
+    more = [*EVENTS, Event(1, 0, bucket=0, amount=5)]
+    assert verdict(target, more) == Verdict(len(more), lost=3, duplicated=0)
+
+    writing.run(1, rows(EVENTS[:1]))
+    assert verdict(target, EVENTS) == Verdict(len(EVENTS), lost=0, duplicated=1)
+    counting.run(1, counters(EVENTS[1:2], "left"))
+    assert verdict(target, EVENTS) == Verdict(len(EVENTS), lost=0, duplicated=2)
+
+    sides()
+    tear(target)
+    left, right = sides()
+    assert left != right
+
+    writing.stage(2, rows(EVENTS))
+    assert target.residue()
+
+
+def tear(target: Target) -> None:
+    """A reader that has seen epochs sees more of one of them; the others' sides differ already."""
+    if target.format == "elasticsearch":
+        with connect(target.url) as client:
+            client.indices.refresh(index=VISIBLE)
+            (hit,) = client.search(index=VISIBLE, size=1)["hits"]["hits"]
+            client.index(index=hit["_index"], document=hit["_source"], refresh=True)
