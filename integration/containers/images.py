@@ -16,7 +16,7 @@ from integration.servers.mysql import mysql_tree
 from integration.servers.tree import tree
 
 SQL = """set -e
-mkdir -p /data /run/mysqld /var/lib/mysql-files /tmp
+mkdir -p /data /run/mysqld /run/mariadbd /var/lib/mysql-files /tmp
 {install} --no-defaults --user=root --datadir=/data {how}
 cat > /init.sql <<END
 CREATE DATABASE ${name}_DATABASE CHARACTER SET utf8mb4;
@@ -97,9 +97,9 @@ def mysql() -> Image:
 
 def mariadb() -> Image:
     install, server = "mariadb-install-db", "mariadbd"
-    how = "--auth-root-authentication-method=normal"
+    how = "--force --auth-root-authentication-method=normal"  # the host's name needs no address
     script = SQL.format(install=install, how=how, server=server, name="MARIADB")
-    files = tree("mariadb", "mariadb-server-core")
+    files = tree("mariadb", "mariadb-server-core,mariadb-client-core")
     return Image("sparkonce-test-mariadb", files, ["/bin/sh", "-c", script])
 
 
