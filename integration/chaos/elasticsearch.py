@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from integration.chaos.target import COUNTERS, LOADING, ROWS, Counts, Witness, has
+from integration.chaos.target import COUNTERS, ROWS, Counts, OnServer, Witness, has
 from integration.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
@@ -16,7 +16,6 @@ from integration.servers.elasticsearch import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.chaos.target import Scene
 
 LONG, WORD = {"type": "long"}, {"type": "keyword"}
 GUARD = {"sparkonce": {"type": "object", "enabled": False}}
@@ -40,7 +39,7 @@ POINTS = {
 }
 
 
-class ElasticsearchTarget:
+class ElasticsearchTarget(OnServer):
     """See `Target`."""
 
     name = format = "elasticsearch"
@@ -50,14 +49,9 @@ class ElasticsearchTarget:
 
     def __init__(self, disk: Path | None) -> None:
         self._seen: dict[int, int] = {}
-        self.server = ElasticsearchProcess(private_tree())
-        self.server.start_seconds = LOADING
+        super().__init__(ElasticsearchProcess(private_tree()))
         if disk:
             self.server.data = disk / "data"
-
-    @property
-    def url(self) -> str:
-        return self.server.url
 
     @property
     def version(self) -> str:
@@ -119,9 +113,6 @@ class ElasticsearchTarget:
             known = {"sparkonce-log", "sparkonce-ledger"}
             own = set(client.indices.get(index="sparkonce-*"))
             return [hit["_id"] for hit in log] + sorted(own - known)
-
-    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
-        return {}
 
 
 def _summed(rows: Iterator[dict[str, Any]]) -> Counts:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from integration.chaos.target import COUNTERS, LOADING, ROWS, Counts, Witness, has
+from integration.chaos.target import COUNTERS, ROWS, Counts, OnServer, Witness, has
 from integration.servers.mysql import MySqlProcess, connect, private_binary, version_at
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.chaos.target import Scene
 
 DURABLE = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--local-infile=1")
 LOG, LEDGER = b"`sparkonce_log`", b"`sparkonce_ledger`"
@@ -40,7 +39,7 @@ POINTS = {
 }
 
 
-class MySqlTarget:
+class MySqlTarget(OnServer):
     """See `Target`."""
 
     name = format = "mysql"
@@ -49,14 +48,9 @@ class MySqlTarget:
     columns = ("part", "place", "amount", "uuid() as draw")
 
     def __init__(self, disk: Path | None) -> None:
-        self.server = MySqlProcess(private_binary(self.name), *DURABLE)
-        self.server.start_seconds = LOADING
+        super().__init__(MySqlProcess(private_binary(self.name), *DURABLE))
         if disk:
             self.server.data = disk / "data"
-
-    @property
-    def url(self) -> str:
-        return self.server.url
 
     @property
     def version(self) -> str:
@@ -111,9 +105,6 @@ class MySqlTarget:
                 " AND table_name NOT IN ('sparkonce_log', 'sparkonce_ledger')"
             )
             return staged + [name for (name,) in cursor.fetchall()]
-
-    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
-        return {}
 
 
 class MariaDbTarget(MySqlTarget):

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from integration.chaos.target import BOTH, COUNTERS, LOADING, ROWS, Counts, Witness, has
+from integration.chaos.target import BOTH, COUNTERS, ROWS, Counts, OnServer, Witness, has
 from integration.servers.process import wait_until
 from integration.servers.redis import RedisProcess, connect, version_at
 
@@ -41,7 +41,7 @@ POINTS = {
 }
 
 
-class RedisTarget:
+class RedisTarget(OnServer):
     """See `Target`."""
 
     name = format = "redis"
@@ -54,12 +54,7 @@ class RedisTarget:
 
     def __init__(self, disk: Path | None) -> None:
         where = [f'dir "{disk}"'] if disk else []
-        self.server = RedisProcess(*DURABLE, *where)
-        self.server.start_seconds = LOADING
-
-    @property
-    def url(self) -> str:
-        return self.server.url
+        super().__init__(RedisProcess(*DURABLE, *where))
 
     @property
     def version(self) -> str:

@@ -12,8 +12,11 @@ from integration.chaos.topic import BUCKETS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from integration.servers.elasticsearch import ElasticsearchProcess
     from integration.servers.faults import Predicate
+    from integration.servers.mysql import MySqlProcess
     from integration.servers.process import ServerProcess
+    from integration.servers.redis import RedisProcess
 
 SIDES = ("left", "right")
 """Every event counts on both, so they differ only where a reader sees a part of an epoch."""
@@ -90,6 +93,23 @@ class Target(Protocol):
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
         """What can only be done at the end, as it destroys data: what was seen, by name."""
+
+
+class OnServer:
+    """The part of a `Target` that is the same on every server."""
+
+    def __init__(self, server: RedisProcess | MySqlProcess | ElasticsearchProcess) -> None:
+        self.server = server
+        server.start_seconds = LOADING
+
+    @property
+    def url(self) -> str:
+        """See `Target.url`."""
+        return self.server.url
+
+    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+        """See `Target.last_checks`. There are none."""
+        return {}
 
 
 class Scene(Protocol):
