@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from elasticsearch.helpers import scan
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
+
+ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
+
+
+def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
+    return {"id": id_, "name": name, "x": x}
 
 
 def documents(client: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:

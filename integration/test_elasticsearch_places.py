@@ -1,0 +1,186 @@
+"""Where a row goes: ids from keys, routing, pipelines, aliases, indices of a template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from integration.documents import ROWS, documents, has_script_processor, row, rows
+from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+
+from sparkonce.errors import BadRow, OptionError
+
+Make = Callable[..., ElasticsearchQuery]
+
+
+def test_composite_keys_are_joined_unambiguously(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int32())])
+    query = into_index(schema, key="a,b")
+    pairs = [
+        ("x:y", "z"),
+        ("x", "y:z"),
+        ("x%3Ay", "z"),
+        ('"\\\n', "ä\N{PARTY POPPER}"),
+        ("/?#", ""),
+    ]
+    query.run(0, [{"a": a, "b": b, "n": n} for n, (a, b) in enumerate(pairs)])
+    query.run(1, [{"a": a, "b": b, "n": n} for n, (a, b) in enumerate(pairs)])
+    found = documents(elastic, index)
+    assert len(found) == 5
+    assert '"\\\n:ä\N{PARTY POPPER}' in found
+
+
+def test_key_that_is_null_or_too_long_is_refused(into_index: Make) -> None:
+    query = into_index(ROWS, key="name")
+    with pytest.raises(BadRow, match="'name' is null in a row"):
+        query.stage(0, [row(1, None)])
+    with pytest.raises(BadRow, match="has 513 bytes"):
+        query.stage(0, [row(1, "x" * 513)])
+
+
+def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: str) -> None:
+    if not has_script_processor(elastic):
+        pytest.skip("this server has no script processor")
+    words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
+    elastic.ingest.put_pipeline(id=index, processors=words)
+    query = into_index(ROWS, key="id", routing="name", pipeline=index, shards="3")
+    query.run(0, [row(i, f"r{i % 2}") for i in range(9)])
+    elastic.indices.refresh(index=index)
+    hits = elastic.search(index=index, size=20)["hits"]["hits"]
+    assert {hit["_routing"] for hit in hits} == {"r0", "r1"}
+    assert {hit["_source"]["name"] for hit in hits} == {"R0", "R1"}
+    assert len(hits) == 9
+    elastic.ingest.delete_pipeline(id=index)
+    with pytest.raises(OptionError, match="there is no ingest pipeline"):
+        into_index(ROWS, key="id", pipeline=index, sinkId="other")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.date32(), date(2024, 2, 29), "2024-02-29"),
+        (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
+        (pa.timestamp("us", "UTC"), datetime(2024, 2, 29, tzinfo=timezone.utc), "2024-02-29T"),
+        (pa.int64(), 7, "7"),
+        (pa.bool_(), True, "true"),
+        (pa.string(), 'a "b"\n\x01', 'a "b"\n\x01'),
+    ],
+    ids=str,
+)
+def test_routing_may_be_a_column_of_any_plain_type(
+    into_index: Make, elastic: Elasticsearch, index: str, kind: pa.DataType, value: Any, text: str
+) -> None:
+    query = into_index(pa.schema([("id", pa.int64()), ("r", kind)]), key="id", routing="r")
+    query.run(0, [{"id": 1, "r": value}])
+    elastic.indices.refresh(index=index)
+    (hit,) = elastic.search(index=index)["hits"]["hits"]
+    assert hit["_routing"].startswith(text)
+
+
+def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
+    try:
+        query = into_index(ROWS, createIndex="false")
+        keep_log(query)
+        manifest = decide(query, 0, [row(1), row(2)])
+        apply_again(query, manifest)
+        elastic.indices.rollover(alias=index)
+        apply_again(query, manifest)
+        query.restart()
+        query.run(1, [row(3)])
+        assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
+        assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
+        with pytest.raises(OptionError, match="that rolls over"):
+            into_index(ROWS, key="id", createIndex="false")
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
+def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(
+        index=index,
+        settings={"number_of_shards": 5},
+        aliases={f"{index}-routed": {"routing": "zz"}},
+    )
+    with pytest.raises(OptionError, match="an alias that routes documents"):
+        into_index(ROWS, key="id", index=f"{index}-routed", createIndex="false")
+
+
+def test_index_is_made_from_columns_and_dates(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    schema = pa.schema(
+        [("id", pa.int64()), ("land", pa.string()), ("at", pa.timestamp("us", "UTC"))]
+    )
+    template = f"{index}-{{land}}-{{AT:yyyy.MM.dd}}"
+    options = {"index": template, "createIndex": "false", "chunkRows": "3"}
+    query, adding = into_index(schema, key="id", **options), into_index(schema, **options)
+    days = [datetime(2024, 2, day, 23, 59, 59, 999999, timezone.utc) for day in (28, 29)]
+    rows = [
+        {"id": id_, "land": land, "at": day} for id_ in (1, 1, 2) for land in "ab" for day in days
+    ]
+    keep_log(query)
+    try:
+        late = decide(query, 0, rows)
+        for _ in range(2):
+            apply_again(query, late)
+        adding.run(0, rows[:4])
+        found = elastic.indices.get(index=f"{index}-*")
+        ends = [f"{land}-2024.02.{day}" for land in "ab" for day in (28, 29)]
+        assert sorted(found) == [f"{index}-{end}" for end in ends]
+        assert [len(documents(elastic, name)) for name in sorted(found)] == [3] * 4
+        for land, said in (("A b", "'.*A b.*' is no name"), (None, "a column of it is null")):
+            with pytest.raises(BadRow, match=said):
+                query.stage(1, [{**rows[0], "land": land}])
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
+@pytest.mark.parametrize("dynamic", ["strict", "true"])
+def test_indices_of_a_template_take_updates_and_increments(
+    into_index: Make, elastic: Elasticsearch, index: str, dynamic: str
+) -> None:
+    at = datetime(2024, 2, 29, tzinfo=timezone.utc)
+    schema = pa.schema(
+        [("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("land", pa.string())]
+    )
+    added = pa.schema([*schema, ("n", pa.int64())])
+    fields = {name: {"type": "keyword"} for name in ("land", "at")}
+    fields |= {name: {"type": "long"} for name in ("id", "n")}
+    elastic.indices.put_index_template(
+        name=index,
+        index_patterns=[f"{index}-*"],
+        template={"mappings": {"dynamic": dynamic, "properties": fields}},
+    )
+    options = {"index": f"{index}-{{land}}-{{at:yyyy.MM}}", "key": "id", "createIndex": "false"}
+    adding = into_index(added, writeMode="increment", chunkRows="3", **options)
+    updating = into_index(schema, writeMode="update", **options)
+    keep_log(adding)
+    try:
+        ones = [{"id": 1, "at": at, "land": land, "n": 1} for land in "abab"]
+        late = decide(adding, 0, ones, ones[:1])
+        for _ in range(2):
+            apply_again(adding, late)
+        updating.run(0, [{"id": id_, "at": at, "land": "a"} for id_ in (1, 2)])
+        apply_again(adding, late)
+        found = {name: documents(elastic, f"{index}-{name}-2024.02") for name in "ab"}
+        assert {name: one.get("n") for name, one in found["a"].items()} == {"1": 3, "2": None}
+        assert {name: one["n"] for name, one in found["b"].items()} == {"1": 2}
+        assert found["b"]["1"]["land"] == "b"
+        mappings = elastic.indices.get_mapping(index=f"{index}-a-2024.02").body
+        guard = mappings[f"{index}-a-2024.02"]["mappings"]["properties"]["sparkonce"]
+        assert guard == {"type": "object", "enabled": False}
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+        elastic.indices.delete_index_template(name=index)
