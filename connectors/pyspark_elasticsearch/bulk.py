@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pyspark_elasticsearch.answers import AllDone
 from pyspark_elasticsearch.client import Cluster
 from sparkonce.errors import StoreUnreachable
 
@@ -39,6 +40,14 @@ class Item(NamedTuple):
         return self.error is None and (self.status < 300 or self.status == 404)
 
 
+DONE = Item(200, None)
+
+
+def all_done(items: list[Item]) -> bool:
+    """Whether all operations took effect."""
+    return items.count(DONE) == len(items) or all(item.done for item in items)
+
+
 def send(
     cluster: Cluster,
     doing: str,
@@ -57,7 +66,7 @@ def send(
     answer = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
     if answer.status in (413, 429):
         return answer.status
-    found = [_item(item) for item in answer.body.get("items", [])]
+    found = _items(answer.body)
     if len(found) != count:
         raise StoreUnreachable(
             f"Elasticsearch answered {len(found)} of {count} operations while {doing}",
@@ -65,6 +74,12 @@ def send(
             todo="look for a proxy that changes answers",
         )
     return found
+
+
+def _items(body: Any) -> list[Item]:
+    if isinstance(body, AllDone):
+        return [DONE] * body.operations
+    return [_item(item) for item in body.get("items", [])]
 
 
 def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:

@@ -11,6 +11,7 @@ import elasticsearch
 from urllib3.exceptions import ConnectTimeoutError
 
 from pyspark_elasticsearch import address, tls
+from pyspark_elasticsearch.answers import Answers
 from pyspark_elasticsearch.failures import translated
 from sparkonce.errors import OptionError
 from sparkonce.options import password
@@ -20,7 +21,11 @@ LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 
 
 class Answer(NamedTuple):
-    """What the cluster said."""
+    """What the cluster said.
+
+    Attributes:
+        body: JSON values, or `AllDone`.
+    """
 
     status: int
     body: Any
@@ -64,6 +69,7 @@ class Cluster:
             retry_on_timeout=False,
             retry_on_status=(),
             connections_per_node=self.parallelism + 2,
+            serializer=Answers(),
         )
 
     def ask(

@@ -205,7 +205,7 @@ class Log:
             actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page]
             target, text = path(self.indices.log, "_bulk"), "".join(actions).encode()
             answer = bulk.send(self.cluster, DROPPING, target, text, len(page))
-            if isinstance(answer, int) or not all(item.done for item in answer):
+            if isinstance(answer, int) or not bulk.all_done(answer):
                 raise StoreUnreachable(f"Elasticsearch did not do all while {DROPPING}")
 
     def _drop_listed(self, sink: str, named: Sequence[str]) -> None:

@@ -118,7 +118,7 @@ class Sender:
             return self.settle(numbered(lines))
         self._look()
         answer = bulk.send(self.cluster, DOING, self.target, lines, count, self.params)
-        if isinstance(answer, list) and all(item.done for item in answer):
+        if isinstance(answer, list) and bulk.all_done(answer):
             return []
         return self.settle(numbered(lines), answer)
 

@@ -87,7 +87,7 @@ class Resender:
             deletes = [{"delete": {"_index": later[id_], "_id": id_}} for id_ in sorted(twice)]
             lines = "".join(f"{json.dumps(one)}\n" for one in deletes).encode()
             said = bulk.send(self.cluster, "taking rows back", "/_bulk", lines, len(deletes))
-            if isinstance(said, int) or not all(item.done for item in said):
+            if isinstance(said, int) or not bulk.all_done(said):
                 raise StoreUnreachable(f"Elasticsearch did not take back {len(deletes)} rows")
 
 
