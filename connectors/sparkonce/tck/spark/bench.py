@@ -8,25 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.faults import SIDE, Board
 from sparkonce.tck.spark.remote import Driver
 from sparkonce.tck.spark.sink import StreamingSink
 
 SEED = "SPARKONCE_TCK_SEED"
-# Most of a check is Spark's start, for which Java's second compiler does more harm than good.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-LOCAL = {"spark.master": "local[2,4]"}
-SPECULATIVE = {
-    "spark.cores.max": "2",
-    "spark.executor.memory": "1g",
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.5",
-    # Long enough for an executor to be killed before a twin of its task is started.
-    "spark.speculation.minTaskRuntime": "4s",
-}
 
 
 class Bench:
@@ -55,7 +43,7 @@ class Bench:
 
     def victim(self, sink: StreamingSink) -> Driver:
         """A driver for the caller to kill."""
-        return self._launch(sink, LOCAL)
+        return self._launch(sink, setup.LOCAL)
 
     def new_home(self, name: str) -> Path:
         """A directory that nobody else uses."""
@@ -89,7 +77,7 @@ class Bench:
 
     def _on_cluster(self, sink: StreamingSink) -> Driver:
         self._cluster = Cluster(self.new_home("cluster"), self._environment(sink))
-        return self._launch(sink, {**SPECULATIVE, "spark.master": self._cluster.url})
+        return self._launch(sink, {**setup.SPECULATIVE, "spark.master": self._cluster.url})
 
     def _launch(self, sink: StreamingSink, settings: Mapping[str, str]) -> Driver:
         home, env = self.new_home("driver"), self._environment(sink)
@@ -102,29 +90,15 @@ class Bench:
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_JAVA_OPTS": self._java,
-            # What is killed can't tidy up.
-            "SPARK_LOCAL_DIRS": str(self._scratch),
-            "TMPDIR": str(self._scratch),
-            "SPARK_DAEMON_MEMORY": "256m",
+            **setup.environment(self._scratch),
             SIDE: str(self._side),
             **sink.env,
         }
 
-    @property
-    def _java(self) -> str:
-        return f'{JAVA} "-Djava.io.tmpdir={self._scratch}"'
-
     def _settings(self, home: Path) -> dict[str, str]:
         return {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": self._java,
-            "spark.executor.extraJavaOptions": self._java,
+            **setup.driver(home, self._scratch),
             "spark.sql.shuffle.partitions": "2",
-            "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.python.daemon.module": "sparkonce.tck.spark.daemon",
             # Rows reach the sink as they come, and a sink that writes in chunks writes several.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
