@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
+from tests.answering import Say, saying
 from tests.kit import World
 
 from sparkonce.tck.actors import Query
@@ -26,3 +28,10 @@ def world(request: pytest.FixtureRequest) -> World:
 def query(world: World) -> Query:
     """A query that increments, so that a repeated row would be seen."""
     return Query(world)
+
+
+@pytest.fixture
+def say() -> Iterator[Say]:
+    """Servers that give one answer each."""
+    with saying() as say:
+        yield say

@@ -3,39 +3,81 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-
-pytest.importorskip("elasticsearch")
+from elasticsearch import SerializationError
+from tests.answering import Say
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.answers import AllDone, Answers
-from pyspark_elasticsearch.client import Answer, Cluster
-from sparkonce.errors import StoreUnreachable
+from pyspark_elasticsearch.failures import of_answer
+from sparkonce.errors import StoreRefused, StoreUnreachable
 
 KINDS = ("index", "create", "update", "delete")
+FINE = b'{"items":[{"index":{"status":201}}]}'
 
 
 def text(*items: dict[str, Any]) -> bytes:
     return json.dumps({"items": list(items)}, separators=(",", ":")).encode()
 
 
-def sent(said: bytes, count: int) -> list[bulk.Item] | int:
-    answer = Answer(200, Answers().loads(said))
-    cluster = SimpleNamespace(timeout=1.0, ask=lambda *_, **__: answer)
-    return bulk.send(cast(Cluster, cluster), "writing", "/x/_bulk", b"", count)
+def is_read_at_once(said: bytes) -> bool:
+    return isinstance(Answers().loads(said)["items"], AllDone)
+
+
+def sent(say: Say, said: bytes, count: int, **more: Any) -> list[bulk.Item]:
+    found = bulk.send(say(200, said, **more), "writing", "/x/_bulk", b"{}\n{}\n", count)
+    assert isinstance(found, list)
+    return found
+
+
+def test_lines_go_out_as_they_are(say: Say) -> None:
+    asked: list[tuple[str, bytes]] = []
+    sent(say, FINE, 1, asked=asked)
+    ((kind, body),) = asked
+    assert kind.startswith("application/vnd.elasticsearch+x-ndjson")
+    assert body == b"{}\n{}\n"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("status", [200, 201, 404])
-def test_answer_whose_every_item_was_done_is_read_at_once(kind: str, status: int) -> None:
-    items = [{kind: {"status": status}}] * 1000
-    assert Answers().loads(text(*items)) == AllDone(1000)
-    found = sent(text(*items), 1000)
-    assert isinstance(found, list)
+def test_items_that_were_done_are_read_at_once(say: Say, kind: str) -> None:
+    found = sent(say, text(*[{kind: {"status": 201}}] * 1000), 1000)
+    assert all(item is bulk.DONE for item in found)
+    assert bulk.DONE.done
     assert bulk.all_done(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_what_was_done_is_read_at_once(kind: str) -> None:
+    quick = {status for status in range(1200) if is_read_at_once(text({kind: {"status": status}}))}
+    assert quick == {*range(200, 300), *([404] if kind == "delete" else [])}
+    assert all(bulk.Item(status, None).done for status in quick)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        FINE[:-1] + b',"error":{}}',
+        FINE[:-1] + b',"errors":true}',
+        b'{"errors":false,' + FINE[1:],
+        FINE.replace(b"201", b'201,"error":{}'),
+        FINE.replace(b"index", b"put"),
+        FINE.replace(b"]", b",3]"),
+    ],
+)
+def test_answer_that_says_more_is_read_as_json(said: bytes) -> None:
+    assert Answers().loads(said) == json.loads(said)
+
+
+@pytest.mark.parametrize(
+    "said", [FINE + b"{}", b"[" + FINE, FINE[:-1], FINE.replace(b"]", b",]"), b"{"]
+)
+def test_answer_that_is_no_json_is_no_answer(say: Say, said: bytes) -> None:
+    with pytest.raises(SerializationError):
+        Answers().loads(said)
+    with pytest.raises(StoreUnreachable):
+        sent(say, said, 1)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +86,6 @@ def test_answer_whose_every_item_was_done_is_read_at_once(kind: str, status: int
         {"index": {"status": 409, "error": {"type": "version_conflict_engine_exception"}}},
         {"index": {"status": 409}},
         {"index": {"status": 429}},
-        {"index": {"status": 2010}},
         {"index": {"status": 500, "error": {"reason": '{"index":{"status":201}}'}}},
         {"index": {"status": 201, "error": {"type": "x"}}},
         {"create": {"status": 201, "failure_store": "used"}},
@@ -53,44 +94,51 @@ def test_answer_whose_every_item_was_done_is_read_at_once(kind: str, status: int
 )
 @pytest.mark.parametrize("place", [0, 500, 999])
 def test_one_item_that_was_not_done_is_found_among_a_thousand(
-    odd: dict[str, Any], place: int
+    say: Say, odd: dict[str, Any], place: int
 ) -> None:
     items = [{"index": {"status": 201}}] * 1000
     items[place] = odd
-    found = sent(text(*items), 1000)
-    assert isinstance(found, list)
+    found = sent(say, text(*items), 1000)
     assert [at for at, item in enumerate(found) if not item.done] == [place]
     assert not bulk.all_done(found)
 
 
-def test_items_that_tell_more_than_their_status_are_done_too() -> None:
-    found = sent(text({"create": {"_index": "logs-1", "status": 201}}), 1)
+def test_items_that_tell_their_index_are_done_too(say: Say) -> None:
+    found = sent(say, text({"create": {"_index": "logs-1", "status": 201}}), 1)
     assert found == [bulk.Item(201, None, "logs-1")]
     assert bulk.all_done(found)
+
+
+def test_row_that_a_data_stream_puts_into_its_failure_store_is_not_taken_for_written(
+    say: Say,
+) -> None:
+    used = {"_index": ".fs-logs-1", "status": 201, "failure_store": "used"}
+    fine, wrong = sent(say, text({"create": {"status": 201}}, {"create": used}), 2)
+    assert (fine.done, wrong.done) == (True, False)
+    assert isinstance(of_answer(wrong.status, wrong.error, "writing"), StoreRefused)
+
+
+@pytest.mark.parametrize("said", [FINE, text(*[{"index": {"status": 201}}] * 3), b'{"items":[]}'])
+def test_answer_about_fewer_or_more_operations_is_no_answer(say: Say, said: bytes) -> None:
+    with pytest.raises(StoreUnreachable, match="of 2 operations"):
+        sent(say, said, 2)
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        b'{"items":[]}',
-        b'{"items":[{"index":{"status":201}}]}',
-        text(*[{"index": {"status": 201}}] * 3),
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"items":null}',
+        b'{"items":3}',
+        b'{"items":[{}]}',
+        b'{"items":[{"index":{}}]}',
+        b'{"items":[{"index":{"status":"fine"}}]}',
+        b'{"items":[null]}',
     ],
 )
-def test_answer_about_fewer_or_more_operations_is_no_answer(said: bytes) -> None:
-    with pytest.raises(StoreUnreachable, match="of 2 operations"):
-        sent(said, 2)
-
-
-@pytest.mark.parametrize(
-    "said", [b'{"items":[{"index":{"status":201}},]}', b'{"items":[{"index":{"status":201}}', b"{"]
-)
-def test_answer_that_was_cut_is_no_answer(said: bytes) -> None:
-    from elasticsearch import SerializationError
-
-    with pytest.raises(SerializationError):
-        Answers().loads(said)
-
-
-def test_another_answer_is_what_its_json_says() -> None:
-    assert Answers().loads(b'{"count": 3}') == {"count": 3}
+def test_answer_to_another_question_is_no_answer(say: Say, said: bytes) -> None:
+    with pytest.raises(StoreUnreachable):
+        sent(say, said, 1)

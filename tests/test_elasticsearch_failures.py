@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import elasticsearch
 import pytest
+from tests.answering import Say
 
 from pyspark_elasticsearch import preflight
 from pyspark_elasticsearch.client import Cluster
@@ -53,45 +50,6 @@ def test_wrong_password_is_told_from_a_missing_right() -> None:
 def test_unknown_answer_of_a_server_that_fails_inside_is_no_refusal() -> None:
     assert known(500, {"type": "null_pointer_exception"}).kind is Kind.LOST
     assert known(400, {"type": "new_exception"}).kind is Kind.REFUSED
-
-
-Say = Callable[..., Cluster]
-
-
-@pytest.fixture
-def say() -> Iterator[Say]:
-    """A server that gives one answer to all: `say(200, {...}, product="Elasticsearch")`."""
-    servers = []
-
-    def start(status: int, body: Any, *, product: str | None = "Elasticsearch") -> Cluster:
-        text = body if isinstance(body, bytes) else json.dumps(body).encode()
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length") or 0))
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(text)))
-                if product:
-                    self.send_header("X-Elastic-Product", product)
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_POST = do_PUT = do_GET  # noqa: N815
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = HTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        given = {"url": f"http://127.0.0.1:{server.server_port}", "index": "x"}
-        return Cluster(options.parse(ElasticsearchConnector.options, given))
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def version(number: str) -> dict[str, Any]:
@@ -178,23 +136,3 @@ def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(sa
         with pytest.raises(StoreUnreachable):
             cluster.ask("asking", "POST", "/x/_bulk", body=b"{}\n")
         assert len(sent) == 1
-
-
-def test_answer_that_does_not_fit_the_request_is_no_answer(say: Say) -> None:
-    from pyspark_elasticsearch import bulk
-
-    cluster = say(200, {"items": [{"index": {"status": 201}}]})
-    with pytest.raises(StoreUnreachable, match="answered 1 of 2 operations"):
-        bulk.send(cluster, "asking", "/x/_bulk", b"{}\n{}\n", 2)
-
-
-def test_row_that_a_data_stream_puts_into_its_failure_store_is_not_taken_for_written(
-    say: Say,
-) -> None:
-    from pyspark_elasticsearch import bulk
-
-    used = {"_index": ".fs-logs-1", "status": 201, "failure_store": "used"}
-    said = say(200, {"items": [{"create": {"status": 201}}, {"create": used}]})
-    fine, wrong = bulk.send(said, "asking", "/x/_bulk", b"{}\n{}\n", 2)
-    assert (fine.done, wrong.done) == (True, False)
-    assert isinstance(of_answer(wrong.status, wrong.error, "writing"), StoreRefused)

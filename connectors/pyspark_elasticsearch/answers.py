@@ -1,18 +1,19 @@
-"""Reads what the cluster answers, and the answer to a bulk request without an object an item."""
+"""What goes to the cluster and comes back as bytes: no Python object is made for an operation."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
 
-from elasticsearch.serializer import JsonSerializer
+from elasticsearch.serializer import JsonSerializer, NdjsonSerializer
 
-_ITEM = rb'\{"(?:index|create|update|delete)":\{"status":(?:2\d\d|404)\}\}'
+_STATUS = rb'(?:(?:index|create|update|delete)":\{"status":2\d\d|delete":\{"status":404)'
+_ITEM = rb'\{"' + _STATUS + rb"\}\}"
 _ALL_DONE = re.compile(rb'\{"items":\[' + _ITEM + rb"(?:," + _ITEM + rb")*\]\}")
 
 
 class AllDone(NamedTuple):
-    """What a bulk request is answered, cut down by `bulk.SHOWN`, if each operation was done.
+    """The items of an answer to a bulk request, if each operation was done.
 
     Attributes:
         operations: how many they were.
@@ -22,10 +23,22 @@ class AllDone(NamedTuple):
 
 
 class Answers(JsonSerializer):
-    """JSON; an answer is `AllDone` only if each of its items says so, and has nothing else."""
+    """Reads JSON.
+
+    Items are `AllDone` only if each of them holds the status of an operation that was done, and
+    nothing else (`bulk.SHOWN` cuts them down to that), and the answer holds nothing but items.
+    """
 
     def loads(self, data: bytes) -> Any:
         """See `elastic_transport.Serializer`."""
         if _ALL_DONE.fullmatch(data):
-            return AllDone(data.count(b'"status":'))
+            return {"items": AllDone(data.count(b'"status":'))}
         return super().loads(data)
+
+
+class Lines(NdjsonSerializer):
+    """Sends lines as they are; the client would copy them twice."""
+
+    def dumps(self, data: Any) -> bytes:
+        """See `elastic_transport.Serializer`."""
+        return data if isinstance(data, bytes) else super().dumps(data)

@@ -41,11 +41,13 @@ class Item(NamedTuple):
 
 
 DONE = Item(200, None)
+"""An operation that took effect, whatever its status was."""
 
 
 def all_done(items: list[Item]) -> bool:
     """Whether all operations took effect."""
-    return items.count(DONE) == len(items) or all(item.done for item in items)
+    at_once = items.count(DONE) == len(items)  # by identity, so without a call for each
+    return at_once or all(item.done for item in items)
 
 
 def send(
@@ -77,9 +79,14 @@ def send(
 
 
 def _items(body: Any) -> list[Item]:
-    if isinstance(body, AllDone):
-        return [DONE] * body.operations
-    return [_item(item) for item in body.get("items", [])]
+    """The items; none if the body is no answer to a bulk request."""
+    items = body.get("items") if isinstance(body, Mapping) else None
+    if isinstance(items, AllDone):
+        return [DONE] * items.operations
+    try:
+        return [_item(item) for item in items or ()]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return []
 
 
 def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:

@@ -11,21 +11,17 @@ import elasticsearch
 from urllib3.exceptions import ConnectTimeoutError
 
 from pyspark_elasticsearch import address, tls
-from pyspark_elasticsearch.answers import Answers
+from pyspark_elasticsearch.answers import Answers, Lines
 from pyspark_elasticsearch.failures import translated
 from sparkonce.errors import OptionError
 from sparkonce.options import password
 
-# Of lines, too: for `x-ndjson` the client would copy a whole request twice.
 JSON = {"accept": "application/json", "content-type": "application/json"}
+LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 
 
 class Answer(NamedTuple):
-    """What the cluster said.
-
-    Attributes:
-        body: JSON values, or `AllDone`.
-    """
+    """What the cluster said."""
 
     status: int
     body: Any
@@ -69,7 +65,7 @@ class Cluster:
             retry_on_timeout=False,
             retry_on_status=(),
             connections_per_node=self.parallelism + 2,
-            serializer=Answers(),
+            serializers={each.mimetype: each for each in (Answers(), Lines())},
         )
 
     def ask(
@@ -95,10 +91,11 @@ class Cluster:
         Raises:
             StoreError: no answer came, or it says no.
         """
+        headers = LINES if target.endswith("/_bulk") else JSON
         with translated(doing):
             sender = self.client.options(ignore_status=allow) if allow else self.client
             send = partial(
-                sender.perform_request, method, target, params=params, headers=JSON, body=body
+                sender.perform_request, method, target, params=params, headers=headers, body=body
             )
             said = self._by_any_host(send)
         return Answer(said.meta.status, said.body)

@@ -1,0 +1,62 @@
+"""A server that gives one answer to all, and a client of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from sparkonce import options
+
+Say = Callable[..., Cluster]
+"""`say(200, {...}, product="Elasticsearch", asked=[])` gives the client; requests go to `asked`."""
+
+
+@contextmanager
+def saying() -> Iterator[Say]:
+    """Start servers, and end them."""
+    with ExitStack() as servers:
+
+        def say(status: int, body: Any, **more: Any) -> Cluster:
+            server = HTTPServer(("127.0.0.1", 0), _handler(status, body, **more))
+            servers.callback(server.server_close)
+            servers.callback(server.shutdown)
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            given = {"url": f"http://127.0.0.1:{server.server_port}", "index": "x"}
+            return Cluster(options.parse(ElasticsearchConnector.options, given))
+
+        yield say
+
+
+def _handler(
+    status: int,
+    body: Any,
+    product: str | None = "Elasticsearch",
+    asked: list[tuple[str, bytes]] | None = None,
+) -> type[BaseHTTPRequestHandler]:
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent = self.rfile.read(int(self.headers.get("content-length") or 0))
+            if asked is not None:
+                asked.append((self.headers["content-type"] or "", sent))
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(text)))
+            if product:
+                self.send_header("X-Elastic-Product", product)
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_POST = do_PUT = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
