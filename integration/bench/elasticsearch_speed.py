@@ -235,8 +235,9 @@ def in_turns(ways: Mapping[str, Way], passes: int) -> dict[str, float]:
 
 
 def by_hadoop(source: Path, node: ElasticsearchProcess, rows: int, **tuned: str) -> list[float]:
-    fresh(node.url, "hadoop")
-    took = hadoop.write(source, node.port, "hadoop", tuned)
+    for index in ("warm", "hadoop"):
+        fresh(node.url, index)
+    took = hadoop.write(source, node.port, "warm", "hadoop", tuned)
     with connect(node.url) as client:
         client.indices.refresh(index="hadoop")
         assert client.count(index="hadoop")["count"] == rows * len(took)
@@ -256,7 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--passes", type=int, default=2, choices=range(1, 10))
     parser.add_argument("--no-spark", action="store_true")
     args = parser.parse_args()
     tree = private_tree()

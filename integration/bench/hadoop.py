@@ -22,8 +22,10 @@ TUNED = {
 }
 
 
-def write(source: Path, port: int, index: str, settings: Mapping[str, str]) -> list[float]:
-    """The seconds that each folder of rows takes."""
+def write(
+    source: Path, port: int, warm: str, index: str, settings: Mapping[str, str]
+) -> list[float]:
+    """The seconds that each folder of rows takes, once all are written to another index."""
     home = CACHE / "hadoop-spark"
     python = home / "bin" / "python"
     if not python.exists():
@@ -32,7 +34,7 @@ def write(source: Path, port: int, index: str, settings: Mapping[str, str]) -> l
         subprocess.run(install, check=True)
     folders = sorted(map(str, source.iterdir()))
     said = subprocess.run(
-        [python, PROGRAM, jar(CONNECTOR), str(port), index, json.dumps(settings), *folders],
+        [python, PROGRAM, jar(CONNECTOR), str(port), warm, index, json.dumps(settings), *folders],
         env={**os.environ, "JAVA_HOME": str(java_home(home)), "PYSPARK_PYTHON": str(python)},
         check=True,
         stdout=subprocess.PIPE,
