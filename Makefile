@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long unit lint types check bench docs explore conformance chaos reliability test-containers
+.PHONY: test long unit lint types check bench docs explore conformance chaos reliability test-containers test-client9
 check: lint types test
 
 test: $(DEV)
@@ -70,6 +70,13 @@ bench: $(READY) $(DEV)
 SEEDS ?= 100000
 explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
+
+# The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
+test-client9: $(DEV)
+	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
+	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
+	@PYTHONPATH=$(CURDIR)/.build/client9 $(BIN)/python -m pytest $(PYTEST_ARGS) \
+		tests/test_elasticsearch_*.py integration/test_elasticsearch_apply.py
 
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch

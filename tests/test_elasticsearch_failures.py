@@ -56,13 +56,21 @@ def version(number: str) -> dict[str, Any]:
     return {"version": {"number": number}, "tagline": "You Know, for Search"}
 
 
-@pytest.mark.parametrize("number", ["8.0.0", "8.16.1", "9.4.3"])
-def test_server_that_the_client_speaks_to_is_fit(say: Say, number: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "number"), [(8, "8.0.0"), (8, "8.16.1"), (8, "9.4.3"), (9, "9.4.3"), (9, "10.0.0")]
+)
+def test_server_that_the_client_speaks_to_is_fit(
+    say: Say, monkeypatch: pytest.MonkeyPatch, client: int, number: str
+) -> None:
+    monkeypatch.setattr(elasticsearch, "__version__", (client, 15, 0))
     preflight.require_fit_server(say(200, version(number)))
 
 
-@pytest.mark.parametrize("number", ["7.17.0", "10.0.0"])
-def test_server_that_the_client_does_not_speak_to_is_refused(say: Say, number: str) -> None:
+@pytest.mark.parametrize(("client", "number"), [(8, "7.17.0"), (8, "10.0.0"), (9, "11.0.0")])
+def test_server_that_the_client_does_not_speak_to_is_refused(
+    say: Say, monkeypatch: pytest.MonkeyPatch, client: int, number: str
+) -> None:
+    monkeypatch.setattr(elasticsearch, "__version__", (client, 15, 0))
     with pytest.raises(StoreRefused, match=rf"release {number}.*pip install 'elasticsearch>=8.15"):
         preflight.require_fit_server(say(200, version(number)))
 
