@@ -6,9 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 ROOM = 4 << 30
+MARGIN = 64 << 20
+"""What a store writes at most while the disk is made smaller; if not, it is tried again."""
+
 APART = "SPARKONCE_CHAOS_APART"
 
 
@@ -30,22 +34,36 @@ class SmallDisk:
     """A disk in memory."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home
+        self.home, self._ballast = home, home / ".ballast"
         home.mkdir()
-        self._mount(ROOM)
+        self._mount(ROOM).check_returncode()
 
     def fill(self) -> None:
-        """Leave it no room."""
-        used = os.statvfs(self.home)
-        self._mount((used.f_blocks - used.f_bfree) * used.f_frsize, "remount,")
+        """Leave it no room, although the store goes on writing meanwhile."""
+        room = MARGIN
+        while self._mount(self._used() + room, "remount,").returncode:
+            room *= 2
+        with self._ballast.open("wb") as file:
+            end = 0
+            for step in (1 << 20, 1 << 12):
+                with suppress(OSError):
+                    while True:
+                        os.posix_fallocate(file.fileno(), end, step)
+                        end += step
 
     def clear(self) -> None:
         """Give it room again."""
-        self._mount(ROOM, "remount,")
+        self._ballast.unlink(missing_ok=True)
+        self._mount(ROOM, "remount,").check_returncode()
 
     def close(self) -> None:
         subprocess.run(["umount", "-l", str(self.home)], check=True)
 
-    def _mount(self, size: int, how: str = "") -> None:
+    def _used(self) -> int:
+        disk = os.statvfs(self.home)
+        return (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+
+    def _mount(self, size: int, how: str = "") -> subprocess.CompletedProcess[bytes]:
         options = f"{how}size={size}"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", self.home], check=True)
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.home)]
+        return subprocess.run(command, check=False)
