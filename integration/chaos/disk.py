@@ -43,6 +43,8 @@ class SmallDisk:
         room = MARGIN
         while self._mount(self._used() + room, "remount,").returncode:
             room *= 2
+            if room > ROOM:
+                raise OSError(f"{self.home} can't be made smaller")
         with self._ballast.open("wb") as file:
             end = 0
             for step in (1 << 20, 1 << 12):
