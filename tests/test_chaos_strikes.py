@@ -51,9 +51,12 @@ class FakeWorld:
         self.did: list[str] = []
         self.proxy, self.mode = FakeProxy(self.did), mode or Mode()
         self.topic = SimpleNamespace(produce=lambda _: None)
-        self.target = SimpleNamespace(points={"stage": b"", "apply": b""}, server=FakeServer())
+        self.target = SimpleNamespace(
+            points={"stage": b"", "apply": b""}, in_driver=("apply",), server=FakeServer()
+        )
         self.progress = SimpleNamespace(epochs=lambda: {"rows": self.epoch})
         self.driver: Any = self.fake_driver()
+        self.zombies: list[Any] = []
         self.burst, self.drivers, self.epoch = 1, 1, 0
         self.needed: list[Mode] = []
         self.deadline = math.inf
@@ -63,8 +66,18 @@ class FakeWorld:
         def closes() -> None:
             self.did.append("closed")
 
-        session = SimpleNamespace(freeze=lambda: None, thaw=lambda: None, close=closes)
-        return SimpleNamespace(alive=True, session=session)
+        def ends() -> None:
+            made.alive = False
+
+        session = SimpleNamespace(freeze=lambda: None, thaw=ends, close=closes)
+        made = SimpleNamespace(
+            alive=True,
+            failed=False,
+            session=session,
+            alarms=set,
+            end=lambda: ("ConcurrentDriver", "another one commits"),
+        )
+        return made
 
     def need(self, mode: Mode) -> None:
         self.needed.append(mode)
@@ -73,6 +86,7 @@ class FakeWorld:
         self.driver = self.fake_driver()
 
     def advance(self, *_: object, **__: object) -> None:
+        self.did.append("advanced")
         if not self.advances:
             raise NotReached("they do not")
 
@@ -98,10 +112,14 @@ class FakeServer:
 
 
 class FakeDisk:
-    def fill(self) -> None:
-        pass
+    def __init__(self, world: FakeWorld | None = None) -> None:
+        self.did = world.did if world else []
 
-    clear = fill
+    def fill(self) -> None:
+        self.did.append("full")
+
+    def clear(self) -> None:
+        pass
 
 
 def strikes_at(world: Any, fault: Fault, disk: Any = None) -> str:
@@ -132,10 +150,54 @@ def test_patient_driver_is_left_by_faults_that_would_not_make_it_give_up() -> No
 
 def test_zombie_is_not_left_behind_where_nobody_takes_over() -> None:
     world = FakeWorld()
-    world.advances = False
+
+    def starts() -> None:
+        world.advances = False
+
+    world.start = starts  # type: ignore[method-assign]
     with pytest.raises(NotReached):
         strikes_at(world, Fault(plan.ZOMBIE, "apply"))
-    assert world.did == ["armed", "closed"]
+    assert world.did == ["advanced", "armed", "advanced", "closed"]
+
+
+def test_zombie_ends_because_it_was_overtaken() -> None:
+    world = FakeWorld()
+    assert strikes_at(world, Fault(plan.ZOMBIE, "apply")) == "it ended with ConcurrentDriver"
+    assert len(world.zombies) == 1
+
+
+@pytest.mark.parametrize("ended", [{"alive": False}, {"failed": True}], ids=str)
+def test_driver_whose_query_had_ended_before_is_no_zombie(ended: dict[str, bool]) -> None:
+    world = FakeWorld()
+    vars(world.driver).update(ended)
+    with pytest.raises(NotReached, match="had ended"):
+        strikes_at(world, Fault(plan.ZOMBIE, "apply"))
+    assert world.did[-1] == "closed"
+    assert not world.zombies
+
+
+def test_zombie_that_ends_for_another_reason_shows_nothing() -> None:
+    world = FakeWorld()
+    world.driver.end = lambda: ("NullPointerException", "")
+    with pytest.raises(NotReached, match="NullPointerException"):
+        strikes_at(world, Fault(plan.ZOMBIE, "apply"))
+
+
+def test_zombie_must_not_say_what_is_not_so() -> None:
+    world = FakeWorld()
+    world.driver.alarms = lambda: {"StoreLostData"}
+    with pytest.raises(Broken, match="StoreLostData"):
+        strikes_at(world, Fault(plan.ZOMBIE, "apply"))
+
+
+def test_driver_whose_worker_was_killed_has_ended_before_the_next_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strikes, "_owner", lambda *_: 13)
+    monkeypatch.setattr(strikes.os, "kill", lambda *_: None)
+    with pytest.raises(NotReached, match="the driver ends"):
+        strikes_at(FakeWorld(), Fault(plan.WORKER, "apply"))
+    strikes_at(FakeWorld(), Fault(plan.WORKER, "stage"))  # the task is tried again
 
 
 def test_worker_that_is_killed_holds_the_connection_to_the_proxy(
@@ -156,6 +218,13 @@ def test_worker_that_is_killed_holds_the_connection_to_the_proxy(
 
 def test_disk_at_which_the_store_waits() -> None:
     assert strikes_at(FakeWorld(), Fault(plan.DISK), FakeDisk()) == "the store waited for 45 s"
+
+
+def test_disk_is_filled_under_queries_that_go_on() -> None:
+    """Else what the fault before has done would be taken for what a full disk does."""
+    world = FakeWorld()
+    strikes_at(world, Fault(plan.DISK), FakeDisk(world))
+    assert world.did == ["advanced", "full"]
 
 
 def test_disk_that_nobody_feels_is_not_full() -> None:
@@ -194,11 +263,11 @@ def run_of(tmp_path: Path) -> Run:
 def test_what_breaks_a_step_is_told_in_the_record(
     tmp_path: Path, error: Exception, told: str
 ) -> None:
-    def breaks(_: object) -> None:
+    def breaks() -> None:
         raise error
 
     run = run_of(tmp_path)
-    run._take(breaks, FakeWorld(), "failover: ")  # type: ignore[arg-type]
+    run._take(breaks, "failover: ")
     assert run.result.broken == [told]
 
 

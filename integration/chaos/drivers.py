@@ -12,9 +12,20 @@ from integration.chaos.query import Job
 
 from sparkonce.tck.spark.processes import Session
 
-ERROR = re.compile(r"sparkonce\.errors\.(\w+): (.*)")
-SPARKS = re.compile(r"terminated with exception: \[(\w+)\] (.*)")
-OTHER = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.*)", re.MULTILINE)
+FAILED = "terminated with error"
+"""Spark says so of a query, and then why."""
+
+EXPECTED = {"StoreUnreachable", "StoreRefused", "StagedDataMissing", "ConcurrentDriver"}
+"""What the connector may say under fire. Any other of its errors says what is not so: that a
+checkpoint or the store has lost something, or that a row or an option is wrong."""
+
+ERROR = re.compile(r"sparkonce\.errors\.(\w+)(.*)")
+BUG = re.compile(
+    "^((?:Assertion|Attribute|Index|Key|Name|NotImplemented|Type|UnboundLocal)Error)\\b(.*)",
+    re.MULTILINE,
+)
+SPARKS = re.compile(r"\[(CONCURRENT_\w+)\](.*)|(Python worker exited)(.*)")
+OTHER = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception))(: .*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,24 @@ class Driver:
     def log(self) -> str:
         return self.session.log.read_text(errors="replace")
 
-    def last_error(self) -> tuple[str, str]:
-        """Name and text of the error that ended it; the connector's own, if there is one."""
-        found = next(filter(None, (kind.findall(self.log) for kind in (ERROR, SPARKS, OTHER))), [])
-        name, text = found[-1] if found else ("unknown", self.session.last_words(3))
-        return name, text[:300]
+    @property
+    def failed(self) -> bool:
+        """Whether a query of it has ended by an error; the process may live a little longer."""
+        return FAILED in self.log
+
+    def end(self) -> tuple[str, str]:
+        """Name and text of the error by which its first query ended."""
+        _, _, why = self.log.partition(FAILED)
+        why, _, _ = why.partition(FAILED)
+        known = [found for kind in (ERROR, BUG, SPARKS) if (found := kind.search(why))]
+        first = min(known, key=re.Match.start) if known else OTHER.search(why or self.log)
+        if first is None:
+            return "unknown", self.session.last_words(3)
+        name, text = (part for part in first.groups() if part is not None)
+        return name, text.strip(": ")[:300]
+
+    def alarms(self) -> set[str]:
+        """Errors that nothing called for, whenever it spoke of them."""
+        log = self.log
+        said = [*ERROR.findall(log), *BUG.findall(log)]
+        return {name for name, _ in said} - EXPECTED

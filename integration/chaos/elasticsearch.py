@@ -34,6 +34,7 @@ POINTS = {
     "prepare": has(b"POST " + LOG + b"_mget", b"_source=false"),
     "decide": has(b"PUT " + LEDGER, rb"\"manifest\":{"),
     "apply": has(b"POST /chaos-", b"/_bulk"),
+    "show": has(b"POST /_aliases"),
     "finish": has(b"PUT " + LEDGER, rb"\"manifest\":null"),
     "clean": has(b"POST " + LOG + b"_bulk"),
 }
@@ -44,7 +45,7 @@ class ElasticsearchTarget(OnServer):
 
     name = format = "elasticsearch"
     points = POINTS
-    in_driver = ("prepare", "decide", "apply", "finish", "clean")
+    in_driver = ("prepare", "decide", "apply", "show", "finish", "clean")
     columns = ("part", "place", "amount", "uuid() as draw")
 
     def __init__(self, disk: Path | None) -> None:

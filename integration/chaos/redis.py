@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from integration.chaos.target import BOTH, COUNTERS, ROWS, Counts, OnServer, Witness, has
@@ -69,24 +70,21 @@ class RedisTarget(OnServer):
 
     def rows(self) -> Iterator[Witness]:
         with connect(self.url) as client:
-            names: list[bytes] = []
-            for name in client.scan_iter(f"{WITNESS}:*", count=AT_ONCE):
-                names.append(name)
-                if len(names) == AT_ONCE:
-                    yield from _witnesses(client, names)
-                    names = []
-            yield from _witnesses(client, names)
+            # A scan may give a name twice; how often its row took effect is what the key says.
+            names = iter({*client.scan_iter(f"{WITNESS}:*", count=AT_ONCE)})
+            while some := list(islice(names, AT_ONCE)):
+                yield from _witnesses(client, some)
 
     def counters(self) -> Counts:
         with connect(self.url) as client:
-            found = _counts(client)
+            found = _counts(client, [*_sides(client)])
         return {at: (int(n or 0), int(amount or 0)) for at, (n, amount) in found.items()}
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         client = connect(self.url)
 
         def sides() -> tuple[int, int]:
-            found = _counts(client)
+            found = _counts(client, BOTH)
             left, right = (
                 sum(int(n or 0) for (side, _), (n, _) in found.items() if side == wanted)
                 for wanted in ("left", "right")
@@ -132,9 +130,18 @@ def _witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
             yield Witness(int(partition), int(offset), int(n or 0), int(amount or 0))
 
 
-def _counts(client: object) -> dict[tuple[str, int], list[bytes | None]]:
-    """All counters at one moment."""
+def _sides(client: object) -> set[tuple[str, int]]:
+    """Every counter that there is, known or not."""
+    names = client.scan_iter(f"{COUNTER}:*", count=AT_ONCE)  # type: ignore[attr-defined]
+    apart = (name.decode().split(":") for name in names)
+    return {(side, int(bucket)) for _, side, bucket in apart}
+
+
+def _counts(
+    client: object, counters: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], list[bytes | None]]:
+    """These counters at one moment."""
     with client.pipeline(transaction=True) as pipe:  # type: ignore[attr-defined]
-        for side, bucket in BOTH:
+        for side, bucket in counters:
             pipe.hmget(f"{COUNTER}:{side}:{bucket}", "n", "amount")
-        return dict(zip(BOTH, pipe.execute(), strict=True))
+        return dict(zip(counters, pipe.execute(), strict=True))

@@ -87,6 +87,7 @@ class Run:
             self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
             self._run(stack, target, disk)
             self.result.seconds = time.monotonic() - self.began
+            self._take(stack.pop_all().close, "tidying up: ")
             return self.result
 
     def _run(self, stack: ExitStack, target: Target, disk: small_disk.SmallDisk | None) -> None:
@@ -105,17 +106,17 @@ class Run:
         reader = stack.enter_context(closing(Reader(target.watch, self.began)))
         striking, looking = partial(self._strike_all, faults, disk), partial(self._look, reader)
         for step in (striking, self._finish, self._count, looking):
-            self._take(step, world)
+            self._take(partial(step, world))
         for name, check in target.last_checks().items():
-            self._take(partial(self._check, name, check), world, f"{name}: ")
+            self._take(partial(self._check, name, check, world), f"{name}: ")
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
         self.result.changes, self.result.pace = reader.changes, reader.samples
 
-    def _take(self, step: Callable[[World], None], world: World, name: str = "") -> None:
+    def _take(self, step: Callable[[], None], name: str = "") -> None:
         """Take a step; what breaks it is told, and does not keep the next one from being taken."""
         try:
-            step(world)
+            step()
         except (Broken, NotReached) as error:
             self.result.broken.append(f"{name}{error}")
         except Exception as error:  # whatever a server or client says
@@ -141,6 +142,12 @@ class Run:
             except NotReached as error:
                 why = str(error)
                 continue
+            except Broken:
+                raise
+            except Exception as error:  # whatever a server or client says; others shall strike yet
+                self.tell(traceback.format_exc())
+                why = f"{type(error).__name__}: {error}"
+                continue
             now = time.monotonic()
             at, took = began - self.began, now - began
             epochs = world.progress.epochs()
@@ -160,9 +167,9 @@ class Run:
 
     def _count(self, world: World) -> None:
         result, target = self.result, world.target
-        result.ends, result.drivers = dict(world.ends), world.drivers
-        result.epochs = world.progress.epochs()
         world.close()
+        result.ends, result.alarms, result.drivers = world.ends(), world.alarms(), world.drivers
+        result.epochs = world.progress.epochs()
         time.sleep(LAST_BREATH)
         self._say(world, "counting")
         found = oracle.compare(world.topic.events(), target.rows(), target.counters())

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 CLUSTERED, PATIENT = Mode(clustered=True), Mode(clustered=True, patient=True)
 GIVES_UP = 90.0
 FULL = 45.0
+STOPS_ZOMBIES = {
+    *("ConcurrentDriver", "StagedDataMissing", "CheckpointBehindSink", "StoreUnreachable"),
+    "CONCURRENT_STREAM_LOG_UPDATE",
+}
+"""By what a driver ends that was overtaken: the store tells it, or Spark does by its checkpoint, or
+the connection on which it waited is gone."""
 
 
 def strike(world: World, fault: Fault, disk: SmallDisk | None) -> str:
@@ -62,19 +68,26 @@ def kill_executor(world: World, fault: Fault) -> str:
 
 
 def kill_worker(world: World, fault: Fault) -> str:
-    os.kill(_reach(world, fault), signal.SIGKILL)
+    owner, drivers = _reach(world, fault), world.drivers
+    os.kill(owner, signal.SIGKILL)
     _let_go(world, fault)
+    if fault.point in world.target.in_driver:  # lest the next fault strikes at what has no query
+        world.until(lambda: world.drivers > drivers, "the driver ends", GIVES_UP)
     return ""
 
 
 def zombie(world: World, fault: Fault) -> str:
     """A driver that hangs is taken for dead; another one takes over; then the first wakes up."""
+    _go_on(world, Mode())
     _reach(world, fault, Mode())
     frozen = world.driver
     if frozen is None:
         raise NotReached("the driver has ended before it could be stopped")
     frozen.session.freeze()
     try:
+        if not frozen.alive or frozen.failed:
+            raise NotReached("the driver's query had ended before it was stopped")
+        world.zombies.append(frozen)
         if fault.fate == DONE:
             world.proxy.restore()
         world.start()
@@ -86,12 +99,23 @@ def zombie(world: World, fault: Fault) -> str:
         frozen.session.close()
 
 
+def _go_on(world: World, mode: Mode) -> None:
+    """Have a driver that commits, so that what follows is not owed to the fault before."""
+    world.need(mode)
+    world.advance(1)
+
+
 def _end_of(world: World, frozen: Driver) -> str:
     try:
         world.until(lambda: not frozen.alive, "the zombie ends", 120.0)
-        return frozen.last_error()[0]
     except NotReached:
         raise Broken("two drivers ran on: the zombie did not end") from None
+    if wrong := frozen.alarms() - STOPS_ZOMBIES:
+        raise Broken(f"the zombie ended with {wrong}")
+    name, text = frozen.end()
+    if name not in STOPS_ZOMBIES:
+        raise NotReached(f"the zombie ended with {name}: {text}")
+    return name
 
 
 def kill_store(world: World, fault: Fault) -> str:
@@ -125,7 +149,7 @@ def straggler(world: World, fault: Fault) -> str:
 
 
 def fill_disk(world: World, disk: SmallDisk) -> str:
-    world.need(world.mode)
+    _go_on(world, world.mode)
     server, drivers, began = world.target.server, world.drivers, time.monotonic()
     disk.fill()
     try:

@@ -59,13 +59,24 @@ class Topic:
         """Append so many events, and wait until the broker has them."""
         draw = self._random.randrange
         for number in range(events):
-            value = f"{draw(BUCKETS)},{draw(1000)}"
-            self._producer.produce(NAME, value, partition=draw(PARTITIONS), on_delivery=_delivered)
+            self._append(f"{draw(BUCKETS)},{draw(1000)}", draw(PARTITIONS))
             if number % 1000 == 0:
                 self._producer.poll(0)
         if self._producer.flush(WAIT):
             raise TimeoutError("Kafka did not take the events")
         self.produced += events
+
+    def _append(self, value: str, partition: int) -> None:
+        limit = time.monotonic() + WAIT
+        while True:
+            try:
+                return self._producer.produce(
+                    NAME, value, partition=partition, on_delivery=_delivered
+                )
+            except BufferError:  # the broker is slower than we are
+                if time.monotonic() > limit:
+                    raise TimeoutError("Kafka did not take the events") from None
+                self._producer.poll(0.1)
 
     def ends(self) -> Ends:
         """How far the topic goes."""

@@ -62,7 +62,8 @@ class World:
         self.driver: Driver | None = None
         self.mode = Mode()
         self.drivers = 0
-        self.ends: Counter[str] = Counter()
+        self.zombies: list[Driver] = []
+        self._started: list[Driver] = []
         self._same_end = (0, {"": 0})
         self._dead: list[Driver] = []
 
@@ -70,11 +71,12 @@ class World:
 
     def need(self, mode: Mode) -> None:
         """Have a driver of this mode that has committed an epoch of each query."""
+        self._reap()
         if self.driver and self.driver.mode != mode:
             self.kill(tree=True)
         self.mode = mode
-        if not (self.driver and self.driver.alive):
-            self.supervise()
+        if self.driver is None:
+            self.start()
             self.advance(1)
 
     def start(self) -> Driver:
@@ -82,6 +84,7 @@ class World:
         self.drivers += 1
         home = self.home / f"driver-{self.drivers:03d}"
         self.driver = Driver(home, self._job(), self.spark.env, self.mode)
+        self._started.append(self.driver)
         return self.driver
 
     def supervise(self) -> None:
@@ -90,11 +93,14 @@ class World:
         Raises:
             Broken: it ends and ends, and nothing is committed meanwhile.
         """
+        self._reap()
+        if self.driver is None:
+            self.start()
+
+    def _reap(self) -> None:
         if self.driver and not self.driver.alive:
             self._note_end(self.driver)
             self.bury(self.driver)
-        if self.driver is None:
-            self.start()
 
     def kill(self, *, tree: bool) -> None:
         """SIGKILL for the driver: with its Python workers, or they are left to find out."""
@@ -125,13 +131,24 @@ class World:
             self.bury(self.driver)
 
     def _note_end(self, driver: Driver) -> None:
-        name, text = driver.last_error()
-        self.ends[name] += 1
         often, epochs = self._same_end
         now = self.progress.epochs()
         self._same_end = (often + 1 if now == epochs else 1, now)
         if self._same_end[0] >= SAME_END:
+            name, text = driver.end()
             raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
+
+    def ends(self) -> Counter[str]:
+        """By which errors drivers have ended, but for zombies, which must."""
+        return Counter(driver.end()[0] for driver in self._judged() if driver.failed)
+
+    def alarms(self) -> list[str]:
+        """What drivers have said that is not so, whoever ended them; not what zombies said."""
+        said = ((driver.home.name, driver.alarms()) for driver in self._judged())
+        return [f"{name}: {', '.join(sorted(alarms))}" for name, alarms in said if alarms]
+
+    def _judged(self) -> list[Driver]:
+        return [driver for driver in self._started if driver not in self.zombies]
 
     # -- moments
 
@@ -205,7 +222,7 @@ class World:
         while driver.alive and time.monotonic() < limit:
             self.topic.produce(self.burst)
             time.sleep(1.0)
-        name, text = driver.last_error()
+        name, text = driver.end()
         if driver.alive or name != error:
             raise Broken(f"the driver should have ended with {error}; it says {name}: {text}")
         return f"{name}: {text}"

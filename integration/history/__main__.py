@@ -13,7 +13,7 @@ from sparkonce import __version__
 
 def main() -> None:
     home = HOME / __version__
-    home.mkdir(exist_ok=True)
+    home.mkdir()  # what a release left is never overwritten: raise the version first
     with RedisProcess() as redis:
         (home / "redis.json").write_text(on_redis.record(redis.url))
     with MySqlProcess(private_binary("mysql")) as mysql:

@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from integration.servers.finder import UnavailableError
+from integration.servers.port import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +29,8 @@ def run(
     _ask_engine()
     from testcontainers.core.container import DockerContainer
 
-    made = DockerContainer(image).with_exposed_ports(port)
+    made = DockerContainer(image)
+    made.ports[port] = (HOST,)  # some port, on loopback alone: the server may take any client
     for name, value in (settings or {}).items():
         made = made.with_env(name, value)
     container = stack.enter_context(made)
