@@ -6,6 +6,8 @@ import base64
 import datetime
 import hashlib
 import ipaddress
+import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -14,8 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from elasticsearch import Elasticsearch
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery
+from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from integration.servers.process import wait_until
 
@@ -25,6 +28,8 @@ pytestmark = pytest.mark.long
 
 PASSWORD = "changeme-please"
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+SMALL = pa.schema([("n", pa.int64())])
+STREAMED = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 Private = Callable[..., ElasticsearchProcess]
 
@@ -199,22 +204,45 @@ def _certificates(folder: Path) -> tuple[Path, bytes, bytes]:
     return folder / "ca.pem", text, certificate
 
 
-RIGHTS = {
-    "cluster": ["monitor"],
-    "indices": [
-        {"names": ["counters"], "privileges": ["read", "write", "view_index_metadata", "manage"]},
-        {
-            "names": ["sparkonce-*"],
-            "privileges": [
-                "read",
-                "write",
-                "create_index",
-                "view_index_metadata",
-                "maintenance",
-            ],
-        },
-    ],
-}
+RIGHTS = re.search(
+    r"- Rights: .*?```json\n(.*?)```", Path("docs/elasticsearch.md").read_text("utf-8"), re.DOTALL
+)
+
+
+def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) -> None:
+    """Through a pipeline, shown by an alias; into a data stream again; with dead letters."""
+    client.ingest.put_pipeline(id="kept", processors=[])
+    client.indices.delete(index="counters")
+    shape = {"dynamic": "strict", "properties": {"n": {"type": "byte"}}}
+    given = {"url": url, "index": "counters", "sinkId": "rights", **identity}
+    aside = {"onBadRow": "deadLetter", "deadLetter": "counters-bad", "createIndex": "true"}
+    shown = {"visibility": "epoch", "visibleAlias": "counters-visible", "replicas": "0"}
+    query = ElasticsearchQuery(SMALL, pipeline="kept", **given, **aside, **shown)
+    query.sink.store.check()
+    query.run(0, [{"n": 1}])
+    client.indices.refresh(index="counters")
+    assert client.count(index="counters-visible")["count"] == 1
+
+    client.indices.delete(index="counters")
+    client.indices.put_index_template(
+        name="counters",
+        index_patterns=["counters"],
+        data_stream={},
+        template={"settings": {"number_of_replicas": 0}, "mappings": shape},
+    )
+    client.index(index="counters", document={"@timestamp": 0}, op_type="create")
+    given["sinkId"], aside["createIndex"] = "stream", "false"
+    query = ElasticsearchQuery(STREAMED, **given, **aside)
+    query.sink.store.check()
+    keep_log(query)
+    at = datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc)
+    manifest = decide(query, 0, [{"@timestamp": at, "n": n} for n in (1, 1000)])
+    for _ in range(2):
+        apply_again(query, manifest)
+        client.indices.rollover(alias="counters")
+    client.indices.refresh(index="counters,counters-bad")
+    assert client.count(index="counters")["count"] == 2
+    assert client.count(index="counters-bad")["count"] == 1
 
 
 def test_api_key_with_the_documented_rights_over_tls(
@@ -222,10 +250,12 @@ def test_api_key_with_the_documented_rights_over_tls(
 ) -> None:
     node, authority = secured
     trusted = {"tlsCaFile": str(authority)}
+    assert RIGHTS
+    documented = json.loads(RIGHTS[1].replace("orders", "counters"))
     with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
         keys = {
             name: client.security.create_api_key(name=name, role_descriptors={"r": rights})
-            for name, rights in (("enough", RIGHTS), ("nothing", {"cluster": ["monitor"]}))
+            for name, rights in (("enough", documented), ("nothing", {"cluster": ["monitor"]}))
         }
         encoded = {name: key["encoded"] for name, key in keys.items()}
         query = counting(node.url, apiKey=encoded["enough"], **trusted)
@@ -247,3 +277,5 @@ def test_api_key_with_the_documented_rights_over_tls(
     assert "wrong" not in str(refused.value)
     secret.write_text(f"{PASSWORD}\n")
     counting(node.url, **wrong, sinkId="c", **trusted).sink.store.check()
+    with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
+        _use_every_right(client, node.url, {"apiKey": encoded["enough"], **trusted})

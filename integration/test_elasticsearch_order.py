@@ -8,10 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.counters import COUNTER
 from integration.documents import ROWS, documents, row
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.proxy import Proxy
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, StoreUnreachable
 
 CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
 ORDERED = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("op", pa.string())])
@@ -113,3 +115,36 @@ def test_without_versions_others_may_have_their_own(
     elastic.index(index=index, id="1", document=row(1, "x"), version=2**62, version_type="external")
     query.run(1, [row(1, "d")])
     assert documents(elastic, index) == {"1": row(1, "d")}
+
+
+@pytest.mark.parametrize("fault", ["cut_request", "cut_reply"])
+@pytest.mark.parametrize(
+    "options",
+    [{"writeMode": "update"}, {"writeMode": "upsert"}, {"versioning": "none"}],
+    ids=["update", "upsert", "no versions"],
+)
+def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
+    elasticsearch_proxy: Proxy,
+    into_index: Make,
+    elastic: Elasticsearch,
+    index: str,
+    fault: str,
+    options: dict[str, str],
+) -> None:
+    """What comes later must not go before what is sent again."""
+    proxy, given = elasticsearch_proxy, {"key": "id", "chunkRows": "1", "maxRetries": "0"}
+    query = into_index(COUNTER, url=proxy.url, **given, **options)
+    query.run(0, [])
+    for nth in range(1, 5):
+        rows = [{"id": 1, "n": 10 * nth + at} for at in range(4)]
+        cuts = proxy.cuts
+        getattr(proxy, fault)(lambda request: b"%s/_bulk" % index.encode() in request, nth=nth)
+        for _ in range(3):
+            try:
+                query.run(nth, rows)
+                break
+            except StoreUnreachable:
+                query.restart()
+        proxy.restore()
+        assert proxy.cuts == cuts + 1
+        assert documents(elastic, index)["1"] == {"id": 1, "n": 10 * nth + 3}

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from integration.documents import ROWS, documents, has_script_processor, row, rows
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
-from sparkonce.errors import BadRow, OptionError
+from sparkonce.errors import BadRow, OptionError, StoreUnsafe
 
 Make = Callable[..., ElasticsearchQuery]
 
@@ -184,3 +184,29 @@ def test_indices_of_a_template_take_updates_and_increments(
     finally:
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
         elastic.indices.delete_index_template(name=index)
+
+
+def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_epoch(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    """Also soon after a check, which holds for a minute."""
+    unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
+    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
+    try:
+        query = into_index(ROWS, key="id", createIndex="false")
+        query.run(0, [row(1)])
+        elastic.indices.create(index=f"{index}-2", settings=unsafe)
+        moved = [
+            {"remove": {"index": f"{index}-1", "alias": index}},
+            {"add": {"index": f"{index}-2", "alias": index}},
+        ]
+        elastic.indices.update_aliases(actions=moved)
+        with pytest.raises(StoreUnsafe, match=rf"{index}-2 has index.translog.durability=async"):
+            query.run(1, [row(2)])
+        safe = {"index.translog.durability": "request"}
+        elastic.indices.put_settings(index=f"{index}-2", settings=safe)
+        query.restart()
+        query.run(1, [row(2)])
+        assert [one["id"] for one in rows(elastic, f"{index}-2")] == [2]
+    finally:
+        elastic.indices.delete(index=f"{index}-1,{index}-2", ignore_unavailable=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -159,6 +160,7 @@ def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_eac
         ({"key": "id"}, "takes new documents only"),
         ({"key": "id", "write": "direct"}, "takes new documents only"),
         ({"visibility": "epoch", "visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
+        ({"routing": "id"}, "looked for by its id"),
     ],
 )
 def test_what_a_data_stream_cannot_keep_is_refused_at_start(
@@ -171,3 +173,32 @@ def test_what_a_data_stream_cannot_keep_is_refused_at_start(
 def test_query_without_a_timestamp_is_refused_at_start(into_stream: Make) -> None:
     with pytest.raises(OptionError, match=r"no column '@timestamp'.*withColumn"):
         into_stream(pa.schema([("id", pa.int64())]))
+
+
+def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
+    into_stream: Make, elastic: Elasticsearch, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one sent them meanwhile, and died before it could say so; then the stream rolled."""
+    monkeypatch.setattr("pyspark_elasticsearch.store.PAUSE", 0.05)
+    query = into_stream()
+    store = query.sink.store
+    apply = store.apply
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    def sleeps(*given: Any) -> None:
+        other = type(store)(store.cluster, store.indices, None, store.settings)
+        other.records.advance = dies
+        with pytest.raises(KeyboardInterrupt):
+            other.apply(*given)
+        elastic.indices.rollover(alias=stream)
+        time.sleep(0.1)
+        apply(*given)
+
+    store.apply = sleeps
+    try:
+        query.run(0, rows(1, 2))
+    finally:
+        del store.apply
+    assert ids(elastic, stream) == Counter([1, 2])

@@ -134,3 +134,16 @@ def test_alias_of_another_index_is_refused(make: Make, elastic: Elasticsearch, i
             make()
     finally:
         elastic.indices.delete(index=f"{index}-other")
+
+
+def test_alias_as_the_target_is_refused_at_start(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    """Once it leads elsewhere, readers would miss the epochs in one index or in the other."""
+    elastic.indices.create(index=f"{index}-1", aliases={index: {"is_write_index": True}})
+    shown = {"visibility": "epoch", "visibleAlias": f"{index}-visible", "sinkId": "orders"}
+    try:
+        with pytest.raises(OptionError, match=rf"an alias, contradict.*name the index: {index}-1"):
+            into_index(ROWS, createIndex="false", **shown)
+    finally:
+        elastic.indices.delete(index=f"{index}-1")

@@ -52,9 +52,10 @@ def _handler(
             if product:
                 self.send_header("X-Elastic-Product", product)
             self.end_headers()
-            self.wfile.write(text)
+            if self.command != "HEAD":
+                self.wfile.write(text)
 
-        do_POST = do_PUT = do_GET  # noqa: N815
+        do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass

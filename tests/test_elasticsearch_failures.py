@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import elasticsearch
 import pytest
 from tests.answering import Say
 
-from pyspark_elasticsearch import preflight
+from pyspark_elasticsearch import preflight, targets
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.failures import BY_STATUS, BY_TYPE, Kind, known, of_answer
+from pyspark_elasticsearch.indices import OwnIndices
+from pyspark_elasticsearch.log import Log, Place
+from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.streams import Resender
 from sparkonce import options
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
@@ -144,3 +149,51 @@ def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(sa
         with pytest.raises(StoreUnreachable):
             cluster.ask("asking", "POST", "/x/_bulk", body=b"{}\n")
         assert len(sent) == 1
+
+
+FAILED = {"type": "illegal_argument_exception", "reason": "failed to execute script"}
+LIMIT = {"type": "circuit_breaking_exception", "reason": "[script] Too many dynamic script ..."}
+UNCOMPILED = {"type": "general_script_exception", "reason": "Failed to compile", "caused_by": LIMIT}
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        ({"type": "script_exception", "reason": "runtime error"}, Kind.ROW),
+        ({"type": "script_exception", "reason": "compile error"}, Kind.REFUSED),
+        (UNCOMPILED, Kind.PASSING),
+        ({"type": "illegal_argument_exception", "reason": "cannot execute [x]"}, Kind.REFUSED),
+        (None, Kind.REFUSED),
+    ],
+)
+def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: Kind) -> None:
+    """The server tells all of them by the same type; a row would be put aside for good."""
+    assert known(400, {**FAILED, "caused_by": cause}).kind is kind
+
+
+OWN = "own"
+PLACE = Place("sink", "attempt", 0, 1, 2)
+ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
+    "ledger": lambda cluster, own: Records(cluster, own).read("sink"),
+    "look": lambda cluster, own: Log(cluster, own).missing([PLACE]),
+    "chunk": lambda cluster, own: Log(cluster, own).fetch(PLACE),
+    "list": lambda cluster, own: Log(cluster, own).attempts("sink", fresh=False),
+    "server": lambda cluster, _: preflight.require_fit_server(cluster),
+    "target": lambda cluster, _: targets.resolve(cluster, {"index": "x", "mode": "append"}),
+    "stream": lambda cluster, _: Resender(cluster, "x", "x").send([b'{"create":{"_id":"1"}}'], len),
+}
+
+
+@pytest.mark.parametrize("body", [{"ok": True}, b"<html>", b"", b"[]"], ids=str)
+@pytest.mark.parametrize("step", ASKED)
+def test_200_that_is_no_answer_is_an_error_that_says_so(say: Say, step: str, body: Any) -> None:
+    cluster = say(200, body)
+    with pytest.raises(StoreError):
+        ASKED[step](cluster, OwnIndices(cluster, OWN, create=True))
+
+
+def test_200_for_a_ledger_that_nobody_wrote_is_no_success(say: Say) -> None:
+    cluster = say(200, {"_source": {}, "_seq_no": 1, "_primary_term": 1})
+    records = Records(cluster, OwnIndices(cluster, OWN, create=True))
+    with pytest.raises(StoreUnreachable, match=r"not Elasticsearch: an answer without 'result'"):
+        records.draw("x")

@@ -118,6 +118,8 @@ BAD = [
     ({"key": "id", "writeMode": "update", "write": "direct"}, "no version to tell"),
     ({"key": "id", "write": "direct", "versioning": "none"}, "refuse a late task"),
     ({"key": "id", "write": "direct", "sequenceColumn": "v"}, "no one sees all rows"),
+    ({"versioning": "none"}, "gives documents no versions"),
+    ({"key": "id", "writeMode": "update", "versioning": "none"}, "gives documents no versions"),
     ({"shards": "2"}, "needs createIndex=true"),
     ({"onBadRow": "deadLetter"}, "belong together"),
     ({"deadLetter": "bad"}, "belong together"),
@@ -137,6 +139,15 @@ BAD = [
         "visibleAlias=orders name one index",
     ),
 ]
+
+
+@pytest.mark.parametrize("given", [{"onBadRow": "deadLetter"}, {"deadLetter": "bad"}], ids=str)
+def test_recovery_takes_no_half_of_a_dead_letter(given: dict[str, str]) -> None:
+    """Else `sparkonce recover -o onBadRow=deadLetter` would do nothing about bad rows."""
+    connector = ElasticsearchConnector()
+    parsed = options.parse(connector.options, {"url": "http://x:9200", **given}, complete=False)
+    with pytest.raises(OptionError, match="belong together"):
+        connector.connect(parsed)
 
 
 @pytest.mark.parametrize(("given", "said"), BAD, ids=[said for _, said in BAD])

@@ -39,7 +39,7 @@ class Applier:
         manifest: the decision.
         on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
-        fresh: nothing of it was applied before.
+        fresh_until: by `time.monotonic()`, until when nothing of it was applied by others.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Applier:
         on_conflict: str,
         aside: DeadLetters | None,
         *,
-        fresh: bool,
+        fresh_until: float,
     ) -> None:
         self.cluster, self.log, self.manifest, self.aside = cluster, log, manifest, aside
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
@@ -63,7 +63,7 @@ class Applier:
             aim.index or manifest.target,
             "the epoch stays decided, and a restarted query goes on where it stopped",
             lambda: records.is_over(manifest),
-            fresh,
+            fresh_until,
         )
         self.sender = Sender(cluster, records, errand, on_conflict)
         self._guarded: set[str] = set()

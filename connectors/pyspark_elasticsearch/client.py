@@ -13,11 +13,15 @@ from urllib3.exceptions import ConnectTimeoutError
 from pyspark_elasticsearch import address, tls
 from pyspark_elasticsearch.answers import Answers, Lines
 from pyspark_elasticsearch.failures import translated
-from sparkonce.errors import OptionError
+from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
+
+
+OF_PROXIES = 413, 429
+"""Refusals that mean the same whoever gives them, in whatever words."""
 
 
 class Answer(NamedTuple):
@@ -25,6 +29,20 @@ class Answer(NamedTuple):
 
     status: int
     body: Any
+
+
+class Told(dict[str, Any]):
+    """The object of an answer; what is looked for in it is there, or it is of another server."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _of_another(f"an answer without {name!r}")
+
+
+def objects(body: Mapping[str, Any]) -> dict[str, Told]:
+    """What an answer tells by names, such as of indices."""
+    if not all(isinstance(about, Mapping) for about in body.values()):
+        raise _of_another(f"{str(body)[:80]!r}")
+    return {name: Told(about) for name, about in body.items()}
 
 
 def path(*parts: str) -> str:
@@ -98,7 +116,12 @@ class Cluster:
                 sender.perform_request, method, target, params=params, headers=headers, body=body
             )
             said = self._by_any_host(send)
-        return Answer(said.meta.status, said.body)
+        status, told = said.meta.status, said.body
+        if isinstance(told, Mapping):
+            return Answer(status, Told(told))
+        if status in OF_PROXIES or method == "HEAD":
+            return Answer(status, told)
+        raise _of_another(f"{status} {str(told)[:80]!r} while {doing}")
 
     def _by_any_host(self, send: Callable[[], Any]) -> Any:
         """Go to the next host where one takes no connection: it has seen nothing of the request."""
@@ -117,6 +140,14 @@ class Cluster:
         if self.address.user:
             return {"basic_auth": (self.address.user, secret or "")}
         return {}
+
+
+def _of_another(what: str) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"What answered is not Elasticsearch: {what}",
+        why="a proxy answers by itself, or changes answers",
+        todo="look into the proxy, or name the cluster itself in option url",
+    )
 
 
 def _require_one_identity(options: Mapping[str, Any], at: address.Address) -> None:

@@ -88,6 +88,8 @@ class ElasticsearchConnector:
 
     def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> ElasticsearchStore:
         """See `Connector.connect`."""
+        if plan is None:
+            checks.require_dead_letter(options, "an index", "orders-bad")
         cluster = Cluster(options)
         create = bool(options["createIndices"])
         settings = Settings(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NamedTuple
 
 import elasticsearch
@@ -117,6 +118,15 @@ BY_STATUS = {
 }
 
 NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
+TOO_MANY_SCRIPTS = Known(
+    Kind.PASSING,
+    "the cluster compiles no more scripts for now (script.max_compilations_rate)",
+    AGAIN,
+)
+NO_SCRIPTS = _refused(
+    "the cluster does not run the script that guards each document",
+    "allow it (script.allowed_types with inline, script.allowed_contexts with update)",
+)
 OTHER = _refused("the cluster gave this answer to the connector", "look it up")
 OF_SERVER = Known(Kind.LOST, "the server failed inside", "look into its log")
 FLOOD = Known(
@@ -141,18 +151,37 @@ def known(status: int, error: Any) -> Known:
         return FLOOD
     if status == 401 or (status == 503 and kind == "cluster_block_exception"):
         return BY_STATUS[status]
-    if kind == "illegal_argument_exception" and _names_no_pipeline(error):
-        return NO_PIPELINE
-    if kind == "illegal_argument_exception" and "sparkonce: the guard has" in message(error):
-        return LATE
+    if kind == "illegal_argument_exception":
+        return _of_illegal(error)
     if kind in BY_TYPE:
         return BY_TYPE[kind]
     return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
 
 
-def _names_no_pipeline(error: Mapping[str, Any]) -> bool:
+def _of_illegal(error: Mapping[str, Any]) -> Known:
+    """What an illegal argument is: a row's value, or something about the cluster."""
     reason = str(error.get("reason", ""))
-    return reason.startswith("pipeline with id [") and reason.endswith("] does not exist")
+    if reason.startswith("pipeline with id [") and reason.endswith("] does not exist"):
+        return NO_PIPELINE
+    if "sparkonce: the guard has" in message(error):
+        return LATE
+    if reason == "failed to execute script":
+        return _of_script([*_causes(error)])
+    return BY_TYPE["illegal_argument_exception"]
+
+
+def _of_script(causes: Sequence[Mapping[str, Any]]) -> Known:
+    """Why a script failed, or did not even run."""
+    if any(cause.get("type") == "circuit_breaking_exception" for cause in causes):
+        return TOO_MANY_SCRIPTS
+    ran = any(cause.get("reason") == "runtime error" for cause in causes)
+    return BY_TYPE["script_exception"] if ran else NO_SCRIPTS
+
+
+def _causes(error: Any) -> Iterator[Mapping[str, Any]]:
+    while isinstance(error, Mapping):
+        yield error
+        error = error.get("caused_by")
 
 
 def advice(status: int, error: Any) -> tuple[str, str]:
@@ -167,10 +196,8 @@ def advice(status: int, error: Any) -> tuple[str, str]:
 
 def message(error: Any) -> str:
     """The server's own words: the reason, and what caused it."""
-    words: list[str] = []
-    while isinstance(error, Mapping) and len(words) < 3:
-        words.append(f"{error.get('type', '')}: {error.get('reason', '')}")
-        error = error.get("caused_by")
+    causes = islice(_causes(error), 3)
+    words = [f"{cause.get('type', '')}: {cause.get('reason', '')}" for cause in causes]
     return "; ".join(words) or str(error)
 
 

@@ -140,6 +140,12 @@ def require_no_contradiction(mode: str, key: Sequence[str], options: Mapping[str
             why="both say which row of a key wins, the one in an epoch, the other for ever",
             todo="leave one of them out",
         )
+    if options["versioning"] == "none" and mode not in ("upsert", "delete"):
+        raise OptionError(
+            f"Options writeMode={mode} and versioning=none contradict each other",
+            why=f"{mode} gives documents no versions",
+            todo="leave versioning out",
+        )
     if options["versioning"] == "none" and options["versionColumn"]:
         raise OptionError(
             "Options versioning=none and versionColumn contradict each other",

@@ -10,8 +10,6 @@ from typing import Any
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import StoreRefused
 
-MISSING = "index_not_found_exception"
-
 
 @cache
 def definition(name: str) -> dict[str, Any]:
@@ -19,12 +17,6 @@ def definition(name: str) -> dict[str, Any]:
     text = files("pyspark_elasticsearch").joinpath("json", f"{name}.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def is_missing(body: Any) -> bool:
-    """Whether an answer says that there is no such index."""
-    error = body.get("error") if isinstance(body, dict) else None
-    return isinstance(error, dict) and error.get("type") == MISSING
 
 
 def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:

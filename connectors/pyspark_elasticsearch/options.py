@@ -53,7 +53,8 @@ OPTIONS = (
         "versioning",
         "`external`: documents get versions that only grow from epoch to epoch, which refuse late"
         " writers. `none`: for an index that others write with versions of their own; a driver that"
-        " was overtaken in mid-request may then write old values once more.",
+        " was overtaken in mid-request, and a request that arrives late, may then write old values"
+        " once more.",
         choice("external", "none"),
         "external",
     ),

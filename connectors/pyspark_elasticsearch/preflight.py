@@ -41,8 +41,11 @@ def require_safe_indices(cluster: Cluster, own: OwnIndices) -> None:
 
 def require_fit_target(
     cluster: Cluster, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
-) -> None:
+) -> targets.Target | None:
     """Refuse a target that is not there or not fit, and make it fit where that can be done.
+
+    Returns:
+        The target; None if it is named by each row.
 
     Raises:
         OptionError: there is no such index, and it may not be made.
@@ -50,7 +53,7 @@ def require_fit_target(
     if detail["pipeline"]:
         _require_pipeline(cluster, detail["pipeline"])
     if detail["parts"]:
-        return  # there is nothing to look at before the first row
+        return None  # there is nothing to look at before the first row
     found = targets.resolve(cluster, detail)
     if found is None and new_index is not None:
         _create(cluster, detail["index"], new_index)
@@ -67,7 +70,8 @@ def require_fit_target(
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
     if detail["visibleAlias"]:
-        visibility.require_fit(cluster, detail["visibleAlias"], found.mappings, found.name)
+        visibility.require_fit(cluster, detail, found.mappings, found.name)
+    return found
 
 
 def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> None:

@@ -195,7 +195,7 @@ class Records:
             body=source,
             allow=(409,),
         )
-        return answer.status != 409
+        return answer.status != 409 and bool(answer.body["result"])
 
 
 def _record(name: str) -> str:

@@ -69,7 +69,7 @@ class Errand:
         counter: the target whose counter drew their fence.
         outcome: what an error says about the epoch.
         is_overtaken: whether there is nothing left to do, since others have done it.
-        fresh: nothing of it was sent before.
+        fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
     """
 
     epoch: int
@@ -78,7 +78,12 @@ class Errand:
     counter: str
     outcome: str
     is_overtaken: Callable[[], bool]
-    fresh: bool = False
+    fresh_until: float = 0.0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing of it can have been sent before: nobody has taken it over by now."""
+        return time.monotonic() < self.fresh_until
 
 
 class Sender:
@@ -123,16 +128,19 @@ class Sender:
         return self.settle(numbered(lines), answer)
 
     def settle(
-        self, pending: list[Operation], answer: list[bulk.Item] | int | None = None
+        self,
+        pending: list[Operation],
+        answer: list[bulk.Item] | int | None = None,
+        tried: int = 0,
     ) -> list[Refusal]:
         """Send operations until each is done or refused."""
         refused: list[Refusal] = []
-        deadline, tried = time.monotonic() + self.cluster.timeout, 0
+        deadline = time.monotonic() + self.cluster.timeout
         while pending:
             if answer is None:
                 answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
             if answer == 413:
-                return refused + self._halves(pending)
+                return refused + self._halves(pending, tried)
             busy, bad = self._sorted(pending, answer)
             refused += bad
             if busy and time.monotonic() > deadline:
@@ -156,12 +164,13 @@ class Sender:
         params = {**self.params, **(bulk.WITH_INDEX if self.resender else {})}
         return bulk.send(self.cluster, DOING, self.target, b"".join(lines), len(lines), params)
 
-    def _halves(self, pending: list[Operation]) -> list[Refusal]:
+    def _halves(self, pending: list[Operation], tried: int) -> list[Refusal]:
         if len(pending) == 1:
             error = {"type": "413", "reason": f"{len(pending[0].lines):,} bytes"}
             return [Refusal(pending[0], bulk.Item(413, error))]
         middle = len(pending) // 2
-        return self.settle(pending[:middle]) + self.settle(pending[middle:])
+        halves = pending[:middle], pending[middle:]
+        return [refusal for half in halves for refusal in self.settle(half, tried=tried)]
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item] | int

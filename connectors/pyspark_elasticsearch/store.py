@@ -17,7 +17,7 @@ from pyspark_elasticsearch.guarded import SCRIPTED, Outlook
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Aim, Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, Superseded
+from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Superseded
 from sparkonce import losses
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
@@ -63,7 +63,8 @@ class ElasticsearchStore:
         self.dead_letters = DeadLetters(cluster, named) if named else None
         self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
-        self._prepared = ""
+        self._fit: targets.Target | None = None
+        self._prepared = "", 0.0
 
     def check(self) -> None:
         """Refuse cluster and target, unless they were fit a moment ago."""
@@ -76,7 +77,7 @@ class ElasticsearchStore:
             self.dead_letters.ensure(create=self.indices.create)
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
-            preflight.require_fit_target(self.cluster, self.plan.detail, self.settings.new_index)
+            self._require_fit_target(self.plan.detail)
         self._checked = time.monotonic()
 
     def read(self, name: str) -> Record:
@@ -134,7 +135,7 @@ class ElasticsearchStore:
             raise _missing(manifest, gone)
         if len(manifest.chunks) >> ORDINAL_BITS:
             raise _too_many(manifest)
-        self._prepared = manifest.token
+        self._prepared = manifest.token, time.monotonic() + PAUSE
         return replace(manifest, notes=asdict(self._new_aim(manifest, 1)))
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002
@@ -143,12 +144,12 @@ class ElasticsearchStore:
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
-        total, fresh = len(manifest.chunks), manifest.token == self._prepared
-        self._prepared = ""
+        total, (prepared, until) = len(manifest.chunks), self._prepared
+        self._prepared = "", 0.0
         done = self.records.progress(manifest.sink, manifest.token)
         if done is None or done >= total:
             return
-        if not fresh and manifest.notes["index"]:
+        if manifest.token != prepared and manifest.notes["index"]:
             targets.require_still_there(self.cluster, manifest.notes["index"])
         if self.dead_letters is not None:
             if self.plan is None:
@@ -161,7 +162,7 @@ class ElasticsearchStore:
             manifest,
             self.settings.on_conflict,
             self.dead_letters,
-            fresh=fresh,
+            fresh_until=until if manifest.token == prepared else 0.0,
         )
         try:
             self._apply_from(done, applier, advance)
@@ -187,11 +188,17 @@ class ElasticsearchStore:
         own = self.indices.ledger, self.indices.log
         apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
+    def _require_fit_target(self, detail: Mapping[str, Any]) -> None:
+        new_index = self.settings.new_index
+        self._fit = preflight.require_fit_target(self.cluster, detail, new_index)
+
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""
         if of.detail["parts"]:
             return Aim(self.records.draw(of.target, fences), "")
         index = targets.require_there(self.cluster, of.detail)
+        if self._fit is not None and index[::3] != self._fit[::3]:
+            self._require_fit_target(of.detail)  # the alias or the stream was moved on
         return Aim(self.records.draw(index.name, fences), index.name, index.since)
 
     def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:

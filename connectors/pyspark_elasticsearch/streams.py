@@ -9,13 +9,15 @@ by a second look, and the later one of the two is taken back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import StoreUnreachable
+from pyspark_elasticsearch.failures import of_answer
+from sparkonce.errors import StoreRefused, StoreUnreachable
 
 LOOKING = "looking for rows that are there already"
+GONE = "index_not_found_exception"
 TIMESTAMP = "@timestamp"
 """The field that every document of a data stream must have."""
 
@@ -50,45 +52,64 @@ class Resender:
             StoreError: the cluster can't do it; the same can be tried again.
         """
         known, ids = self._since(), [_id(one) for one in operations]
-        done = self._found(known[:-1], ids)
+        done = self._once(known, ids) if len(known) > 1 else set()
         rest = [one for one, id_ in zip(operations, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
         if isinstance(answer, int):
             return answer
         missing = [id_ for id_ in ids if id_ not in done]
-        self._take_back(known, dict(zip(missing, answer, strict=True)))
+        later = [id_ for id_, item in zip(missing, answer, strict=True) if _is_behind(known, item)]
+        if later:
+            self._once(self._since(), later)
         items = iter(answer)
         return [bulk.Item(200, None) if id_ in done else next(items) for id_ in ids]
 
     def _since(self) -> list[str]:
         there = backing(self.cluster, self.name)
+        if not there:
+            raise StoreRefused(
+                f"There is no data stream {self.name} any more",
+                why="it was deleted since the query began, or a proxy says so",
+                todo="restore it from a snapshot, or create it, then restart the query",
+            )
         return there[there.index(self.since) :] if self.since in there else there
 
-    def _found(self, indices: Iterable[str], ids: Sequence[str]) -> set[str]:
-        """Those of the ids that one of these indices has."""
+    def _once(self, indices: Sequence[str], ids: Sequence[str]) -> set[str]:
+        """Those of the ids that are in one of the indices; in the first of several they stay."""
         found: set[str] = set()
+        again: list[tuple[str, str]] = []
         for index in indices:
-            target, body = path(index, "_mget"), {"ids": list(ids)}
-            params = {"_source": "false"}
-            told = self.cluster.ask(LOOKING, "POST", target, params=params, body=body, allow=(404,))
-            docs = told.body["docs"] if told.status == 200 and ids else []
-            found.update(doc["_id"] for doc in docs if doc.get("found"))
+            there = self._found(index, ids)
+            again += [(index, id_) for id_ in sorted(there & found)]
+            found |= there
+        self._take_back(again)
         return found
 
-    def _take_back(self, known: Sequence[str], answers: dict[str, bulk.Item]) -> None:
-        """Delete what landed behind a rollover, and is there before it as well."""
-        later = {
-            id_: item.place
-            for id_, item in answers.items()
-            if item.done and item.place and item.place not in known[-1:]
-        }
-        twice = self._found(known, list(later)) if later else set()
-        if twice:
-            deletes = [{"delete": {"_index": later[id_], "_id": id_}} for id_ in sorted(twice)]
-            lines = "".join(f"{json.dumps(one)}\n" for one in deletes).encode()
-            said = bulk.send(self.cluster, "taking rows back", "/_bulk", lines, len(deletes))
-            if isinstance(said, int) or not bulk.all_done(said):
-                raise StoreUnreachable(f"Elasticsearch did not take back {len(deletes)} rows")
+    def _found(self, index: str, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that this index has."""
+        target, body = path(index, "_mget"), {"ids": list(ids)}
+        params = {"_source": "false"}
+        told = self.cluster.ask(LOOKING, "POST", target, params=params, body=body, allow=(404,))
+        docs = told.body["docs"] if told.status == 200 else []
+        for error in (doc["error"] for doc in docs if "error" in doc):
+            if error.get("type") != GONE:  # deleted since, and the row with it
+                raise of_answer(503, error, LOOKING)
+        return {doc["_id"] for doc in docs if doc.get("found")}
+
+    def _take_back(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Delete rows from the indices where they are a second time."""
+        if not rows:
+            return
+        deletes = [{"delete": {"_index": index, "_id": id_}} for index, id_ in rows]
+        lines = "".join(f"{json.dumps(one)}\n" for one in deletes).encode()
+        said = bulk.send(self.cluster, "taking rows back", "/_bulk", lines, len(deletes))
+        if isinstance(said, int) or not all(item.done or item.status == 404 for item in said):
+            raise StoreUnreachable(f"Elasticsearch did not take back {len(deletes)} rows")
+
+
+def _is_behind(known: Sequence[str], item: bulk.Item) -> bool:
+    """Whether a row was written behind a rollover."""
+    return item.done and bool(item.place) and item.place not in known[-1:]
 
 
 def _id(operation: bytes) -> str:

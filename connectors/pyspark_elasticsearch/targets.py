@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import guarded, streams
-from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.client import Cluster, objects, path
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 log = logging.getLogger("sparkonce")
@@ -58,7 +58,7 @@ def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) 
     )
     if answer.status == 404:
         return None
-    found: dict[str, Any] = answer.body
+    found = objects(answer.body)
     if any(about.get("data_stream") == name for about in found.values()):
         since = _behind_stream(cluster, name, detail["mode"])
         return _target(name, found.get(since, {}), since)
@@ -147,6 +147,12 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
             f"Options visibility=epoch and index={target.name!r}, a data stream, contradict",
             why="the alias would show one of its indices",
             todo="leave visibility out, or write into an index",
+        )
+    if target.since and detail["routing"]:
+        raise OptionError(
+            f"Option routing does not go with index={target.name!r}, a data stream",
+            why="a row that is sent again is looked for by its id, in all indices of the stream",
+            todo="leave it out",
         )
     # A pipeline may set it.
     if target.since and not (detail["pipeline"] or streams.TIMESTAMP in detail["columns"]):

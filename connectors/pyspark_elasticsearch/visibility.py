@@ -25,12 +25,21 @@ def stamp(manifest: Manifest) -> bytes:
     return f'"{FIELD}":{{"sink":"{digest(manifest.sink)}","fence":{fence}}}'.encode()
 
 
-def require_fit(cluster: Cluster, alias: str, mappings: Mapping[str, Any], index: str) -> None:
+def require_fit(
+    cluster: Cluster, detail: Mapping[str, Any], mappings: Mapping[str, Any], index: str
+) -> None:
     """See that the index can be filtered, and that the alias shows nothing else.
 
     Raises:
         OptionError: it can't, or the alias is another's.
     """
+    alias = detail["visibleAlias"]
+    if index != detail["index"]:
+        raise OptionError(
+            f"Options visibility=epoch and index={detail['index']!r}, an alias, contradict",
+            why="once it leads to another index, readers would see the epochs of only one of them",
+            todo=f"name the index: {index}",
+        )
     fields = mappings.get("properties", {})
     if fields.get(FIELD, MAPPING) != MAPPING:
         raise OptionError(

@@ -138,9 +138,9 @@ class World:
             name, text = driver.end()
             raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
 
-    def ends(self) -> Counter[str]:
+    def ends(self) -> dict[str, int]:
         """By which errors drivers have ended, but for zombies, which must."""
-        return Counter(driver.end()[0] for driver in self._judged() if driver.failed)
+        return dict(Counter(driver.end()[0] for driver in self._judged() if driver.failed))
 
     def alarms(self) -> list[str]:
         """What drivers have said that is not so, whoever ended them; not what zombies said."""

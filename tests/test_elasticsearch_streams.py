@@ -1,0 +1,109 @@
+"""Rows that are sent to a data stream again are found wherever they are, without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch.client import Answer
+from pyspark_elasticsearch.streams import Resender
+from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+
+ROW = b'{"create":{"_id":"a"}}\n{"@timestamp":0}\n'
+CONFLICT = {"type": "version_conflict_engine_exception"}
+
+
+class Stream:
+    """A data stream in memory, with shards that are down and deletes that are cut."""
+
+    timeout = 1.0
+
+    def __init__(self, *indices: str) -> None:
+        self.docs: dict[str, set[str]] = {index: set() for index in indices}
+        self.down: set[str] = set()
+        self.cuts = 0
+
+    def ask(self, _: str, __: str, target: str, *, body: Any = None, **___: Any) -> Answer:
+        if target.startswith("/_resolve"):
+            streams = [{"backing_indices": list(self.docs)}] if self.docs else []
+            return Answer(200, {"data_streams": streams})
+        if target.endswith("/_mget"):
+            return Answer(200, {"docs": self._looked_up(target.split("/")[1], body["ids"])})
+        if self.cuts:
+            self.cuts -= 1
+            raise StoreUnreachable("cut", "", "")
+        deletes = [json.loads(line)["delete"] for line in body.splitlines()]
+        for one in deletes:
+            self.docs[one["_index"]].discard(one["_id"])
+        return Answer(200, {"items": [{"delete": {"status": 200}} for _ in deletes]})
+
+    def _looked_up(self, index: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+        if index in self.down:  # so Elasticsearch 9.4 answers where no copy of the shard is there
+            error = {"type": "no_shard_available_action_exception", "reason": "No shard"}
+            return [{"_index": index, "_id": id_, "error": error} for id_ in ids]
+        return [{"_id": id_, "found": id_ in self.docs[index]} for id_ in ids]
+
+    def write(self, operations: Sequence[bytes]) -> list[bulk.Item]:
+        index = list(self.docs)[-1]
+        items = []
+        for one in operations:
+            id_ = json.loads(one.splitlines()[0])["create"]["_id"]
+            there = id_ in self.docs[index]
+            items.append(bulk.Item(409, CONFLICT) if there else bulk.Item(201, None, index))
+            self.docs[index].add(id_)
+        return items
+
+    @property
+    def copies(self) -> int:
+        return sum("a" in docs for docs in self.docs.values())
+
+
+def resend(stream: Stream, post: Any = None) -> None:
+    Resender(stream, "stream", "old").send([ROW], post or stream.write)  # type: ignore[arg-type]
+
+
+def test_row_that_is_there_is_not_sent_again() -> None:
+    stream = Stream("old", "new")
+    stream.docs["old"].add("a")
+    resend(stream)
+    assert stream.copies == 1
+
+
+def test_index_that_does_not_answer_is_not_taken_for_one_without_the_row() -> None:
+    stream = Stream("old", "new")
+    stream.docs["old"].add("a")
+    stream.down.add("old")
+    with pytest.raises(StoreUnreachable, match="No shard"):
+        resend(stream)
+    assert stream.copies == 1
+    stream.down.clear()
+    resend(stream)
+    assert stream.copies == 1
+
+
+def test_stream_that_seems_to_be_gone_takes_no_rows() -> None:
+    stream = Stream()
+    with pytest.raises(StoreRefused, match="no data stream stream any more"):
+        resend(stream)
+
+
+def test_row_that_could_not_be_taken_back_is_taken_back_at_the_next_try() -> None:
+    """It landed late before the rollover that the repeated one came after."""
+    stream = Stream("old")
+    stream.cuts = 1
+
+    def post(operations: Sequence[bytes]) -> list[bulk.Item]:
+        if len(stream.docs) == 1:
+            stream.docs["old"].add("a")
+            stream.docs["new"] = set()
+        return stream.write(operations)
+
+    with pytest.raises(StoreError, match="cut"):
+        resend(stream, post)
+    assert stream.copies == 2
+    resend(stream, post)
+    assert stream.copies == 1
