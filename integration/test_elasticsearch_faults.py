@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.counted import counting, counts, make_counters
 from integration.counters import COUNTER, ones, until_committed
-from integration.documents import documents, has_script_processor
+from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
 from integration.proxy import Proxy
 
 from sparkonce.errors import (
     OptionError,
-    RowRefused,
     StoreRefused,
     StoreUnreachable,
     StoreUnsafe,
@@ -31,30 +31,7 @@ Make = Callable[..., ElasticsearchQuery]
 @pytest.fixture
 def counters(elastic: Elasticsearch, index: str) -> str:
     """An index of counters."""
-    fields = {
-        "id": {"type": "long"},
-        "n": {"type": "long"},
-        "sparkonce": {"type": "object", "enabled": False},
-    }
-    elastic.indices.create(
-        index=index,
-        settings={"number_of_replicas": 0},
-        mappings={"dynamic": "strict", "properties": fields},
-    )
-    return index
-
-
-def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
-    given = {"url": url, "index": index, "key": "id", "writeMode": "increment", "chunkRows": "4"}
-    return ElasticsearchQuery(COUNTER, **{**given, **options})
-
-
-def counts(client: Elasticsearch, index: str) -> Counter[int]:
-    """How often each row took effect: a multiset."""
-    found: Counter[int] = Counter()
-    for one in documents(client, index).values():
-        found[one["id"]] += one["n"]
-    return found
+    return make_counters(elastic, index)
 
 
 @pytest.mark.parametrize("mode", ["increment", "append"])
@@ -314,105 +291,3 @@ def test_unreachable_cluster_is_named_with_what_to_do() -> None:
 
 
 # -- rows that the mapping refuses
-
-
-def words_in(elastic: Elasticsearch, index: str) -> None:
-    """Let the cluster refuse the row of id 27: its number becomes a word."""
-    script = {"script": {"source": "if (ctx.id == 27) ctx.n = 'a word'"}}
-    elastic.ingest.put_pipeline(id=index, processors=[script])
-    elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
-
-
-@pytest.fixture
-def refusing(elastic: Elasticsearch, counters: str) -> Iterator[str]:
-    if not has_script_processor(elastic):
-        pytest.skip("this server has no script processor, by which rows are refused here")
-    yield counters
-    elastic.options(ignore_status=404).indices.put_settings(
-        index=counters, settings={"index.final_pipeline": None}
-    )
-    elastic.options(ignore_status=404).ingest.delete_pipeline(id=counters)
-
-
-@pytest.mark.parametrize("mode", ["increment", "append", "upsert"])
-def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand(
-    elasticsearch_url: str, elastic: Elasticsearch, refusing: str, bad_index: str, mode: str
-) -> None:
-    query = counting(elasticsearch_url, refusing, writeMode=mode)
-    if mode == "append":
-        query.options.pop("key")
-    query.sink.store.check()
-    words_in(elastic, refusing)
-    with pytest.raises(RowRefused, match=r"field \[n\].*a word") as refused:
-        query.run(0, ones(range(80)))
-    if mode != "append":
-        assert "id '27'" in str(refused.value)
-    assert "Epoch 0 stays decided" in str(refused.value)
-    query.restart()
-    with pytest.raises(RowRefused):
-        query.run(0, ones(range(80)))
-    query.restart(onBadRow="deadLetter", deadLetter=bad_index)
-    if mode != "increment":  # which would see the pipeline by now
-        query.sink.store.check()
-    query.run(0, ones(range(80)))
-    query.run(1, [*ones(range(26, 29)), {"id": 27, "n": 5}])
-    found = counts(elastic, refusing)
-    letters = documents(elastic, bad_index)
-    twice = Counter() if mode == "upsert" else Counter([26, 28])
-    assert found == Counter(range(80)) - Counter([27]) + twice
-    assert len(letters) == (2 if mode != "append" else 3)
-    assert {one["epoch"] for one in letters.values()} == {0, 1}
-    assert all("field [n]" in one["reason"] for one in letters.values())
-
-
-def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
-    elasticsearch_url: str, elastic: Elasticsearch, refusing: str, bad_index: str
-) -> None:
-    query = counting(
-        elasticsearch_url, refusing, onBadRow="deadLetter", deadLetter=bad_index, writeMode="append"
-    )
-    query.options.pop("key")
-    query.sink.store.check()
-    words_in(elastic, refusing)
-    receipts = query.stage(0, ones(range(24, 32)))
-
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    query.sink.store.records.advance = dies
-    with pytest.raises(KeyboardInterrupt):
-        query.commit(0, receipts)
-    del query.sink.store.records.advance
-    elastic.indices.put_settings(index=refusing, settings={"index.final_pipeline": None})
-    query.restart(onBadRow="fail")
-    query.options.pop("deadLetter")
-    query.run(0, [])
-    assert counts(elastic, refusing) == Counter(range(24, 32)) - Counter([27])
-    assert [one["epoch"] for one in documents(elastic, bad_index).values()] == [0]
-
-
-def test_bad_rows_that_a_task_finds_are_put_aside(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
-) -> None:
-    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
-    query = ElasticsearchQuery(
-        schema,
-        url=elasticsearch_url,
-        index=index,
-        key="id",
-        createIndex="true",
-        replicas="0",
-        onBadRow="deadLetter",
-        deadLetter=bad_index,
-        chunkRows="3",
-    )
-    query.sink.store.check()
-    rows = [{"id": i, "x": 1.0} for i in range(7)]
-    rows[2]["x"], rows[4]["id"] = float("nan"), None
-    query.run(0, rows)
-    query.run(0, rows)
-    assert sorted(one["id"] for one in documents(elastic, index).values()) == [0, 1, 3, 5, 6]
-    reasons = sorted(one["reason"] for one in documents(elastic, bad_index).values())
-    assert len(reasons) == 2
-    assert "'id' is null" in reasons[0]
-    assert "nan has no place" in reasons[1]

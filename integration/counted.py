@@ -1,0 +1,41 @@
+"""Indices of counters, and queries that add to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from integration.counters import COUNTER
+from integration.documents import documents
+from integration.epochs import ElasticsearchQuery
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+
+def make_counters(client: Elasticsearch, index: str) -> str:
+    """Make the index; its name."""
+    fields = {
+        "id": {"type": "long"},
+        "n": {"type": "long"},
+        "sparkonce": {"type": "object", "enabled": False},
+    }
+    client.indices.create(
+        index=index,
+        settings={"number_of_replicas": 0},
+        mappings={"dynamic": "strict", "properties": fields},
+    )
+    return index
+
+
+def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
+    given = {"url": url, "index": index, "key": "id", "writeMode": "increment", "chunkRows": "4"}
+    return ElasticsearchQuery(COUNTER, **{**given, **options})
+
+
+def counts(client: Elasticsearch, index: str) -> Counter[int]:
+    """How often each row took effect: a multiset."""
+    found: Counter[int] = Counter()
+    for one in documents(client, index).values():
+        found[one["id"]] += one["n"]
+    return found
