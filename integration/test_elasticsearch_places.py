@@ -186,14 +186,15 @@ def test_indices_of_a_template_take_updates_and_increments(
         elastic.indices.delete_index_template(name=index)
 
 
+@pytest.mark.parametrize("write", ["logged", "direct"])
 def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_epoch(
-    into_index: Make, elastic: Elasticsearch, index: str
+    into_index: Make, elastic: Elasticsearch, index: str, write: str
 ) -> None:
     """Also soon after a check, which holds for a minute."""
     unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     try:
-        query = into_index(ROWS, key="id", createIndex="false")
+        query = into_index(ROWS, key="id", createIndex="false", write=write)
         query.run(0, [row(1)])
         elastic.indices.create(index=f"{index}-2", settings=unsafe)
         moved = [

@@ -14,8 +14,9 @@ from integration.chaos import run as runs
 from integration.chaos import topic
 from integration.chaos.drivers import Driver, Mode
 from integration.chaos.plan import Fault
+from integration.chaos.result import Result
 from integration.chaos.run import Run
-from integration.chaos.world import World
+from integration.chaos.world import Broken, World
 
 RETRIED = "sparkonce.errors.StoreUnreachable: MySQL failed while staging rows: 1205\n"
 FAILED = "26/11/22 09:16:44 ERROR MicroBatchExecution: Query {} [id = 9e24] terminated with error\n"
@@ -27,6 +28,8 @@ WORKER = (
     "\tSuppressed: org.apache.spark.SparkException: Failed when perform abort: Traceback\n"
     + RETRIED
 )
+WORKERS = "org.apache.spark.SparkException: [PYTHON_DATA_SOURCE_ERROR] Traceback\n"
+STRANGE = "redis.exceptions.ResponseError: WRONGTYPE\n"
 BUG = "Traceback (most recent call last):\nKeyError: 'fence'\n"
 
 
@@ -51,11 +54,12 @@ class FakeDriver(Driver):
         ),
         (FAILED.format("rows") + WORKER + LAST, "Python worker exited"),
         (FAILED.format("rows") + BUG + LAST, "KeyError"),
+        (FAILED.format("rows") + WORKERS + STRANGE + LAST, "ResponseError"),
         (FAILED.format("rows") + LAST, "StreamingQueryException"),
         ("java.lang.NullPointerException: ended at once\n", "NullPointerException"),
         ("", "unknown"),
     ],
-    ids=["retried", "two queries", "worker", "bug", "Spark", "no query", "silent"],
+    ids=["retried", "two queries", "worker", "bug", "strange", "Spark", "no query", "silent"],
 )
 def test_error_that_ended_a_driver_is_told(tmp_path: Path, log: str, name: str) -> None:
     assert FakeDriver(tmp_path, log).end()[0] == name
@@ -65,6 +69,13 @@ def test_error_that_ended_a_driver_is_told(tmp_path: Path, log: str, name: str) 
 def test_what_nothing_called_for_is_an_alarm_wherever_it_stands(tmp_path: Path, said: str) -> None:
     log = said + RETRIED + FAILED.format("rows") + RETRIED
     assert len(FakeDriver(tmp_path, log).alarms()) == 1
+
+
+@pytest.mark.parametrize("said", [STRANGE, "ValueError: zip() argument 2 is shorter\n"])
+def test_error_that_the_connector_has_not_made_its_own_is_an_alarm(
+    tmp_path: Path, said: str
+) -> None:
+    assert len(FakeDriver(tmp_path, FAILED.format("rows") + WORKERS + said + LAST).alarms()) == 1
 
 
 def test_what_faults_bring_about_is_no_alarm(tmp_path: Path) -> None:
@@ -86,6 +97,62 @@ def test_alarms_of_drivers_count_whoever_ended_them_but_zombies(tmp_path: Path) 
     world._started = [FakeDriver(killed, FAILED.format("rows") + BEHIND), *world.zombies]
     assert world.alarms() == ["driver-001: SinkBehindCheckpoint"]
     assert world.ends() == {"SinkBehindCheckpoint": 1}
+
+
+def test_driver_that_ends_without_a_word_of_a_query_is_counted(tmp_path: Path) -> None:
+    world = a_world(tmp_path)
+    world.progress = SimpleNamespace(epochs=lambda: {"rows": 1})  # type: ignore[assignment]
+    world.driver = FakeDriver(tmp_path, "java.lang.OutOfMemoryError: Java heap space\n")
+    world._started = [world.driver]
+    world.close()
+    assert world.ends() == {"OutOfMemoryError": 1}
+
+
+def test_every_driver_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = FAILED.format("rows") + BEHIND
+    monkeypatch.setattr("integration.chaos.world.Driver", lambda home, *_: _driver_at(home, said))
+    world = a_world(tmp_path)
+    monkeypatch.setattr(world, "_job", lambda: None)
+    monkeypatch.setattr(world, "spark", SimpleNamespace(env={}))
+    world.start()
+    assert world.alarms() == ["driver-001: SinkBehindCheckpoint"]
+
+
+def _driver_at(home: Path, log: str) -> FakeDriver:
+    home.mkdir()
+    return FakeDriver(home, log)
+
+
+def test_alarms_are_in_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(tmp_path, [])
+    run.result = Result("redis", seed=1, planned=0, versions={}, rows=1, reads=1)
+    world: Any = SimpleNamespace(
+        target=SimpleNamespace(url="", rows=list, counters=dict, residue=list),
+        topic=SimpleNamespace(produced=1, events=list),
+        progress=SimpleNamespace(epochs=dict),
+        drivers=1,
+        close=lambda: None,
+        ends=dict,
+        alarms=lambda: ["driver-001: SinkBehindCheckpoint"],
+    )
+    monkeypatch.setattr(runs, "LAST_BREATH", 0.0)
+    monkeypatch.setattr(runs, "_gc", lambda _: 0)
+    monkeypatch.setattr(runs, "_unfinished", lambda _: [])
+    run._count(world)
+    assert not run.result.good
+    assert run.result.alarms == ["driver-001: SinkBehindCheckpoint"]
+
+
+def test_what_breaks_the_run_ends_the_strikes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> str:
+        raise Broken("two drivers ran on")
+
+    monkeypatch.setattr(runs, "strike", breaks)
+    world: Any = SimpleNamespace(driver=None)
+    with pytest.raises(Broken):
+        run_of(tmp_path, [])._strike(world, Fault("reset", "apply"), None)
 
 
 def test_driver_that_had_ended_is_not_taken_for_one_that_is_killed(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import elasticsearch
 import pytest
 from tests.answering import Say
 
-from pyspark_elasticsearch import preflight, targets
+from pyspark_elasticsearch import preflight, targets, visibility
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.failures import BY_STATUS, BY_TYPE, Kind, known, of_answer
@@ -188,7 +189,7 @@ ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
 @pytest.mark.parametrize("step", ASKED)
 def test_200_that_is_no_answer_is_an_error_that_says_so(say: Say, step: str, body: Any) -> None:
     cluster = say(200, body)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreUnreachable, match=r"is not Elasticsearch|deserialize as JSON"):
         ASKED[step](cluster, OwnIndices(cluster, OWN, create=True))
 
 
@@ -197,3 +198,18 @@ def test_200_for_a_ledger_that_nobody_wrote_is_no_success(say: Say) -> None:
     records = Records(cluster, OwnIndices(cluster, OWN, create=True))
     with pytest.raises(StoreUnreachable, match=r"not Elasticsearch: an answer without 'result'"):
         records.draw("x")
+
+
+@pytest.mark.parametrize("step", ["ledger", "list", "target", "stream"])
+def test_404_of_a_proxy_is_not_taken_for_one_of_the_cluster(say: Say, step: str) -> None:
+    """It would say that there is no ledger, no index, or no such row."""
+    cluster = say(404, {"ok": False, "message": "Unknown resource."})
+    with pytest.raises(StoreUnreachable, match="is not Elasticsearch"):
+        ASKED[step](cluster, OwnIndices(cluster, OWN, create=True))
+
+
+def test_alias_that_not_all_nodes_took_is_moved_again(say: Say) -> None:
+    cluster, manifest = say(200, {"acknowledged": False}), SimpleNamespace(sink="s")
+    manifest.notes = {"index": "x", "fence": 1}
+    with pytest.raises(StoreUnreachable, match="did not take alias seen in time"):
+        visibility._point(cluster, "seen", "x", {})

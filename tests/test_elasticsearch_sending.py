@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,3 +93,38 @@ def test_rows_that_the_cluster_did_not_take_in_time_come_with_its_reason(mode: s
     settled = {"type": "version_conflict_engine_exception", "reason": current}
     with pytest.raises(StoreRefused, match=r"429 es_rejected_execution_exception: queue is full"):
         send(Cluster((409, settled), (429, BUSY)), mode)
+
+
+class Halving(Cluster):
+    """Gives no answer at first, then finds the request too large, then takes it."""
+
+    timeout = 5.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = [(503, 2), (413, 0), (200, 1), (200, 1)]
+
+    def ask(self, *_: object, **__: object) -> Answer:
+        status, count = self.answers.pop(0)
+        if status == 413:
+            return Answer(413, "")
+        items = [{"index": {"status": status, "error": UNKNOWN if status > 299 else None}}]
+        return Answer(200, {"items": items * count})
+
+
+def test_what_was_sent_before_it_was_cut_in_two_is_sent_again_and_not_anew() -> None:
+    """Of a data stream such rows are looked for first."""
+    sent: list[bool] = []
+    about = {"mode": "append", "index": "x", "pipeline": None, "versionColumn": None}
+    forever = time.monotonic() + 60
+    errand = Errand(3, about, Aim(5, "x"), "x", "", lambda: False, fresh_until=forever)
+    sender = Sender(Halving(), Records(), errand, "fail")  # type: ignore[arg-type]
+    post = sender._post
+
+    def resend(lines: Any, _: Any) -> Any:
+        sent.append(True)
+        return post(lines)
+
+    sender.resender = SimpleNamespace(send=resend)  # type: ignore[assignment]
+    assert sender.send(b'{"create":{}}\n{}\n' * 2, 2) == []
+    assert len(sent) == 3

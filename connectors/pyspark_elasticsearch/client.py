@@ -40,7 +40,7 @@ class Told(dict[str, Any]):
 
 def objects(body: Mapping[str, Any]) -> dict[str, Told]:
     """What an answer tells by names, such as of indices."""
-    if not all(isinstance(about, Mapping) for about in body.values()):
+    if not body or not all(isinstance(about, Mapping) for about in body.values()):
         raise _of_another(f"{str(body)[:80]!r}")
     return {name: Told(about) for name, about in body.items()}
 
@@ -117,10 +117,10 @@ class Cluster:
             )
             said = self._by_any_host(send)
         status, told = said.meta.status, said.body
-        if isinstance(told, Mapping):
-            return Answer(status, Told(told))
         if status in OF_PROXIES or method == "HEAD":
             return Answer(status, told)
+        if isinstance(told, Mapping) and (status != 404 or _is_own_404(told)):
+            return Answer(status, Told(told))
         raise _of_another(f"{status} {str(told)[:80]!r} while {doing}")
 
     def _by_any_host(self, send: Callable[[], Any]) -> Any:
@@ -140,6 +140,11 @@ class Cluster:
         if self.address.user:
             return {"basic_auth": (self.address.user, secret or "")}
         return {}
+
+
+def _is_own_404(told: Mapping[str, Any]) -> bool:
+    """Whether it says that something is not there; a proxy says so of its own routes."""
+    return not told or "error" in told or "found" in told
 
 
 def _of_another(what: str) -> StoreUnreachable:

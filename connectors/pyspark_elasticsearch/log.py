@@ -142,7 +142,7 @@ class Log:
             body=source,
             allow=(409,),
         )
-        return answer.status != 409
+        return answer.status != 409 and bool(answer.body["result"])
 
     def attempts(self, sink: str, *, fresh: bool) -> list[Staged]:
         """What is staged for a sink, and is still there.

@@ -188,17 +188,18 @@ class ElasticsearchStore:
         own = self.indices.ledger, self.indices.log
         apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
-    def _require_fit_target(self, detail: Mapping[str, Any]) -> None:
+    def _require_fit_target(self, detail: Mapping[str, Any]) -> targets.Target | None:
         new_index = self.settings.new_index
         self._fit = preflight.require_fit_target(self.cluster, detail, new_index)
+        return self._fit
 
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""
         if of.detail["parts"]:
             return Aim(self.records.draw(of.target, fences), "")
         index = targets.require_there(self.cluster, of.detail)
-        if self._fit is not None and index[::3] != self._fit[::3]:
-            self._require_fit_target(of.detail)  # the alias or the stream was moved on
+        if self._fit is None or (index.name, index.since) != (self._fit.name, self._fit.since):
+            index = self._require_fit_target(of.detail) or index  # alias or stream was moved on
         return Aim(self.records.draw(index.name, fences), index.name, index.since)
 
     def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:

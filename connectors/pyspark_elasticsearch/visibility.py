@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.protocol import Manifest, digest
 
 FIELD = "sparkonce"
@@ -97,4 +97,10 @@ def _require_own(cluster: Cluster, alias: str, index: str, sink: str) -> None:
 
 def _point(cluster: Cluster, alias: str, index: str, query: Mapping[str, Any]) -> None:
     action = {"add": {"index": index, "alias": alias, "filter": query}}
-    cluster.ask(DOING, "POST", "/_aliases", body={"actions": [action]})
+    answer = cluster.ask(DOING, "POST", "/_aliases", body={"actions": [action]})
+    if not answer.body["acknowledged"]:
+        raise StoreUnreachable(
+            f"Some nodes did not take alias {alias} in time",
+            why="they are slow, or the cluster loses some",
+            todo="look into the cluster; the query goes on by itself, or once it is restarted",
+        )

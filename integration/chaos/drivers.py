@@ -25,6 +25,9 @@ BUG = re.compile(
     re.MULTILINE,
 )
 SPARKS = re.compile(r"\[(CONCURRENT_\w+)\](.*)|(Python worker exited)(.*)")
+PYTHONS = re.compile(
+    r"^(?!java|org\.|scala|io\.|py4j|pyspark)(?:\w+\.)*(\w+(?:Error|Exception))\b(.*)", re.MULTILINE
+)
 OTHER = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception))(: .*)", re.MULTILINE)
 
 
@@ -66,17 +69,30 @@ class Driver:
 
     def end(self) -> tuple[str, str]:
         """Name and text of the error by which its first query ended."""
-        _, _, why = self.log.partition(FAILED)
-        why, _, _ = why.partition(FAILED)
-        known = [found for kind in (ERROR, BUG, SPARKS) if (found := kind.search(why))]
-        first = min(known, key=re.Match.start) if known else OTHER.search(why or self.log)
-        if first is None:
+        found = self._known_end() or self._strange_end() or OTHER.search(self._why or self.log)
+        if found is None:
             return "unknown", self.session.last_words(3)
-        name, text = (part for part in first.groups() if part is not None)
+        name, text = (part for part in found.groups() if part is not None)
         return name, text.strip(": ")[:300]
+
+    @property
+    def _why(self) -> str:
+        """What Spark says of the query that ended first."""
+        return "".join(self.log.split(FAILED, 2)[1:2])
+
+    def _known_end(self) -> re.Match[str] | None:
+        """The connector's own error, or Spark's about what faults do to a query."""
+        known = [found for kind in (ERROR, BUG, SPARKS) if (found := kind.search(self._why))]
+        return min(known, key=re.Match.start) if known else None
+
+    def _strange_end(self) -> re.Match[str] | None:
+        """An error of Python that the connector should have made its own."""
+        return None if self._known_end() else next(PYTHONS.finditer(self._why), None)
 
     def alarms(self) -> set[str]:
         """Errors that nothing called for, whenever it spoke of them."""
         log = self.log
         said = [*ERROR.findall(log), *BUG.findall(log)]
+        if strange := self._strange_end():
+            said.append(strange.groups())
         return {name for name, _ in said} - EXPECTED

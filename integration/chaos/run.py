@@ -100,7 +100,7 @@ class Run:
             stack.enter_context(closing(Spark(self.home / "spark"))),
             self.home,
             burst=max(LEAST, self.rows // (2 * len(faults) + 2)),
-            deadline=self.began + 300 + 90 * len(faults) + self.rows / 1000,
+            deadline=self.began + 300 + 100 * len(faults) + self.rows / 1000,
         )
         stack.callback(world.close)
         reader = stack.enter_context(closing(Reader(target.watch, self.began)))

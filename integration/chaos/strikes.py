@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from integration.chaos.disk import SmallDisk
 
 CLUSTERED, PATIENT = Mode(clustered=True), Mode(clustered=True, patient=True)
-GIVES_UP = 90.0
+GIVES_UP = 180.0
+"""Seconds in which a driver has tried all that it tries, aborted, and ended."""
+
 FULL = 45.0
 STOPS_ZOMBIES = {
     *("ConcurrentDriver", "StagedDataMissing", "CheckpointBehindSink", "StoreUnreachable"),

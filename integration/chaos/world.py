@@ -64,6 +64,7 @@ class World:
         self.drivers = 0
         self.zombies: list[Driver] = []
         self._started: list[Driver] = []
+        self._ended: list[Driver] = []
         self._same_end = (0, {"": 0})
         self._dead: list[Driver] = []
 
@@ -100,6 +101,7 @@ class World:
     def _reap(self) -> None:
         if self.driver and not self.driver.alive:
             self._note_end(self.driver)
+            self._ended.append(self.driver)
             self.bury(self.driver)
 
     def kill(self, *, tree: bool) -> None:
@@ -127,6 +129,7 @@ class World:
 
     def close(self) -> None:
         self.bury_dead()
+        self._reap()
         if self.driver:
             self.bury(self.driver)
 
@@ -140,7 +143,8 @@ class World:
 
     def ends(self) -> dict[str, int]:
         """By which errors drivers have ended, but for zombies, which must."""
-        return dict(Counter(driver.end()[0] for driver in self._judged() if driver.failed))
+        ended = (one for one in self._judged() if one.failed or one in self._ended)
+        return dict(Counter(driver.end()[0] for driver in ended))
 
     def alarms(self) -> list[str]:
         """What drivers have said that is not so, whoever ended them; not what zombies said."""

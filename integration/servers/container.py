@@ -29,14 +29,22 @@ def run(
     _ask_engine()
     from testcontainers.core.container import DockerContainer
 
-    made = DockerContainer(image)
-    made.ports[port] = (HOST,)  # some port, on loopback alone: the server may take any client
+    made = DockerContainer(image).with_exposed_ports(port)
+    if _is_here(made):
+        made.ports[str(port)] = (HOST,)  # on loopback alone: the server may take any client
     for name, value in (settings or {}).items():
         made = made.with_env(name, value)
     container = stack.enter_context(made)
     host = container.get_container_host_ip()
     # Published ports may listen on IPv4 alone, and "localhost" is often ::1 first.
     return "127.0.0.1" if host == "localhost" else host, int(container.get_exposed_port(port))
+
+
+def _is_here(made: Any) -> bool:
+    """Whether the container's ports are reached at this very machine."""
+    client = made.get_docker_client()
+    at_host = client.get_connection_mode().value == "docker_host"
+    return at_host and client.host() in ("localhost", HOST)
 
 
 def _ask_engine() -> None:
