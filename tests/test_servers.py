@@ -184,6 +184,7 @@ class FakeDocker:
         self.image_error: Exception | None = None
         self.host = "localhost"
         self.events: list[str] = []
+        self.ports: dict[str, object] = {}
         fakes = {
             "docker_client.DockerClient": self._client,
             "container.DockerContainer": self._container,
@@ -213,6 +214,10 @@ class FakeDocker:
     def with_exposed_ports(self, port: int) -> FakeDocker:
         assert port == 6379
         return self
+
+    def get_docker_client(self) -> object:
+        mode = SimpleNamespace(value="docker_host")
+        return SimpleNamespace(host=lambda: self.host, get_connection_mode=lambda: mode)
 
     def get_container_host_ip(self) -> str:
         return self.host
@@ -247,16 +252,19 @@ def test_a_container_is_removed_in_the_end(docker: FakeDocker) -> None:
     assert docker.events == ["ping", "close", "redis:7", "removed"]
 
 
-@pytest.mark.usefixtures("docker")
-def test_a_container_on_localhost_is_reached_by_ipv4() -> None:
+def test_a_container_on_localhost_is_reached_by_ipv4_and_by_nobody_else(
+    docker: FakeDocker,
+) -> None:
     with ExitStack() as stack:
         assert container.run(stack, "redis:7", 6379) == ("127.0.0.1", 36379)
+    assert docker.ports == {"6379": ("127.0.0.1",)}
 
 
 def test_a_container_of_a_remote_engine_is_reached_at_that_engine(docker: FakeDocker) -> None:
     docker.host = "10.0.0.7"
     with ExitStack() as stack:
         assert container.run(stack, "redis:7", 6379) == ("10.0.0.7", 36379)
+    assert docker.ports == {}
 
 
 @pytest.mark.usefixtures("nothing_installed")
