@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import elasticsearch
@@ -209,7 +208,6 @@ def test_404_of_a_proxy_is_not_taken_for_one_of_the_cluster(say: Say, step: str)
 
 
 def test_alias_that_not_all_nodes_took_is_moved_again(say: Say) -> None:
-    cluster, manifest = say(200, {"acknowledged": False}), SimpleNamespace(sink="s")
-    manifest.notes = {"index": "x", "fence": 1}
+    cluster = say(200, {"acknowledged": False})
     with pytest.raises(StoreUnreachable, match="did not take alias seen in time"):
         visibility._point(cluster, "seen", "x", {})

@@ -120,8 +120,11 @@ class Run:
         except (Broken, NotReached) as error:
             self.result.broken.append(f"{name}{error}")
         except Exception as error:  # whatever a server or client says
-            self.tell(traceback.format_exc())
-            self.result.broken.append(f"{name}{type(error).__name__}: {error}")
+            self.result.broken.append(f"{name}{self._unforeseen(error)}")
+
+    def _unforeseen(self, error: Exception) -> str:
+        self.tell(traceback.format_exc())
+        return f"{type(error).__name__}: {error}"
 
     # -- the faults
 
@@ -145,8 +148,7 @@ class Run:
             except Broken:
                 raise
             except Exception as error:  # whatever a server or client says; others shall strike yet
-                self.tell(traceback.format_exc())
-                why = f"{type(error).__name__}: {error}"
+                why = self._unforeseen(error)
                 continue
             now = time.monotonic()
             at, took = began - self.began, now - began
