@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from integration.counted import make_counters
 from integration.epochs import ElasticsearchQuery, MySqlQuery
 from integration.proxy import Proxy
 from integration.runs import Job
@@ -215,6 +216,12 @@ def index(elastic: Elasticsearch, unique: str) -> Iterator[str]:
     """Give the name of an index that no other test uses, and drop it in the end."""
     yield unique
     elastic.options(ignore_status=404).indices.delete(index=unique)
+
+
+@pytest.fixture
+def counter_index(elastic: Elasticsearch, index: str) -> str:
+    """Make an index of counters."""
+    return make_counters(elastic, index)
 
 
 @pytest.fixture

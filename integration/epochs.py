@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sparkonce.commit import Committer
+from sparkonce.errors import SparkonceError
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, new_token, sink_name
 from sparkonce.protocol import Receipt, Task
@@ -65,6 +66,27 @@ class Query:
 
     def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:
         return self.commit(epoch, self.stage(epoch, *partitions))
+
+    def run_until_done(
+        self,
+        epoch: int,
+        *partitions: Sequence[Mapping[str, Any]],
+        tries: int = 5,
+        between: Callable[[], object] = lambda: None,
+    ) -> list[SparkonceError]:
+        """Run an epoch as Spark would, with a new driver after each failure; the failures."""
+        failures: list[SparkonceError] = []
+        while True:
+            try:
+                self.run(epoch, *partitions)
+            except SparkonceError as failure:
+                failures.append(failure)
+                if len(failures) == tries:
+                    raise
+                between()
+                self.restart()
+            else:
+                return failures
 
     def run_batches(self, epoch: int, *partitions: Sequence[pa.RecordBatch]) -> Ledger:
         return self.commit(epoch, self.stage_batches(epoch, *partitions))

@@ -267,24 +267,13 @@ def test_network_that_cuts_any_request_loses_and_brings_back_nothing(
         if nth:
             proxy.cut_reply(lambda _: True, nth=nth)
         parts = [row(i, f"{nth}") for i in range(5)], [row(4, f"{nth} last"), row(5, f"{nth}")]
-        _until_committed(query, nth, parts)
+        query.run_until_done(nth, *parts)
         proxy.restore()
         want = {f"{i}": f"{nth}" for i in range(6)} | {"4": f"{nth} last"}
         assert names(elastic, index) == want
         if nth and proxy.cuts == cuts:
             break  # an epoch has no request of that number
     assert nth > 8
-
-
-def _until_committed(query: ElasticsearchQuery, epoch: int, parts: Any) -> None:
-    for _ in range(5):
-        try:
-            query.run(epoch, *parts)
-        except SparkonceError:
-            query.restart()
-        else:
-            return
-    raise AssertionError(f"epoch {epoch} does not get through")
 
 
 # -- rows that are refused

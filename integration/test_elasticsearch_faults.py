@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting, counts, make_counters
+from integration.counted import counting, counts
 from integration.counters import COUNTER, ones, until_committed
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
@@ -28,19 +28,13 @@ FAULTS = ("cut_request", "cut_reply", "reset")
 Make = Callable[..., ElasticsearchQuery]
 
 
-@pytest.fixture
-def counters(elastic: Elasticsearch, index: str) -> str:
-    """An index of counters."""
-    return make_counters(elastic, index)
-
-
 @pytest.mark.parametrize("mode", ["increment", "append"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
-    elasticsearch_proxy: Proxy, elastic: Elasticsearch, counters: str, fault: str, mode: str
+    elasticsearch_proxy: Proxy, elastic: Elasticsearch, counter_index: str, fault: str, mode: str
 ) -> None:
     proxy = elasticsearch_proxy
-    query = counting(proxy.url, counters, writeMode=mode, parallelism="2")
+    query = counting(proxy.url, counter_index, writeMode=mode, parallelism="2")
     if mode == "append":
         query.options.pop("key")
     until_committed(query, 0, range(10))
@@ -49,7 +43,7 @@ def test_rows_count_once_whichever_request_the_network_cuts(
         getattr(proxy, fault)(lambda _: True, nth=nth)
         until_committed(query, nth, range(10))
         proxy.restore()
-        assert counts(elastic, counters) == Counter(dict.fromkeys(range(10), nth + 1))
+        assert counts(elastic, counter_index) == Counter(dict.fromkeys(range(10), nth + 1))
         if proxy.cuts == cuts:
             break  # an epoch has no request of that number
     assert nth > 20
@@ -64,12 +58,12 @@ def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
     elasticsearch_proxy: Proxy,
     elasticsearch_url: str,
     elastic: Elasticsearch,
-    counters: str,
+    counter_index: str,
     mode: str,
 ) -> None:
     proxy = elasticsearch_proxy
-    slow = counting(proxy.url, counters, writeMode=mode, maxRetries="0", timeout="1")
-    fast = counting(elasticsearch_url, counters, writeMode=mode)
+    slow = counting(proxy.url, counter_index, writeMode=mode, maxRetries="0", timeout="1")
+    fast = counting(elasticsearch_url, counter_index, writeMode=mode)
     if mode == "append":
         slow.options.pop("key")
         fast.options.pop("key")
@@ -83,10 +77,10 @@ def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
         fast.run(0, [])
         for epoch in (1, 2):
             fast.run(epoch, [{"id": 1, "n": 1}])
-        before = documents(elastic, counters)
+        before = documents(elastic, counter_index)
         proxy.restore()
         late.exception()  # it may have found in time that its epoch was finished for it
-    assert documents(elastic, counters) == before
+    assert documents(elastic, counter_index) == before
     assert sum(one["n"] for one in before.values()) == (1 if mode == "upsert" else 3)
 
 
@@ -95,12 +89,12 @@ def set_block(client: Elasticsearch, index: str, name: str, on: bool | None) -> 
 
 
 def test_flood_stage_is_waited_for_and_then_named(
-    elasticsearch_url: str, elastic: Elasticsearch, counters: str
+    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
-    query = counting(elasticsearch_url, counters, timeout="1")
+    query = counting(elasticsearch_url, counter_index, timeout="1")
     query.sink.store.check()
     receipts = query.stage(0, ones(range(5)))
-    set_block(elastic, counters, "read_only_allow_delete", True)
+    set_block(elastic, counter_index, "read_only_allow_delete", True)
     with pytest.raises(StoreRefused, match=r"not within 1 s.*flood.*free disk space"):
         query.commit(0, receipts)
     query.restart(timeout="20")
@@ -108,45 +102,45 @@ def test_flood_stage_is_waited_for_and_then_named(
         waiting = pool.submit(query.run, 0, [])
         with pytest.raises(TimeoutError):
             waiting.result(0.5)
-        set_block(elastic, counters, "read_only_allow_delete", None)
+        set_block(elastic, counter_index, "read_only_allow_delete", None)
         waiting.result(20)
-    assert counts(elastic, counters) == Counter(range(5))
+    assert counts(elastic, counter_index) == Counter(range(5))
 
 
 @pytest.mark.parametrize("block", ["write", "read_only"])
 def test_read_only_index_is_refused_until_it_is_not(
-    elasticsearch_url: str, elastic: Elasticsearch, counters: str, block: str
+    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str, block: str
 ) -> None:
-    query = counting(elasticsearch_url, counters)
+    query = counting(elasticsearch_url, counter_index)
     query.sink.store.check()
     receipts = query.stage(0, ones(range(5)))
-    set_block(elastic, counters, block, True)
+    set_block(elastic, counter_index, block, True)
     with pytest.raises(StoreRefused, match=r"read-only.*remove the block"):
         query.commit(0, receipts)
     with pytest.raises(StoreRefused, match=f"has index.blocks.{block}"):
-        counting(elasticsearch_url, counters, sinkId="other").sink.store.check()
-    set_block(elastic, counters, block, None)
+        counting(elasticsearch_url, counter_index, sinkId="other").sink.store.check()
+    set_block(elastic, counter_index, block, None)
     query.restart()
     query.run(0, [])
-    assert counts(elastic, counters) == Counter(range(5))
+    assert counts(elastic, counter_index) == Counter(range(5))
 
 
 def test_closed_index_is_named_and_goes_on_once_it_is_open(
-    elasticsearch_url: str, elastic: Elasticsearch, counters: str
+    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
-    query = counting(elasticsearch_url, counters)
+    query = counting(elasticsearch_url, counter_index)
     query.sink.store.check()
     receipts = query.stage(0, ones(range(5)))
-    query.sink.store.prepare = lambda manifest: _prepared(query, manifest, elastic, counters)
+    query.sink.store.prepare = lambda manifest: _prepared(query, manifest, elastic, counter_index)
     with pytest.raises(StoreRefused, match=r"closed.*_open"):
         query.commit(0, receipts)
     del query.sink.store.prepare
     with pytest.raises(StoreRefused, match="is closed"):
-        counting(elasticsearch_url, counters, sinkId="other").sink.store.check()
-    elastic.indices.open(index=counters)
+        counting(elasticsearch_url, counter_index, sinkId="other").sink.store.check()
+    elastic.indices.open(index=counter_index)
     query.restart()
     query.run(0, [])
-    assert counts(elastic, counters) == Counter(range(5))
+    assert counts(elastic, counter_index) == Counter(range(5))
 
 
 def _prepared(query: ElasticsearchQuery, manifest: Any, client: Elasticsearch, index: str) -> Any:
@@ -157,15 +151,15 @@ def _prepared(query: ElasticsearchQuery, manifest: Any, client: Elasticsearch, i
 
 
 def test_index_that_is_deleted_in_mid_query_is_not_made_anew(
-    elasticsearch_url: str, elastic: Elasticsearch, counters: str
+    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
-    query = counting(elasticsearch_url, counters)
+    query = counting(elasticsearch_url, counter_index)
     query.sink.store.check()
     query.run(0, ones(range(5)))
-    elastic.indices.delete(index=counters)
+    elastic.indices.delete(index=counter_index)
     with pytest.raises(StoreRefused, match=r"no index .* any more"):
         query.run(1, ones(range(5)))
-    assert not elastic.indices.exists(index=counters)
+    assert not elastic.indices.exists(index=counter_index)
 
 
 def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
@@ -208,25 +202,26 @@ def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
 
 @pytest.mark.parametrize("which", ["target", "ledger"])
 def test_index_that_may_lose_what_it_acknowledged_is_refused(
-    elasticsearch_url: str, elastic: Elasticsearch, counters: str, which: str
+    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str, which: str
 ) -> None:
-    query = counting(elasticsearch_url, counters, indexPrefix=f"{counters}-own")
+    own = f"{counter_index}-own"
+    query = counting(elasticsearch_url, counter_index, indexPrefix=own)
     query.sink.store.check()
-    index = counters if which == "target" else f"{counters}-own-ledger"
+    index = counter_index if which == "target" else f"{own}-ledger"
     elastic.indices.put_settings(index=index, settings={"index.translog.durability": "async"})
     try:
-        other = counting(elasticsearch_url, counters, indexPrefix=f"{counters}-own", sinkId="b")
+        other = counting(elasticsearch_url, counter_index, indexPrefix=own, sinkId="b")
         with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
             other.sink.store.check()
     finally:
-        elastic.indices.delete(index=f"{counters}-own-ledger,{counters}-own-log")
+        elastic.indices.delete(index=f"{own}-ledger,{own}-log")
 
 
 def test_column_that_a_strict_mapping_lacks_is_named_at_start(
-    elasticsearch_url: str, counters: str
+    elasticsearch_url: str, counter_index: str
 ) -> None:
     schema = pa.schema([("id", pa.int64()), ("nn", pa.int64())])
-    query = ElasticsearchQuery(schema, url=elasticsearch_url, index=counters, key="id")
+    query = ElasticsearchQuery(schema, url=elasticsearch_url, index=counter_index, key="id")
     with pytest.raises(OptionError, match=r"Column 'nn'.*strict.*did you mean 'n'"):
         query.sink.store.check()
 

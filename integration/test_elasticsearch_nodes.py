@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +21,7 @@ from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from integration.servers.process import wait_until
 
-from sparkonce.errors import RowRefused, StoreError, StoreRefused, StoreUnreachable
+from sparkonce.errors import RowRefused, StoreRefused, StoreUnreachable
 
 pytestmark = pytest.mark.long
 
@@ -45,18 +44,6 @@ def counts(url: str) -> Counter[int]:
     with connect(url) as client:
         found = documents(client, "counters")
     return Counter({one["id"]: one["n"] for one in found.values()})
-
-
-def run_until_done(query: ElasticsearchQuery, epoch: int, rows: list[dict[str, Any]]) -> int:
-    """Run an epoch as Spark would, restarting on failure; how often it failed."""
-    for failed in range(30):
-        try:
-            query.run(epoch, rows)
-        except StoreError:
-            query.restart()
-        else:
-            return failed
-    raise AssertionError("the epoch never got through")
 
 
 def test_requests_and_chunks_are_cut_to_what_the_server_takes(
@@ -110,7 +97,7 @@ def test_node_that_is_killed_in_mid_bulk_and_comes_back_loses_and_doubles_nothin
     crasher.join()
     del store.log.fetch
     query.restart()
-    run_until_done(query, 1, [])
+    query.run_until_done(1, [], tries=30)
     assert counts(node.url) == Counter(dict.fromkeys(range(20000), 2))
 
 
@@ -138,9 +125,9 @@ def test_one_of_two_nodes_is_lost_in_mid_stream(private_elasticsearch: Private) 
         query.run(epoch, rows)
     killer = threading.Timer(0.3, second.kill)
     killer.start()
-    failed = sum(run_until_done(query, epoch, rows) for epoch in range(3, 8))
+    failures = [query.run_until_done(epoch, rows, tries=30) for epoch in range(3, 8)]
     killer.join()
-    assert counts(first.url) == Counter(dict.fromkeys(range(5000), 8)), failed
+    assert counts(first.url) == Counter(dict.fromkeys(range(5000), 8)), failures
 
 
 # -- TLS, users, API keys

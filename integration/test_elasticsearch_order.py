@@ -13,7 +13,7 @@ from integration.documents import ROWS, documents, row
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.proxy import Proxy
 
-from sparkonce.errors import BadRow, StoreUnreachable
+from sparkonce.errors import BadRow
 
 CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
 ORDERED = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("op", pa.string())])
@@ -139,12 +139,7 @@ def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
         rows = [{"id": 1, "n": 10 * nth + at} for at in range(4)]
         cuts = proxy.cuts
         getattr(proxy, fault)(lambda request: b"%s/_bulk" % index.encode() in request, nth=nth)
-        for _ in range(3):
-            try:
-                query.run(nth, rows)
-                break
-            except StoreUnreachable:
-                query.restart()
+        query.run_until_done(nth, rows)
         proxy.restore()
         assert proxy.cuts == cuts + 1
         assert documents(elastic, index)["1"] == {"id": 1, "n": 10 * nth + 3}

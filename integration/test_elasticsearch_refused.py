@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting, counts, make_counters
+from integration.counted import counting, counts
 from integration.counters import ones
 from integration.documents import documents, has_script_processor
 from integration.epochs import ElasticsearchQuery
@@ -16,12 +16,6 @@ from integration.epochs import ElasticsearchQuery
 from sparkonce.errors import RowRefused
 
 Make = Callable[..., ElasticsearchQuery]
-
-
-@pytest.fixture
-def counters(elastic: Elasticsearch, index: str) -> str:
-    """An index of counters."""
-    return make_counters(elastic, index)
 
 
 def words_in(elastic: Elasticsearch, index: str) -> None:
@@ -32,14 +26,14 @@ def words_in(elastic: Elasticsearch, index: str) -> None:
 
 
 @pytest.fixture
-def refusing(elastic: Elasticsearch, counters: str) -> Iterator[str]:
+def refusing(elastic: Elasticsearch, counter_index: str) -> Iterator[str]:
     if not has_script_processor(elastic):
         pytest.skip("this server has no script processor, by which rows are refused here")
-    yield counters
+    yield counter_index
     elastic.options(ignore_status=404).indices.put_settings(
-        index=counters, settings={"index.final_pipeline": None}
+        index=counter_index, settings={"index.final_pipeline": None}
     )
-    elastic.options(ignore_status=404).ingest.delete_pipeline(id=counters)
+    elastic.options(ignore_status=404).ingest.delete_pipeline(id=counter_index)
 
 
 @pytest.mark.parametrize("mode", ["increment", "append", "upsert"])

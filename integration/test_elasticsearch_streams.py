@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,7 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.proxy import Proxy
 
-from sparkonce.errors import OptionError, SparkonceError
+from sparkonce.errors import OptionError
 
 ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
@@ -140,13 +141,12 @@ def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_eac
         cuts = proxy.cuts
         if nth:
             getattr(proxy, fault)(lambda _: True, nth=nth)
-        for _ in range(5):
-            try:
-                query.run(nth, rows(*range(3)), rows(*range(3, 6)))
-                break
-            except SparkonceError:
-                elastic.indices.rollover(alias=stream)
-                query.restart()
+        query.run_until_done(
+            nth,
+            rows(*range(3)),
+            rows(*range(3, 6)),
+            between=partial(elastic.indices.rollover, alias=stream),
+        )
         proxy.restore()
         assert ids(elastic, stream) == Counter(dict.fromkeys(range(6), nth + 1))
         if nth and proxy.cuts == cuts:

@@ -14,7 +14,7 @@ from integration.servers.mysql import MySqlProcess, connect
 from integration.statements import is_query, queries_of
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import RowRefused, SparkonceError
+from sparkonce.errors import RowRefused
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
 
@@ -92,14 +92,7 @@ def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     for epoch in range(2, statements + 2):
         cuts = mysql_proxy.cuts
         mysql_proxy.cut_reply(is_query, nth=epoch - 1)
-        while True:
-            receipts = []
-            try:
-                receipts = bad.stage(epoch, [row(1), row(epoch, 300)])
-                bad.commit(epoch, receipts)
-                break
-            except SparkonceError:
-                bad.restart()
+        bad.run_until_done(epoch, [row(1), row(epoch, 300)])
         mysql_proxy.restore()
         assert mysql_proxy.cuts == cuts + 1
     stored, letters = found()
