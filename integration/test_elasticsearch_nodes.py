@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from integration.servers.process import wait_until
 
-from sparkonce.errors import RowRefused, StoreRefused, StoreUnreachable
+from sparkonce.errors import BadRow, RowRefused, StoreRefused, StoreUnreachable
 
 pytestmark = pytest.mark.long
 
@@ -65,11 +66,20 @@ def test_requests_and_chunks_are_cut_to_what_the_server_takes(
     with connect(node.url) as client:
         assert documents(client, "texts")["299"]["text"] == ""
         assert [one["id"] for one in documents(client, "texts-bad").values()] == ["300"]
-    import random
 
-    noise = random.Random(7).randbytes(3_000_000).hex()
-    with pytest.raises(StoreRefused, match=r"chunk of 1 rows.*chunkBytes"):
-        query.stage(2, [{"id": 1, "text": noise}])
+
+def test_chunks_are_cut_to_what_the_server_takes(private_elasticsearch: Private) -> None:
+    node = private_elasticsearch("http.max_content_length: 1mb")
+    options = {"url": node.url, "index": "texts", "key": "id", "createIndex": "true"}
+    query = ElasticsearchQuery(TEXTS, **options, replicas="0", timeout="5")
+    query.sink.store.check()
+    noise = Random(7)
+    rows = [{"id": i, "text": noise.randbytes(4000).hex()} for i in range(600)]
+    query.run(0, rows[:300], rows[300:])
+    with connect(node.url) as client:
+        assert sorted(one["id"] for one in documents(client, "texts").values()) == [*range(600)]
+    with pytest.raises(BadRow, match=r"row of [\d,]+ bytes.*http.max_content_length"):
+        query.stage(1, [{"id": 1, "text": noise.randbytes(3_000_000).hex()}])
 
 
 def test_node_that_is_killed_in_mid_bulk_and_comes_back_loses_and_doubles_nothing(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.kit import World, batch, encode
 
-from sparkonce.errors import BadRow, StoreUnreachable
+from sparkonce.errors import BadRow, ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Receipt, Store
 from sparkonce.staging import ChunkSize, stage
 from sparkonce.tck.actors import QUICK, Query
@@ -26,10 +26,13 @@ class Log:
         self.query = query
         self.events: list[str] = []
         self.chunks: list[Chunk] = []
+        self.most = ROOMY
         self.store = cast("Store", self)
         self.read = query.world.memory.read
 
     def stage(self, chunk: Chunk) -> None:
+        if len(chunk.payload) > self.most:
+            raise ChunkTooLarge(f"{len(chunk.payload)} bytes")
         self.events.append("stage")
         self.chunks.append(chunk)
 
@@ -120,6 +123,35 @@ def test_a_row_that_is_too_large_for_any_chunk_is_a_bad_row(
     monkeypatch.setattr("sparkonce.staging.LARGEST_ROW", 5)
     with pytest.raises(BadRow, match="bytes"):
         log.run(ChunkSize(1, 1), 3)
+    assert log.chunks == []
+
+
+@pytest.mark.parametrize("most", [8, 20, 50])
+def test_a_chunk_that_the_store_finds_too_large_is_cut_until_it_fits(log: Log, most: int) -> None:
+    log.most = most
+    receipt = log.run(ChunkSize(100, ROOMY), 7, 1, 5)
+    staged = [row for chunk in log.chunks for row in json.loads(chunk.payload)]
+    assert staged == [f"{n}.{row}" for n, length in enumerate((7, 1, 5)) for row in range(length)]
+    assert [chunk.seq for chunk in log.chunks] == list(range(len(log.chunks)))
+    assert receipt.rows == tuple(chunk.rows for chunk in log.chunks)
+    assert receipt.sizes == tuple(len(chunk.payload) for chunk in log.chunks)
+    assert max(receipt.sizes) <= most
+    assert most == 8 or len(log.chunks) < 13
+
+
+def test_later_chunks_of_a_task_are_not_refused_as_the_first_was(log: Log) -> None:
+    log.most = 60
+    log.run(ChunkSize(100, ROOMY), 10, 10, 10)
+    first = log.events.index("read", 1)
+    assert log.events[:first].count("encode") > log.events[:first].count("stage")
+    assert log.events[first:].count("encode") == log.events[first:].count("stage")
+
+
+def test_a_row_that_is_too_large_for_the_store_is_a_bad_row(log: Log) -> None:
+    log.most = 5
+    with pytest.raises(ChunkTooLarge, match="7 bytes") as found:
+        log.run(ChunkSize(100, ROOMY), 3)
+    assert isinstance(found.value, BadRow)
     assert log.chunks == []
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.indices import OwnIndices
-from sparkonce.errors import StoreRefused, StoreUnreachable
+from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
 
 PAGE = 500
@@ -97,10 +97,10 @@ class Log:
         target = path(self.indices.log, "_create", place.id)
         answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409, 413))
         if answer.status == 413:
-            raise StoreRefused(
-                f"Elasticsearch refused a chunk of {chunk.rows:,} rows: {len(body):,} bytes",
+            raise ChunkTooLarge(
+                f"Elasticsearch refused a row of {len(body):,} bytes",
                 why="that is more than http.max_content_length of the server, or of a proxy",
-                todo="set option chunkBytes or chunkRows lower, or raise that limit",
+                todo="raise that limit, or drop or cut the row's large columns before the sink",
             )
 
     def missing(self, wanted: Sequence[Place]) -> Place | None:

@@ -7,6 +7,7 @@
     ├── MissingExtra              the client library of this connector is not installed
     ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for
     ├── BadRow                    a row that can't be stored; nothing of its epoch took effect
+    │   └── ChunkTooLarge         a store's answer to a chunk, which staging cuts down to one row
     ├── StoreError
     │   ├── StoreUnreachable      no connection, or no answer in time
     │   ├── StoreRefused          the store said no: credentials, rights, memory, read-only
@@ -34,6 +35,7 @@ __all__ = [
     "CheckpointBehindSink",
     "CheckpointDiverged",
     "CheckpointReplaced",
+    "ChunkTooLarge",
     "CommitRefused",
     "ConcurrentDriver",
     "MissingExtra",
@@ -88,6 +90,10 @@ class UnsupportedQuery(SparkonceError):
 
 class BadRow(SparkonceError):
     """A row that can't be stored. Found before the decision: nothing of the epoch took effect."""
+
+
+class ChunkTooLarge(BadRow):
+    """A chunk is too large for the store. Staging cuts it in two, down to a single row."""
 
 
 class StoreError(SparkonceError):

@@ -214,7 +214,11 @@ class Store(Protocol):
         """The names of all records, and of all sinks that have something staged."""
 
     def stage(self, chunk: Chunk) -> None:
-        """Append one chunk to the log. Repeating it changes nothing."""
+        """Append one chunk to the log. Repeating it changes nothing.
+
+        Raises:
+            ChunkTooLarge: the store takes only smaller ones; nothing of it is there.
+        """
 
     def staged(self, sink: str) -> list[Staged]:
         """The attempts in the log of a sink."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, ChunkTooLarge
 from sparkonce.ledger import from_record
 from sparkonce.protocol import Chunk, Encoder, Receipt, Store, Task
 from sparkonce.retry import Patience
@@ -45,12 +45,11 @@ def stage(
     if ledger and ledger.has_decided(task.query_id, task.epoch):
         drain(batches)
         return Receipt(task, skipped=ledger.token)
-    rows, sizes = [], []
-    for seq, (count, payload) in enumerate(_chunks(batches, encode, size)):
-        patience.run(partial(store.stage, Chunk(task, seq, count, payload)))
-        rows.append(count)
-        sizes.append(len(payload))
-    return Receipt(task, tuple(rows), tuple(sizes))
+    staging = _Staging(store, task, encode, size.bytes, patience)
+    for batch in batches:
+        for start in range(0, batch.num_rows, size.rows):
+            staging.take(batch.slice(start, size.rows))
+    return Receipt(task, tuple(staging.rows), tuple(staging.sizes))
 
 
 def drain(batches: Iterable[pa.RecordBatch]) -> None:
@@ -60,31 +59,48 @@ def drain(batches: Iterable[pa.RecordBatch]) -> None:
         pass
 
 
-def _chunks(
-    batches: Iterable[pa.RecordBatch], encode: Encoder, size: ChunkSize
-) -> Iterator[tuple[int, bytes]]:
-    for batch in batches:
-        for start in range(0, batch.num_rows, size.rows):
-            yield from _fitting(batch.slice(start, size.rows), encode, size.bytes)
+class _Staging:
+    """The chunks of one task: `rows` and `sizes` of those that are staged."""
 
+    def __init__(
+        self, store: Store, task: Task, encode: Encoder, most_bytes: int, patience: Patience
+    ) -> None:
+        self.store, self.task, self.encode = store, task, encode
+        self.most_bytes, self.patience = most_bytes, patience
+        self.rows: list[int] = []
+        self.sizes: list[int] = []
 
-def _fitting(rows: pa.RecordBatch, encode: Encoder, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-    if rows.num_rows > 1 and rows.nbytes > most_bytes:
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Stage rows as one chunk, or as several where one would be too large."""
+        if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
+            return self._take_halves(rows)
+        payload = _encoded(rows, self.encode)
+        try:
+            self._append(rows.num_rows, payload)
+        except ChunkTooLarge:
+            if rows.num_rows == 1:
+                raise
+            # So that the next one is not refused again.
+            self.most_bytes = rows.slice(rows.num_rows // 2).nbytes
+            self._take_halves(rows)
+        return None
+
+    def _take_halves(self, rows: pa.RecordBatch) -> None:
         half = rows.num_rows // 2
-        yield from _fitting(rows.slice(0, half), encode, most_bytes)
-        yield from _fitting(rows.slice(half), encode, most_bytes)
-        return
-    payload = _encoded(rows, encode)
-    if rows.num_rows > 1 and len(payload) > LARGEST_ROW:
-        yield from _fitting(rows, encode, rows.nbytes // 2)
-        return
-    if len(payload) > LARGEST_ROW:
-        raise BadRow(
-            f"A row takes {len(payload):,} bytes",
-            why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",
-            todo="drop or cut its large columns before the sink",
-        )
-    yield rows.num_rows, payload
+        self.take(rows.slice(0, half))
+        self.take(rows.slice(half))
+
+    def _append(self, count: int, payload: bytes) -> None:
+        if len(payload) > LARGEST_ROW:
+            raise ChunkTooLarge(
+                f"A row takes {len(payload):,} bytes",
+                why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",
+                todo="drop or cut its large columns before the sink",
+            )
+        chunk = Chunk(self.task, len(self.rows), count, payload)
+        self.patience.run(partial(self.store.stage, chunk))
+        self.rows.append(count)
+        self.sizes.append(len(payload))
 
 
 def _encoded(rows: pa.RecordBatch, encode: Encoder) -> bytes:
