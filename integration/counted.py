@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 
-def make_counters(client: Elasticsearch, index: str) -> str:
-    """Make the index; its name."""
+def make_counters(client: Elasticsearch, index: str, kind: str = "long") -> str:
+    """Make the index, for counts of this type; its name."""
     fields = {
         "id": {"type": "long"},
-        "n": {"type": "long"},
+        "n": {"type": kind},
         "sparkonce": {"type": "object", "enabled": False},
     }
     client.indices.create(

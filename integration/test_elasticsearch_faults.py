@@ -200,21 +200,21 @@ def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
         elastic.indices.delete(index=f"{index}-1,{index}-2", ignore_unavailable=True)
 
 
-@pytest.mark.parametrize("which", ["target", "ledger"])
+@pytest.mark.parametrize("which", ["target", "ledger", "bad"])
 def test_index_that_may_lose_what_it_acknowledged_is_refused(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str, which: str
 ) -> None:
     own = f"{counter_index}-own"
-    query = counting(elasticsearch_url, counter_index, indexPrefix=own)
-    query.sink.store.check()
-    index = counter_index if which == "target" else f"{own}-ledger"
+    given = {"indexPrefix": own, "onBadRow": "deadLetter", "deadLetter": f"{own}-bad"}
+    counting(elasticsearch_url, counter_index, **given).sink.store.check()
+    index = counter_index if which == "target" else f"{own}-{which}"
     elastic.indices.put_settings(index=index, settings={"index.translog.durability": "async"})
     try:
-        other = counting(elasticsearch_url, counter_index, indexPrefix=own, sinkId="b")
+        other = counting(elasticsearch_url, counter_index, **given, sinkId="b")
         with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
             other.sink.store.check()
     finally:
-        elastic.indices.delete(index=f"{own}-ledger,{own}-log")
+        elastic.indices.delete(index=f"{own}-ledger,{own}-log,{own}-bad")
 
 
 def test_column_that_a_strict_mapping_lacks_is_named_at_start(

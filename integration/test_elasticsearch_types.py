@@ -126,6 +126,24 @@ def test_new_index_finds_each_type_as_what_it_is(
     assert mapping["properties"]["s"] == {"type": "keyword", "ignore_above": 8191}
     settings = elastic.indices.get_settings(index=index, flat_settings=True)[index]["settings"]
     assert settings["index.number_of_shards"] == "2"
+    assert settings["index.number_of_replicas"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.string(), "\N{GOTHIC LETTER AHSA}" * 20_000),
+        (pa.map_(pa.string(), pa.string()), [("k", "\N{GOTHIC LETTER AHSA}" * 20_000)]),
+        (pa.map_(pa.string(), pa.string()), [("key" * 100, "\N{GOTHIC LETTER AHSA}" * 8_000)]),
+    ],
+    ids=["string", "map", "map with a long key"],
+)
+def test_text_that_is_too_long_for_an_index_is_stored_all_the_same(
+    make: Make, elastic: Elasticsearch, index: str, kind: pa.DataType, value: Any
+) -> None:
+    make(kind).run(0, [{"id": 1, "v": value}])
+    stored = documents(elastic, index)["1"]["v"]
+    assert stored == (value if isinstance(value, str) else dict(value))
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,10 @@ class MySqlSubject(ConnectorSubject):
     def took_effect(self) -> Counter[str]:
         return Counter(dict(self.client.run("SELECT id, COUNT(*) FROM target GROUP BY id")))
 
+    def in_order(self) -> list[str]:
+        # InnoDB numbers the rows of a table that has no key, and reads them by these numbers.
+        return [row for (row,) in self.client.run("SELECT id FROM target")]
+
     def refuse(self, row: str) -> Callable[[], None]:
         self.client.run(f"ALTER TABLE target ADD CONSTRAINT strict CHECK (id <> '{row}')")
         return lambda: self.client.run("ALTER TABLE target DROP CONSTRAINT strict")

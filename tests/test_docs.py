@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
 from sparkonce import __version__, errors, guards, options
@@ -15,9 +16,9 @@ from sparkonce.tck import spec
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("connector", [RedisConnector, MySqlConnector])
+@pytest.mark.parametrize("connector", [RedisConnector, MySqlConnector, ElasticsearchConnector])
 def test_page_of_options_is_made_from_the_table(
-    connector: type[RedisConnector | MySqlConnector],
+    connector: type[RedisConnector | MySqlConnector | ElasticsearchConnector],
 ) -> None:
     page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
     assert page == options.render(connector.name, connector.options), "run `make docs`"

@@ -95,6 +95,41 @@ def test_rows_that_the_cluster_did_not_take_in_time_come_with_its_reason(mode: s
         send(Cluster((409, settled), (429, BUSY)), mode)
 
 
+class Refusing(Cluster):
+    """Refuses whole requests at first, as a cluster does whose memory or queues are full."""
+
+    timeout = 5.0
+
+    def __init__(self, body: Any, times: int) -> None:
+        super().__init__((201, None), (201, None))
+        self.body, self.times = body, times
+
+    def ask(self, *_: object, **__: object) -> Answer:
+        self.times -= 1
+        return Answer(429, self.body) if self.times >= 0 else super().ask()
+
+
+FULL = {"error": {"type": "circuit_breaking_exception", "reason": "too much data"}, "status": 429}
+OF_A_PROXY = b"<html>slow down</html>"
+
+
+@pytest.mark.parametrize("body", [FULL, OF_A_PROXY])
+@pytest.mark.parametrize("mode", ["append", "upsert", "increment"])
+def test_request_that_is_refused_whole_for_now_is_sent_again(mode: str, body: Any) -> None:
+    cluster = Refusing(body, 2)
+    assert send(cluster, mode) == []
+    assert cluster.times == -1, "the first request that was taken had all rows"
+
+
+@pytest.mark.parametrize(("body", "words"), [(FULL, "too much data"), (OF_A_PROXY, "slow down")])
+def test_request_that_is_refused_whole_till_the_timeout_is_an_error_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, body: Any, words: str
+) -> None:
+    monkeypatch.setattr(Refusing, "timeout", 0.2)
+    with pytest.raises(StoreRefused, match=rf"2 rows of epoch 3 not within 0.2 s: 429 .*{words}"):
+        send(Refusing(body, 1000), "upsert")
+
+
 class Halving(Cluster):
     """Gives no answer at first, then finds the request too large, then takes it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -39,6 +40,18 @@ def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.Mo
         load("pyspark_redis.connector:RedisConnector")
     assert "'redis'" in str(missing.value)
     assert "pip install 'sparkonce[redis]'" in str(missing.value)
+
+
+def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("pyspark_elasticsearch")]:
+        monkeypatch.delitem(sys.modules, name)
+    older = ModuleType("elasticsearch.serializer")  # names are written otherwise in release 7
+    monkeypatch.setitem(sys.modules, older.__name__, older)
+    with pytest.raises(MissingExtra) as missing:
+        load("pyspark_elasticsearch.connector:ElasticsearchConnector")
+    assert "can't use" in str(missing.value)
+    assert "JsonSerializer" in str(missing.value)
+    assert "pip install --upgrade 'sparkonce[elasticsearch]'" in str(missing.value)
 
 
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:

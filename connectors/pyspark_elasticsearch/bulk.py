@@ -58,7 +58,7 @@ def send(
     count: int,
     params: Mapping[str, str] | None = None,
 ) -> list[Item] | int:
-    """What became of each operation; or the status of a refusal of the whole, 413 or 429.
+    """What became of each operation; or 413, if the request is too large.
 
     Raises:
         StoreError: no answer, another refusal, or an answer that does not fit the request.
@@ -66,8 +66,10 @@ def send(
     server_waits = f"{max(100, int(cluster.timeout * 800))}ms"
     asked = {"filter_path": SHOWN, "timeout": server_waits, **(params or {})}
     answer = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
-    if answer.status in (413, 429):
-        return answer.status
+    if answer.status == 413:
+        return 413
+    if answer.status == 429:
+        return [Item(429, _words(answer.body))] * count
     found = _items(answer.body)
     if len(found) != count:
         raise StoreUnreachable(
@@ -76,6 +78,12 @@ def send(
             todo="look for a proxy that changes answers",
         )
     return found
+
+
+def _words(body: Any) -> Any:
+    """Why the whole was refused: the cluster's error, or what a proxy says."""
+    told = body.get("error") if isinstance(body, Mapping) else None
+    return told or {"type": "429", "reason": str(body)[:200]}
 
 
 def _items(body: Any) -> list[Item]:

@@ -11,7 +11,6 @@ from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
 from pyspark_elasticsearch.sending import Refusal
-from sparkonce.errors import StoreUnreachable
 
 DOING = "writing dead letters"
 LONGEST = 32_000
@@ -68,7 +67,7 @@ class DeadLetters:
         text = "".join(f"{line}\n" for line in lines).encode()
         items = bulk.send(self.cluster, DOING, path(self.index, "_bulk"), text, len(letters))
         if isinstance(items, int):
-            raise StoreUnreachable(f"Elasticsearch is too busy while {DOING}: {items}")
+            raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, DOING)
         for item in items:
             if not item.done and known(item.status, item.error).kind is not Kind.CONFLICT:
                 raise of_answer(item.status, item.error, DOING)

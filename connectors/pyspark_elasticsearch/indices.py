@@ -10,6 +10,8 @@ from typing import Any
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import StoreRefused
 
+_HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
+
 
 @cache
 def definition(name: str) -> dict[str, Any]:
@@ -31,7 +33,7 @@ def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
     if not create:
         raise StoreRefused(
             f"There is no index {index}",
-            why="the connector keeps its ledgers or staged rows there, and createIndices is false",
+            why=f"the connector keeps {_HELD[name]} there, and createIndices is false",
             todo="create it as docs/elasticsearch.md shows",
         )
     made = cluster.ask(
@@ -41,8 +43,8 @@ def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
     if error and error.get("type") != "resource_already_exists_exception":
         raise StoreRefused(
             f"Index {index} could not be made: {error.get('reason')}",
-            why="ledgers and staged rows need indices of their own",
-            todo="mend option indexPrefix, or create it as docs/elasticsearch.md shows",
+            why=f"{_HELD[name]} need an index of their own",
+            todo="mend its name, or create it as docs/elasticsearch.md shows",
         )
 
 

@@ -25,7 +25,7 @@ _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_large_binary, {"type": "binary"}),
     (types.is_date, {"type": "date"}),
     (types.is_timestamp, {"type": "date"}),
-    (types.is_map, {"type": "flattened"}),
+    (types.is_map, {"type": "flattened", "ignore_above": 8000}),  # its terms hold the key, too
 )
 LONGEST_KEYWORD = 8191
 """Characters of which UTF-8 makes no more bytes than Lucene takes for a term."""

@@ -9,13 +9,15 @@ from sparkonce.options import COMMON, Option, boolean, choice, columns, integer,
 OPTIONS = (
     Option(
         "url",
-        "`https://host:9200`, or several nodes of one cluster with commas between.",
+        "`https://host:9200`, or several nodes of one cluster with commas between. Without a port:"
+        " 443 for https, 9200 for http.",
         address.url,
         required=True,
     ),
     Option(
         "index",
-        "The target: an index, an alias of one, or a template, `logs-{country}-{at:yyyy.MM.dd}`.",
+        "The target: an index, an alias of one, a data stream (append), or a template,"
+        " `logs-{country}-{at:yyyy.MM.dd}`.",
         index_name,
         required=True,
     ),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import elasticsearch
 
 from pyspark_elasticsearch import targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import OptionError, StoreRefused
 
 OLDEST = 8
+CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
+"""What to install, by major release."""
 
 
 def require_fit_server(cluster: Cluster) -> None:
@@ -23,17 +24,17 @@ def require_fit_server(cluster: Cluster) -> None:
     """
     answer = cluster.ask("asking the server for its version", "GET", "/", allow=(400,))
     client = elasticsearch.__version__[0]
-    if answer.status == 400:
-        raise _versions("an older one", client)
+    if answer.status == 400:  # it does not know the headers of so new a client
+        raise _versions(f"older than {client}", client, OLDEST)
     version = str(answer.body["version"]["number"])
     major = int(version.partition(".")[0])
     if not OLDEST <= major <= client + 1 or client > major:
-        raise _versions(version, client)
+        raise _versions(version, client, min(major, max(CLIENTS)))
 
 
-def require_safe_indices(cluster: Cluster, own: OwnIndices) -> None:
-    """Refuse own indices that may lose what they have acknowledged."""
-    for index in (own.ledger, own.log):
+def require_safe_indices(cluster: Cluster, indices: Iterable[str]) -> None:
+    """Refuse indices of the connector that may lose what they have acknowledged."""
+    for index in indices:
         found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
         if found is not None:
             targets.require_safe(found)
@@ -97,10 +98,15 @@ def _require_pipeline(cluster: Cluster, name: str) -> None:
         )
 
 
-def _versions(server: str, client: int) -> StoreRefused:
-    wanted = "'elasticsearch>=8.15,<9'"
+def _versions(server: str, client: int, fit: int) -> StoreRefused:
+    """The refusal; `fit` is the client's major release that would do."""
+    todo = "look for a newer sparkonce"
+    if fit < OLDEST:
+        todo = f"upgrade the servers to release {OLDEST} or newer"
+    elif fit != client:
+        todo = f"pip install '{CLIENTS[fit]}' on the driver and every executor"
     return StoreRefused(
-        f"The server is release {server}, and the Python client release {client}",
+        f"The server's release is {server}, and the Python client's {client}",
         why="a client speaks to servers of its own major release and of the next one, 8 and newer",
-        todo=f"pip install {wanted} on the driver and every executor, for servers 8 and 9",
+        todo=todo,
     )

@@ -139,7 +139,7 @@ class Sender:
         while pending:
             if answer is None:
                 answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
-            if answer == 413:
+            if isinstance(answer, int):
                 return refused + self._halves(pending, tried)
             busy, bad = self._sorted(pending, answer)
             refused += bad
@@ -173,11 +173,9 @@ class Sender:
         return [refusal for half in halves for refusal in self.settle(half, tried=tried)]
 
     def _sorted(
-        self, pending: Sequence[Operation], answer: list[bulk.Item] | int
+        self, pending: Sequence[Operation], answer: list[bulk.Item]
     ) -> tuple[list[Refusal], list[Refusal]]:
         """Those to be sent again, and those that are refused."""
-        if isinstance(answer, int):
-            return [Refusal(one, bulk.Item(answer, None)) for one in pending], []
         busy, bad, left, elsewhere = [], [], 0, 0
         conflicts = any(item.status == 409 for item in answer)
         drawn = self.records.last_drawn(self.errand.counter) if conflicts else 0

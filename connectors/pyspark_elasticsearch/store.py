@@ -72,9 +72,11 @@ class ElasticsearchStore:
             return
         preflight.require_fit_server(self.cluster)
         self.indices.ensure()
-        preflight.require_safe_indices(self.cluster, self.indices)
+        own = [self.indices.ledger, self.indices.log]
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
+            own.append(self.dead_letters.index)
+        preflight.require_safe_indices(self.cluster, own)
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
             self._require_fit_target(self.plan.detail)

@@ -16,17 +16,23 @@ def load(path: str) -> Connector:
     """The connector at ``module:Class``.
 
     Raises:
-        MissingExtra: its client library is not installed.
+        MissingExtra: its client library is not installed, or is of a release that does not fit.
     """
     module, _, name = path.partition(":")
+    extra = module.partition(".")[0].removeprefix("pyspark_")
     try:
         connector: Connector = getattr(importlib.import_module(module), name)()
     except ModuleNotFoundError as error:
-        extra = module.partition(".")[0].removeprefix("pyspark_")
         raise MissingExtra(
             f'format("{extra}") needs the Python package {error.name!r}',
             why="sparkonce installs the client of a store only where its extra is asked for",
             todo=f"pip install 'sparkonce[{extra}]' on the driver and every executor",
+        ) from None
+    except ImportError as error:
+        raise MissingExtra(
+            f'format("{extra}") can\'t use the Python package that is installed: {error}',
+            why="it is of a release that sparkonce does not know",
+            todo=f"pip install --upgrade 'sparkonce[{extra}]' on the driver and every executor",
         ) from None
     return connector
 

@@ -187,7 +187,9 @@ class ApplyRules(Contract):
             found, wanted = world.in_order(), [*rows[0], *rows[1]]
         else:
             found, wanted = world.in_order(), rows[0]
-        require(found in (None, wanted), f"rows took effect as {found}, not as {wanted}")
+        if found is None:
+            raise SkipTest("the target does not show in which order rows took effect")
+        require(found == wanted, f"rows took effect as {found}, not as {wanted}")
 
     def test_s09_a_superseded_apply_does_nothing(self, new_subject: NewSubject) -> None:
         """A driver decided and slept; its epoch was finished, and later ones were written."""
