@@ -76,7 +76,8 @@ test-client9: $(DEV)
 	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
 	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
 	@PYTHONPATH=$(CURDIR)/.build/client9 $(BIN)/python -m pytest $(PYTEST_ARGS) \
-		tests/test_elasticsearch_*.py integration/test_elasticsearch_apply.py
+		tests/test_elasticsearch_*.py integration/test_elasticsearch_apply.py \
+		integration/test_elasticsearch_releases.py
 
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch

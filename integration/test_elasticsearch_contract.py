@@ -44,7 +44,7 @@ class ElasticsearchSubject(ConnectorSubject):
     def __init__(self, url: str, world: str, mode: str) -> None:
         self.limits = {"whole epochs": "an index shows each document by itself"}
         self.world, self.mode, self.client = world, mode, connect(url)
-        if not has_script_processor(self.client):
+        if mode == "append" and not has_script_processor(self.client):
             self.limits |= {"refusal": "this server has no script processor to refuse rows with"}
         self.indices = f"{world}-ledger", f"{world}-log", f"{world}-target"
         options = {"url": url, "index": self.indices[2], "indexPrefix": world, "writeMode": mode}

