@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 
-def make_counters(client: Elasticsearch, index: str, kind: str = "long") -> str:
+def make_counters(client: Elasticsearch, index: str, kind: str = "long", **settings: object) -> str:
     """Make the index, for counts of this type; its name."""
     fields = {
         "id": {"type": "long"},
@@ -22,7 +22,7 @@ def make_counters(client: Elasticsearch, index: str, kind: str = "long") -> str:
     }
     client.indices.create(
         index=index,
-        settings={"number_of_replicas": 0},
+        settings={"number_of_replicas": 0, **settings},
         mappings={"dynamic": "strict", "properties": fields},
     )
     return index

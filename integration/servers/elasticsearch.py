@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -240,14 +241,24 @@ class ElasticsearchProcess(ServerProcess):
 
     def kill(self) -> None:
         """End the server the hard way: it is a child of what was started."""
-        for child in self._children():
-            with suppress(ProcessLookupError):
-                os.kill(child, 9)
+        self._signal(signal.SIGKILL)
         super().kill()
+
+    def pause(self) -> None:
+        """Freeze the server: it is a child of what was started, and not this process's own."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
 
     def close(self) -> None:
         super().close()
         self._transport.release()
+
+    def _signal(self, number: signal.Signals) -> None:
+        for child in self._children():
+            with suppress(ProcessLookupError):
+                os.kill(child, number)
 
     def _children(self) -> Iterable[int]:
         import psutil
