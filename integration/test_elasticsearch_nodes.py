@@ -181,7 +181,7 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
     def kill_once_both_wrote(written: dict[ElasticsearchProcess, int]) -> None:
         try:
             wait_until(lambda: indexed(second) == written[second], 30, "no bulk")
-            time.sleep(1)  # until what it sends to the copy lies in a buffer there
+            time.sleep(3)  # until what it sends to the copy lies in a buffer there
             second.pause()
             first.resume()
             wait_until(lambda: indexed(first) == written[first], 30, "the copy got nothing")
