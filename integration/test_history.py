@@ -56,7 +56,7 @@ def test_elasticsearch_of_an_older_release(
     recording: Recording, ending: Callable[..., None], elasticsearch_url: str
 ) -> None:
     on_elasticsearch.load(elasticsearch_url, recording.path.read_text())
-    query = on_elasticsearch.query(elasticsearch_url)
+    query = on_elasticsearch.query(elasticsearch_url, recording.mode)
     ending(query, partial(on_elasticsearch.counts, elasticsearch_url))
     on_elasticsearch.drop(elasticsearch_url)
 

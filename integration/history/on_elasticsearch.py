@@ -1,4 +1,4 @@
-"""Recordings of Elasticsearch: mappings and documents of three indices, as JSON."""
+"""Recordings of Elasticsearch: mappings, documents and versions of three indices, as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from integration.counters import COUNTER
+from integration import counted
+from integration.counters import COUNTER, ones
 from integration.epochs import ElasticsearchQuery
 from integration.history.story import CHUNK, QUERY, tell
 from integration.servers.elasticsearch import connect
@@ -16,28 +17,31 @@ TARGET = "history-counters"
 INDICES = (TARGET, f"{PREFIX}-ledger", f"{PREFIX}-log")
 GUARD = {"type": "object", "enabled": False}
 MAPPINGS = {"properties": {"id": {"type": "long"}, "n": {"type": "long"}, "sparkonce": GUARD}}
+MODES = {
+    "increment": {"key": "id"},
+    "append": {},
+    "upsert": {"key": "id", "sequenceColumn": "n"},
+}
 
 
-def query(url: str) -> ElasticsearchQuery:
-    made = ElasticsearchQuery(
-        COUNTER,
-        url=url,
-        index=TARGET,
-        key="id",
-        writeMode="increment",
-        indexPrefix=PREFIX,
-        chunkRows=CHUNK,
-    )
+def query(url: str, mode: str) -> ElasticsearchQuery:
+    own = {"index": TARGET, "indexPrefix": PREFIX, "chunkRows": CHUNK}
+    made = ElasticsearchQuery(COUNTER, url=url, writeMode=mode, **own, **MODES[mode])
     made.query_id = QUERY
     return made
 
 
-def record(url: str) -> str:
+def with_stale_ones(ids: range) -> list[dict[str, int]]:
+    """Behind each row one of its key that loses to it, though it comes in a later chunk."""
+    return [*ones(ids), *({**one, "n": 0} for one in ones(ids))]
+
+
+def record(url: str, mode: str) -> str:
     with connect(url) as client:
         client.indices.create(index=TARGET, mappings=MAPPINGS)
-        one = query(url)
+        one = query(url, mode)
         one.sink.store.check()
-        tell(one)
+        tell(one, with_stale_ones if mode == "upsert" else ones)
         client.indices.refresh(index=",".join(INDICES))
         found = {name: _read(client, name) for name in INDICES}
     return json.dumps(found, indent=1) + "\n"
@@ -48,8 +52,10 @@ def load(url: str, recording: str) -> None:
     with connect(url) as client:
         for name, index in json.loads(recording).items():
             client.indices.create(index=name, mappings=index["mappings"])
+            versions = index.get("versions", {})
             for id_, source in index["documents"].items():
-                client.index(index=name, id=id_, document=source)
+                seen = {"version": versions[id_], "version_type": "external"} if versions else {}
+                client.index(index=name, id=id_, document=source, **seen)
 
 
 def drop(url: str) -> None:
@@ -59,14 +65,14 @@ def drop(url: str) -> None:
 
 def counts(url: str) -> Counter[int]:
     with connect(url) as client:
-        client.indices.refresh(index=TARGET)
-        hits = client.search(index=TARGET, size=1000)["hits"]["hits"]
-        return Counter({int(hit["_id"]): int(hit["_source"]["n"]) for hit in hits})
+        return counted.counts(client, TARGET)
 
 
 def _read(client: Any, index: str) -> dict[str, Any]:
-    hits = client.search(index=index, size=1000)["hits"]["hits"]
+    hits = client.search(index=index, size=1000, version=True)["hits"]["hits"]
+    hits = sorted(hits, key=lambda hit: hit["_id"])
     return {
         "mappings": client.indices.get_mapping(index=index)[index]["mappings"],
-        "documents": {hit["_id"]: hit["_source"] for hit in sorted(hits, key=lambda h: h["_id"])},
+        "documents": {hit["_id"]: hit["_source"] for hit in hits},
+        "versions": {hit["_id"]: hit["_version"] for hit in hits},
     }

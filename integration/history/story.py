@@ -35,14 +35,19 @@ class Recording:
     release: str
     path: Path
 
+    @property
+    def mode(self) -> str:
+        """What its rows do."""
+        return self.path.stem.partition("-")[2] or "increment"
+
     def __str__(self) -> str:
         return f"{self.release}-{self.path.stem}"
 
 
 def recordings(store: str) -> list[Recording]:
     """All of a kind of store, the oldest first."""
-    found = [Recording(path.parent.name, path) for path in HOME.glob(f"*/{store}.*")]
-    return sorted(found, key=lambda one: [int(part) for part in one.release.split(".")])
+    found = [Recording(path.parent.name, path) for path in HOME.glob(f"*/{store}[-.]*")]
+    return sorted(found, key=lambda one: ([*map(int, one.release.split("."))], one.mode))
 
 
 def ledger_format(recording: str) -> int:
@@ -59,17 +64,17 @@ def _plain(word: str) -> str:
     return ""
 
 
-def tell(query: Query) -> None:
+def tell(query: Query, rows: Callable[[range], list[dict[str, int]]] = ones) -> None:
     """An epoch is done; the next is decided, one chunk of it applied; one more is staged."""
-    query.run(0, ones(DONE))
-    receipts = query.stage(1, ones(DECIDED[:15]), ones(DECIDED[15:]))
+    query.run(0, rows(DONE))
+    receipts = query.stage(1, rows(DECIDED[:15]), rows(DECIDED[15:]))
     sink = query.sink
     dying = FaultyStore(sink.store)
     dying.fail_next("apply", DIES_WITHIN)
     driver = Driver(query.name, sink.plan.target, query.query_id, query.run_id, 1)
     with suppress(Crash):
         Committer(dying, sink.plan, sink.policy, Patience(0)).commit(driver, receipts)
-    query.stage(2, ones(STAGED))
+    query.stage(2, rows(STAGED))
 
 
 def goes_on(query: Query, counts: Callable[[], Counter[int]]) -> None:
