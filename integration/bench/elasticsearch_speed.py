@@ -83,6 +83,21 @@ def make_rows(first: int, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
+def nested(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with a struct, an array and a map of their values."""
+    values = rows.to_pydict()
+    made = {
+        "id": rows["id"],
+        "item": pa.StructArray.from_arrays([rows["name"], rows["price"]], ["name", "price"]),
+        "names": pa.array([[name, name] for name in values["name"]]),
+        "prices": pa.array(
+            [[(name, price)] for name, price in zip(values["name"], values["price"], strict=True)],
+            pa.map_(pa.string(), pa.float64()),
+        ),
+    }
+    return pa.RecordBatch.from_arrays(list(made.values()), list(made))
+
+
 def query(url: str, index: str, **given: str) -> ElasticsearchQuery:
     made = ElasticsearchQuery(SCHEMA, url=url, index=index, key="id", **given)
     made.sink.store.check()
@@ -103,7 +118,7 @@ def encoding(rows: pa.RecordBatch) -> float:
     parsed = options.parse(
         ElasticsearchConnector.options, {"url": "http://localhost", "index": "x", "key": "id"}
     )
-    encode = ChunkEncoder(ElasticsearchConnector().plan(parsed, SCHEMA).detail)
+    encode = ChunkEncoder(ElasticsearchConnector().plan(parsed, rows.schema).detail)
     parts = [rows.slice(at, CHUNK) for at in range(0, rows.num_rows, CHUNK)]
     return rows.num_rows / timed(lambda: [encode.lines(part) for part in parts])
 
@@ -156,7 +171,9 @@ def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
                 found[name].append(each)
     rates = {name: rows / statistics.median(each) for name, each in found.items()}
     at_once = direct(url, rows, rounds)
-    return {"encoding, one core": encoding(make_rows(0, rows)), **rates, "write=direct": at_once}
+    flat = make_rows(0, rows)
+    lines = {"encoding, one core": encoding(flat), "the same, nested": encoding(nested(flat))}
+    return {**lines, **rates, "write=direct": at_once}
 
 
 # -- through Spark
