@@ -7,10 +7,13 @@ import subprocess
 import sys
 import textwrap
 import venv
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from demo.java import java_home
+from elasticsearch import Elasticsearch
+from integration.counted import counts
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,12 +26,21 @@ PROGRAM = textwrap.dedent(
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    spark.range(10).write.mode("overwrite").parquet(f"{home}/in")
-    rows = spark.readStream.schema("id bigint").parquet(f"{home}/in")
+    some = spark.range(10).selectExpr("id", "bigint(1) as n")
+    some.write.mode("overwrite").parquet(f"{home}/in")
+    rows = spark.readStream.schema(some.schema).parquet(f"{home}/in")
     writer = rows.writeStream.format(form).option("checkpointLocation", f"{home}/{form}")
     options = {
         "redis": {"url": url, "key": name + ":{id}"},
         "mysql": {"url": url, "key": "id", "dbtable": name, "createTable": "true"},
+        "elasticsearch": {
+            "url": url,
+            "key": "id",
+            "index": name,
+            "createIndex": "true",
+            "replicas": "0",
+            "writeMode": "increment",
+        },
     }
     writer = writer.options(**options.get(form, {}))
     writer.trigger(availableNow=True).start().awaitTermination()
@@ -121,6 +133,15 @@ def test_one_pip_install_makes_mysql_work(
 ) -> None:
     status = install_and_use(empty, wheel, "mysql", mysql_url, table)
     assert f'.{table}"' in status
+
+
+@pytest.mark.long
+def test_one_pip_install_makes_elasticsearch_work(
+    empty: Environment, wheel: Path, elasticsearch_url: str, elastic: Elasticsearch, index: str
+) -> None:
+    status = install_and_use(empty, wheel, "elasticsearch", elasticsearch_url, index)
+    assert f'"target": "index:{index}"' in status
+    assert counts(elastic, index) == Counter(range(10))
 
 
 def test_one_pip_install_brings_the_kit(empty: Environment, wheel: Path) -> None:
