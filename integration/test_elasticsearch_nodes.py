@@ -1,19 +1,12 @@
-"""Nodes of the tests' own: small limits, crashes, two of them, and one with TLS and users."""
+"""Nodes of the tests' own: small limits, crashes, and two of them."""
 
 from __future__ import annotations
 
-import base64
-import datetime
-import hashlib
-import ipaddress
-import json
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -21,19 +14,16 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.counted import make_counters
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from integration.servers.process import wait_until
 
 from pyspark_elasticsearch.log import Found, Place
-from sparkonce.errors import BadRow, RowRefused, StoreRefused, StoreUnreachable
+from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 pytestmark = pytest.mark.long
 
-PASSWORD = "changeme-please"
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-SMALL = pa.schema([("n", pa.int64())])
-STREAMED = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 Private = Callable[..., ElasticsearchProcess]
 
@@ -203,141 +193,3 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
     assert counts(first.url) == Counter(dict.fromkeys(ids, 6))
     with connect(first.url) as client:
         assert home_of_primary(client) == "one"
-
-
-# -- TLS, users, API keys
-
-
-@pytest.fixture
-def secured(tmp_path: Path, private_elasticsearch: Private) -> tuple[ElasticsearchProcess, Path]:
-    """A node with the security module on, and the certificate of its authority."""
-    authority, key, cert = _certificates(tmp_path)
-    node = private_elasticsearch(
-        "xpack.security.enabled: true",
-        "xpack.security.http.ssl.enabled: true",
-        "xpack.security.http.ssl.key: node.key",
-        "xpack.security.http.ssl.certificate: node.crt",
-        "xpack.security.transport.ssl.enabled: false",
-        "xpack.license.self_generated.type: basic",
-        scheme="https",
-        files={
-            "node.key": key,
-            "node.crt": cert,
-            "users": f"admin:{_hashed(PASSWORD)}\n".encode(),
-            "users_roles": b"superuser:admin\n",
-        },
-    )
-    return node, authority
-
-
-def _hashed(secret: str) -> str:
-    salt = b"not so random, as this is a test"
-    made = hashlib.pbkdf2_hmac("sha512", secret.encode(), salt, 10_000, dklen=32)
-    return "{PBKDF2}10000$" + "$".join(base64.b64encode(one).decode() for one in (salt, made))
-
-
-def _certificates(folder: Path) -> tuple[Path, bytes, bytes]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sparkonce test")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    local = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([local]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    plain = serialization.NoEncryption()
-    text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
-    certificate = made.public_bytes(pem)
-    (folder / "ca.pem").write_bytes(certificate)
-    return folder / "ca.pem", text, certificate
-
-
-RIGHTS = re.search(
-    r"- Rights: .*?```json\n(.*?)```", Path("docs/elasticsearch.md").read_text("utf-8"), re.DOTALL
-)
-
-
-def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) -> None:
-    """Through a pipeline, shown by an alias; into a data stream again; with dead letters."""
-    client.ingest.put_pipeline(id="kept", processors=[])
-    client.indices.delete(index="counters")
-    shape = {"dynamic": "strict", "properties": {"n": {"type": "byte"}}}
-    given = {"url": url, "index": "counters", "sinkId": "rights", **identity}
-    aside = {"onBadRow": "deadLetter", "deadLetter": "counters-bad", "createIndex": "true"}
-    shown = {"visibility": "epoch", "visibleAlias": "counters-visible", "replicas": "0"}
-    query = ElasticsearchQuery(SMALL, pipeline="kept", **given, **aside, **shown)
-    query.sink.store.check()
-    query.run(0, [{"n": 1}])
-    client.indices.refresh(index="counters")
-    assert client.count(index="counters-visible")["count"] == 1
-
-    client.indices.delete(index="counters")
-    client.indices.put_index_template(
-        name="counters",
-        index_patterns=["counters"],
-        data_stream={},
-        template={"settings": {"number_of_replicas": 0}, "mappings": shape},
-    )
-    client.index(index="counters", document={"@timestamp": 0}, op_type="create")
-    given["sinkId"], aside["createIndex"] = "stream", "false"
-    query = ElasticsearchQuery(STREAMED, **given, **aside)
-    query.sink.store.check()
-    keep_log(query)
-    at = datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc)
-    manifest = decide(query, 0, [{"@timestamp": at, "n": n} for n in (1, 1000)])
-    for _ in range(2):
-        apply_again(query, manifest)
-        client.indices.rollover(alias="counters")
-    client.indices.refresh(index="counters,counters-bad")
-    assert client.count(index="counters")["count"] == 2
-    assert client.count(index="counters-bad")["count"] == 1
-
-
-def test_api_key_with_the_documented_rights_over_tls(
-    secured: tuple[ElasticsearchProcess, Path], tmp_path: Path
-) -> None:
-    node, authority = secured
-    trusted = {"tlsCaFile": str(authority)}
-    assert RIGHTS
-    documented = json.loads(RIGHTS[1].replace("orders", "counters"))
-    with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
-        keys = {
-            name: client.security.create_api_key(name=name, role_descriptors={"r": rights})
-            for name, rights in (("enough", documented), ("nothing", {"cluster": ["monitor"]}))
-        }
-        encoded = {name: key["encoded"] for name, key in keys.items()}
-        query = counting(node.url, apiKey=encoded["enough"], **trusted)
-        query.sink.store.check()
-        query.run(0, [{"id": 1, "n": 1}])
-        query.run(1, [{"id": 1, "n": 1}])
-        assert documents(client, "counters")["1"]["n"] == 2
-
-    with pytest.raises(StoreRefused, match="certificate"):
-        counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.store.check()
-    counting(node.url, apiKey=encoded["enough"], tlsMode="unverified").sink.store.check()
-    with pytest.raises(StoreRefused, match=r"lacks a right.*docs/elasticsearch.md"):
-        counting(node.url, apiKey=encoded["nothing"], **trusted).sink.store.check()
-    secret = tmp_path / "password"
-    secret.write_text("wrong\n")
-    wrong = {"user": "admin", "passwordFile": str(secret)}
-    with pytest.raises(StoreRefused, match=r"does not take these credentials") as refused:
-        counting(node.url, **wrong, **trusted).sink.store.check()
-    assert "wrong" not in str(refused.value)
-    secret.write_text(f"{PASSWORD}\n")
-    counting(node.url, **wrong, sinkId="c", **trusted).sink.store.check()
-    with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
-        _use_every_right(client, node.url, {"apiKey": encoded["enough"], **trusted})
