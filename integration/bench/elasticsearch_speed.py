@@ -123,9 +123,8 @@ def encoding(rows: pa.RecordBatch) -> float:
     return rows.num_rows / timed(lambda: [encode.lines(part) for part in parts])
 
 
-def raw_bulk(url: str, rows: pa.RecordBatch, threads: int = 4) -> float:
-    """Seconds for ready-made requests with explicit ids from a plain client."""
-    fresh(url, "raw")
+def ready_made(rows: pa.RecordBatch) -> list[bytes]:
+    """Requests with explicit ids."""
     bodies = []
     for start in range(0, rows.num_rows, CHUNK):
         part = rows.slice(start, CHUNK).to_pylist()
@@ -135,13 +134,18 @@ def raw_bulk(url: str, rows: pa.RecordBatch, threads: int = 4) -> float:
             for one in part
         ]
         bodies.append(("\n".join(lines) + "\n").encode())
+    return bodies
+
+
+def raw_bulk(url: str, bodies: list[bytes], threads: int = 4) -> None:
+    """Send ready-made requests by a plain client."""
     with connect(url) as client, ThreadPoolExecutor(threads) as pool:
 
         def send(body: bytes) -> None:
             said = client.perform_request("POST", "/raw/_bulk", headers=LINES, body=body)
             assert not said.body["errors"]
 
-        return timed(lambda: list(pool.map(send, bodies)))
+        list(pool.map(send, bodies))
 
 
 def direct(url: str, rows: int, rounds: int) -> float:
@@ -161,7 +165,9 @@ def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
     found: dict[str, list[float]] = {"raw _bulk": [], "stage": [], "commit": [], "stage+commit": []}
     for epoch in range(rounds + 1):
         batch = make_rows(epoch * rows, rows)
-        raw = raw_bulk(url, batch)
+        bodies = ready_made(batch)
+        fresh(url, "raw")
+        raw = timed(partial(raw_bulk, url, bodies))
         batches = [batch.slice(at, 10_000) for at in range(0, rows, 10_000)]
         receipts: list[Any] = []
         stage = timed(lambda: receipts.extend(sink.stage_batches(epoch, batches)))  # noqa: B023
