@@ -12,6 +12,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration import counted
+from integration.counted import counting_anew as counting
 from integration.counted import make_counters
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
@@ -23,22 +25,13 @@ from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 pytestmark = pytest.mark.long
 
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 Private = Callable[..., ElasticsearchProcess]
 
 
-def counting(url: str, **options: str) -> ElasticsearchQuery:
-    given = {"url": url, "index": "counters", "key": "id", "writeMode": "increment"}
-    made = {"createIndex": "true", "replicas": "0", "chunkRows": "500", "timeout": "10"}
-    return ElasticsearchQuery(COUNTER, **{**given, **made, **options})
-
-
 def counts(url: str) -> Counter[int]:
-    """How often each row took effect: a multiset."""
     with connect(url) as client:
-        found = documents(client, "counters")
-    return Counter({one["id"]: one["n"] for one in found.values()})
+        return counted.counts(client, "counters")
 
 
 def test_requests_and_chunks_are_cut_to_what_the_server_takes(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration import counted
+from integration.counted import counting_anew as counting
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
@@ -27,11 +27,6 @@ PASSWORD = "changeme-please"
 SMALL = pa.schema([("n", pa.int64())])
 STREAMED = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 Private = Callable[..., ElasticsearchProcess]
-
-
-def counting(url: str, **options: str) -> ElasticsearchQuery:
-    made = {"createIndex": "true", "replicas": "0", "timeout": "10"}
-    return counted.counting(url, "counters", **made, **options)
 
 
 @pytest.fixture

@@ -73,7 +73,8 @@ class _Staging:
     def take(self, rows: pa.RecordBatch) -> None:
         """Stage rows as one chunk, or as several where one would be too large."""
         if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
-            return self._take_halves(rows)
+            self._take_halves(rows)
+            return
         payload = _encoded(rows, self.encode)
         try:
             self._append(rows.num_rows, payload)
@@ -83,7 +84,6 @@ class _Staging:
             # So that the next one is not refused again.
             self.most_bytes = rows.slice(rows.num_rows // 2).nbytes
             self._take_halves(rows)
-        return None
 
     def _take_halves(self, rows: pa.RecordBatch) -> None:
         half = rows.num_rows // 2
