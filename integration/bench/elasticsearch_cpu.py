@@ -20,11 +20,12 @@ import psutil
 from integration.bench.elasticsearch_speed import (
     fresh,
     make_rows,
+    measured,
     query,
     raw_bulk,
     ready_made,
 )
-from integration.servers.elasticsearch import ElasticsearchProcess, private_tree
+from integration.servers.elasticsearch import ElasticsearchProcess
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7, choices=range(3, 100))
     args = parser.parse_args()
     batch = make_rows(0, args.rows)
-    with ElasticsearchProcess(private_tree(), heap="2g") as node:
+    with measured() as node:
         meter = Meter(node, args.rows)
         for _ in track(range(args.turns), "turns"):
             turn(meter, node.url, batch)

@@ -30,7 +30,7 @@ from integration.bench import hadoop
 from integration.bench.streams import Counting, make_input, run, seconds
 from integration.epochs import ElasticsearchQuery
 from integration.servers import spark as local_spark
-from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
+from integration.servers.elasticsearch import ElasticsearchProcess, Tree, connect, private_tree
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -63,6 +63,11 @@ MAPPING = {
 SETTINGS = {"number_of_shards": 2, "number_of_replicas": 0}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 CHUNK = 6000
+
+
+def measured(tree: Tree | None = None) -> ElasticsearchProcess:
+    """A node with the collector that the release comes with; tests take a smaller one."""
+    return ElasticsearchProcess(tree or private_tree(), heap="2g", collector="G1")
 
 
 def fresh(url: str, index: str) -> None:
@@ -285,7 +290,7 @@ def main() -> None:
     args = parser.parse_args()
     tree = private_tree()
     title = f"{args.rows:,} rows of 4 columns, Elasticsearch {tree.version}"
-    with ElasticsearchProcess(tree, heap="2g") as node:
+    with measured(tree) as node:
         show(f"{title}, no Spark", alone(node.url, args.rows, args.rounds), "rows/s")
         if args.no_spark:
             return

@@ -89,7 +89,7 @@ STORES = {
         "index",
         {"upsert": UPSERT, "upsert, write=direct": {**UPSERT, "write": "direct"}},
         5_000_000,
-        lambda: elasticsearch.ElasticsearchProcess(elasticsearch.private_tree(), heap="2g"),
+        elasticsearch_speed.measured,
         elasticsearch_speed.fresh,
         total_of_index,
     ),

@@ -113,7 +113,7 @@ def elasticsearch() -> Image:
     script = ELASTICSEARCH.format(
         node=NODE,
         config="\n".join(lines),
-        jvm=JVM.format(heap="1g", scratch=NODE / "tmp"),
+        jvm=JVM.format(heap="1g", collector="Serial", scratch=NODE / "tmp"),
         command=shlex.join(start),
     )
     files = tree("java", "default-jdk-headless")

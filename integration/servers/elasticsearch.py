@@ -41,7 +41,7 @@ xpack.ml.enabled: false
 """
 JVM = """-Xms{heap}
 -Xmx{heap}
--XX:+UseSerialGC
+-XX:+Use{collector}GC
 -Djava.io.tmpdir={scratch}
 -XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.setAsTypeCache
 -XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.asTypeUncached
@@ -191,6 +191,7 @@ class ElasticsearchProcess(ServerProcess):
         tree: Tree,
         *config: str,
         heap: str = "1g",
+        collector: str = "Serial",
         scheme: str = "http",
         files: Mapping[str, bytes] | None = None,
     ) -> None:
@@ -206,7 +207,7 @@ class ElasticsearchProcess(ServerProcess):
             (self.settings / name).write_bytes(content)
         (self.settings / "log4j2.properties").write_text("")
         (self.settings / "jvm.options").write_text(
-            JVM.format(heap=heap, scratch=self.directory / "tmp")
+            JVM.format(heap=heap, collector=collector, scratch=self.directory / "tmp")
         )
         own = [f"http.port: {self.port}", f"transport.port: {self._transport.number}"]
         if not any(line.startswith("discovery") for line in config):
