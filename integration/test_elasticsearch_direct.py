@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -338,6 +339,23 @@ def test_dead_letters_are_written_once_whoever_writes_again(
         "1": 5,
         "2": 2,
     }
+
+
+@pytest.mark.usefixtures("narrow")
+def test_rows_of_one_version_that_are_refused_have_a_letter_each(
+    into_index: Make, elastic: Elasticsearch, bad_index: str
+) -> None:
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
+    query = into_index(NUMBERS, createIndex="false", versionColumn="id", **aside, **DIRECT)
+    first, second = numbered(300, 301), numbered(302)
+    query.stage(0, first, second)
+    query.run(0, first, second)
+    query.run(1, first)
+    found = [
+        (one["epoch"], json.loads(one["row"])["n"])
+        for one in documents(elastic, bad_index).values()
+    ]
+    assert sorted(found) == [(0, 300), (0, 301), (0, 302), (1, 300), (1, 301)]
 
 
 def test_partition_or_row_without_a_place_is_refused(into_index: Make) -> None:

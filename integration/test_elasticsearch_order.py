@@ -13,7 +13,7 @@ from integration.documents import ROWS, documents, row
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.proxy import Proxy
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, SparkonceError
 
 CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
 ORDERED = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("op", pa.string())])
@@ -105,6 +105,25 @@ def test_document_with_a_foreign_version_fails_or_is_left_alone_and_counted(
     query.run(0, [row(1), row(2)])
     assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
     assert "left 1 documents with versions of others alone" in caplog.text
+
+
+@pytest.mark.parametrize("write", ["logged", "direct"])
+def test_row_whose_document_has_a_foreign_version_is_not_put_aside(
+    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str, write: str
+) -> None:
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
+    query = into_index(ROWS, key="id", write=write, **aside)
+    elastic.index(
+        index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
+    )
+    for _ in range(2):
+        with pytest.raises(SparkonceError, match="versions of its own"):
+            query.run(0, [row(1), row(2)])
+        query.restart()
+    query.restart(onConflict="ignore")
+    query.run(0, [row(1), row(2)])
+    assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
+    assert documents(elastic, bad_index) == {}
 
 
 def test_without_versions_others_may_have_their_own(

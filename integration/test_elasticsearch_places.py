@@ -147,6 +147,23 @@ def test_index_is_made_from_columns_and_dates(
         elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
+@pytest.mark.parametrize("write", ["logged", "direct"])
+@pytest.mark.parametrize("versioning", ["external", "none"])
+def test_delete_from_an_index_that_is_not_there_is_done(
+    into_index: Make, elastic: Elasticsearch, index: str, versioning: str, write: str
+) -> None:
+    if (versioning, write) == ("none", "direct"):
+        pytest.skip("refused: rows of tasks need versions")
+    schema = pa.schema([("id", pa.int64()), ("land", pa.string()), ("op", pa.string())])
+    given = {"index": f"{index}-{{land}}", "createIndex": "false", "opColumn": "op"}
+    query = into_index(schema, key="id", versioning=versioning, write=write, **given)
+    try:
+        query.run(0, [{"id": 1, "land": "gone", "op": "D"}, {"id": 1, "land": "there", "op": "I"}])
+        assert documents(elastic, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
+    finally:
+        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+
+
 @pytest.mark.parametrize("dynamic", ["strict", "true"])
 def test_indices_of_a_template_take_updates_and_increments(
     into_index: Make, elastic: Elasticsearch, index: str, dynamic: str

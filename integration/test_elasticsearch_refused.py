@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -13,7 +14,7 @@ from integration.counters import ones
 from integration.documents import documents, has_script_processor
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.errors import RowRefused
+from sparkonce.errors import BadRow, RowRefused
 
 Make = Callable[..., ElasticsearchQuery]
 
@@ -88,6 +89,23 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
     query.run(0, [])
     assert counts(elastic, refusing) == Counter(range(24, 32)) - Counter([27])
     assert [one["epoch"] for one in documents(elastic, bad_index).values()] == [0]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert", "update"])
+def test_map_with_a_key_twice_is_put_aside_before_the_decision(
+    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str, mode: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("m", pa.map_(pa.string(), pa.int64()))])
+    rows = [{"id": n, "m": [("a", n), ("b" if n else "a", 2)]} for n in range(3)]
+    key = {} if mode == "append" else {"key": "id"}
+    query = into_index(schema, writeMode=mode, **key)
+    with pytest.raises(BadRow, match=r"column 'm': a map has the key .*a.* twice"):
+        query.stage(0, rows)
+    query.restart(onBadRow="deadLetter", deadLetter=bad_index)
+    query.run(0, rows)
+    assert sorted(one["id"] for one in documents(elastic, index).values()) == [1, 2]
+    (letter,) = documents(elastic, bad_index).values()
+    assert json.loads(letter["row"])["id"] == "0"
 
 
 def test_bad_rows_that_a_task_finds_are_put_aside(

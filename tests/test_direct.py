@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from types import SimpleNamespace
 from typing import cast
 
 import pyarrow as pa
@@ -12,7 +14,13 @@ from hypothesis import strategies as st
 from tests.kit import World, batch
 
 from sparkonce import direct
-from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, StoreRefused, StoreUnreachable
+from sparkonce.errors import (
+    ChunkTooLarge,
+    QueryRetired,
+    SinkBehindCheckpoint,
+    StoreRefused,
+    StoreUnreachable,
+)
 from sparkonce.guards import Policy
 from sparkonce.protocol import BLOCK, DirectStore, Outlet, Receipt, Task
 from sparkonce.retry import Patience
@@ -146,3 +154,37 @@ def test_task_that_comes_after_a_later_epoch_and_finds_no_decision_writes_nothin
     target.latest = 7
     with pytest.raises(StoreRefused, match="came after a task of a later epoch"):
         target.write(query.start().task(0), [batch(["a"])])
+
+
+class Uncombined:
+    """A table that stays in parts, as Arrow leaves texts of more than 2 GiB."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    @classmethod
+    def from_batches(cls, batches: list[pa.RecordBatch]) -> Uncombined:
+        return cls(pa.Table.from_batches([part for one in batches for part in halves(one)]))
+
+    def slice(self, *bounds: int) -> Uncombined:
+        return Uncombined(self.table.slice(*bounds))
+
+    def combine_chunks(self) -> Uncombined:
+        return self
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.table, name)
+
+
+def halves(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+    return [rows.slice(0, 10), rows.slice(10)]
+
+
+def test_block_that_arrow_holds_in_parts_only_is_refused_and_not_cut() -> None:
+    held = direct._Held()
+    held.add(batch([str(i) for i in range(BLOCK)]))
+    with pytest.MonkeyPatch.context() as patched:
+        table = SimpleNamespace(Table=Uncombined)
+        patched.setitem(sys.modules, "pyarrow", table)
+        with pytest.raises(ChunkTooLarge, match="1,000 rows take more than 2 GiB"):
+            held.take(ChunkSize(BLOCK, ROOMY))

@@ -57,6 +57,17 @@ def test_unknown_answer_of_a_server_that_fails_inside_is_no_refusal() -> None:
     assert known(400, {"type": "new_exception"}).kind is Kind.REFUSED
 
 
+def test_mapping_that_is_not_extended_in_time_is_no_fault_of_the_row() -> None:
+    late = {"type": "mapper_exception", "reason": "timed out while waiting for a dynamic mapping"}
+    assert known(500, late).kind is Kind.PASSING
+    assert known(400, late).kind is Kind.ROW
+
+
+def test_full_shard_is_no_fault_of_the_row() -> None:
+    reason = "Number of documents in shard [x][0] exceeds the limit of [2147483519] documents"
+    assert known(400, {"type": "illegal_argument_exception", "reason": reason}).kind is Kind.REFUSED
+
+
 def version(number: str) -> dict[str, Any]:
     return {"version": {"number": number}, "tagline": "You Know, for Search"}
 

@@ -16,6 +16,7 @@ from sparkonce.errors import StoreRefused
 
 CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
 UNKNOWN = {"type": "new_exception", "reason": "words"}
+PLAIN = {"index": "x", "pipeline": None, "versionColumn": None, "parts": []}
 BUSY = {"type": "es_rejected_execution_exception", "reason": "queue is full"}
 
 
@@ -44,7 +45,7 @@ class Records:
 def send(
     cluster: Cluster, mode: str, on_conflict: str = "fail", drawn: int = 0, **detail: Any
 ) -> list[Refusal]:
-    about = {"mode": mode, "index": "x", "pipeline": None, "versionColumn": None, **detail}
+    about = {**PLAIN, "mode": mode, **detail}
     errand = Errand(3, about, Aim(5, "x"), "x", "the epoch stays decided", lambda: False)
     lines = b'{"index":{}}\n{}\n' * len(cluster.items)
     sender = Sender(cluster, Records(drawn), errand, on_conflict)  # type: ignore[arg-type]
@@ -150,7 +151,7 @@ class Halving(Cluster):
 def test_what_was_sent_before_it_was_cut_in_two_is_sent_again_and_not_anew() -> None:
     """Of a data stream such rows are looked for first."""
     sent: list[bool] = []
-    about = {"mode": "append", "index": "x", "pipeline": None, "versionColumn": None}
+    about = {**PLAIN, "mode": "append"}
     forever = time.monotonic() + 60
     errand = Errand(3, about, Aim(5, "x"), "x", "", lambda: False, fresh_until=forever)
     sender = Sender(Halving(), Records(), errand, "fail")  # type: ignore[arg-type]

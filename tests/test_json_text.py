@@ -159,6 +159,27 @@ def test_map_keys_are_the_text_form_of_the_key(kind, key, text):
     assert json_of([[(key, 1)]], pa.map_(kind, pa.int8())) == [f'{{"{text}":1}}']
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[("a", 1)], [("b", 1), ("a", 2), ("b", 3)]],
+        [None, [("b", 1), ("b", None)], []],
+    ],
+    ids=str,
+)
+def test_a_key_may_be_only_once_in_a_map(rows):
+    kind = pa.map_(pa.string(), pa.int64())
+    for nested, within in ((kind, rows), (pa.list_(kind), [[], rows])):
+        with pytest.raises(ValueError, match='a map has the key "b" twice'):
+            to_json(pa.array(within, nested))
+    assert json_of([rows[0], [("a", 1), ("c", 2)], rows[0]], kind)
+
+
+def test_keys_that_are_equal_as_numbers_and_not_as_texts_are_two():
+    rows = [[(0.0, 1), (-0.0, 2)]]
+    assert json_of(rows, pa.map_(pa.float64(), pa.int8())) == ['{"0":1,"-0":2}']
+
+
 def test_a_map_with_nested_keys_has_no_json_form():
     with pytest.raises(UnsupportedType, match="keys of type struct"):
         to_json(pa.nulls(1, pa.map_(PLACE, pa.int8())))

@@ -126,6 +126,9 @@ class Applier:
 
     def _put_aside(self, place: Place, found: Found, chunk: Chunk, refused: list[Refusal]) -> None:
         """Note them first: a verdict is final, whatever a later try would find."""
+        for one in refused:
+            if one.is_conflict:
+                raise self._refusal(of_refusal(one, self.manifest.notes["index"]))
         verdict = found.verdict
         letters = dict(verdict.get("letters", {}))
         fresh = {f"c{at}": Letter("", "", *bad) for at, bad in enumerate(chunk.bad)}

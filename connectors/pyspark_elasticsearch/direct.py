@@ -76,8 +76,9 @@ class ElasticsearchOutlet:
             _, bad = sorted_out(rows, self.encode.lines, first)
         texts = self.encode.lines(self._with_versions(first, rows, bad)).texts
         refused = self._sent(bytes(all_bytes(texts)), len(texts))
-        if self.aside is None and refused:
-            raise self._refusal(refused[0])
+        for one in refused:
+            if self.aside is None or one.is_conflict:
+                raise self._refusal(one)
         self._put_aside(bad, refused)
 
     def _with_versions(self, first: int, rows: pa.RecordBatch, bad: list[Bad]) -> pa.RecordBatch:
@@ -118,7 +119,7 @@ class ElasticsearchOutlet:
             for one in bad
         }
         of_operations = {
-            self._named(one.operation.lines.partition(b"\n")[0].decode()): of_refusal(
+            self._named(f"{task.epoch}\n{one.operation.lines.decode()}"): of_refusal(
                 one, self.index
             )
             for one in refused

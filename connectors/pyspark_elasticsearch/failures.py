@@ -144,6 +144,17 @@ LATE = Known(
 )
 
 
+MAPPING_LATE = Known(
+    Kind.PASSING,
+    "the mapping could not be extended in time for a new field: the master or a node is slow",
+    AGAIN,
+)
+FULL_SHARD = _refused(
+    "the index's shard has as many documents as one can have",
+    "take an index with more shards, or names from the rows' dates",
+)
+
+
 def known(status: int, error: Any) -> Known:
     """What is known of an answer, of a request or of one item of a bulk."""
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
@@ -151,6 +162,8 @@ def known(status: int, error: Any) -> Known:
         return FLOOD
     if status == 401 or (status == 503 and kind == "cluster_block_exception"):
         return BY_STATUS[status]
+    if kind == "mapper_exception" and status >= 500:
+        return MAPPING_LATE
     if kind == "illegal_argument_exception":
         return _of_illegal(error)
     if kind in BY_TYPE:
@@ -163,6 +176,8 @@ def _of_illegal(error: Mapping[str, Any]) -> Known:
     reason = str(error.get("reason", ""))
     if reason.startswith("pipeline with id [") and reason.endswith("] does not exist"):
         return NO_PIPELINE
+    if reason.startswith("Number of documents in "):
+        return FULL_SHARD
     if "sparkonce: the guard has" in message(error):
         return LATE
     if reason == "failed to execute script":

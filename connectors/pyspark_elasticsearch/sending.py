@@ -57,6 +57,11 @@ class Refusal(NamedTuple):
     operation: Operation
     item: bulk.Item
 
+    @property
+    def is_conflict(self) -> bool:
+        """Whether it is no fault of the row: the document has a version of another writer."""
+        return self.item.status == 409
+
 
 @dataclass(frozen=True)
 class Errand:
@@ -180,7 +185,8 @@ class Sender:
         conflicts = any(item.status == 409 for item in answer)
         drawn = self.records.last_drawn(self.errand.counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
-            kind = None if item.done else known(item.status, item.error).kind
+            done = item.done or self._is_nowhere(operation, item)
+            kind = None if done else known(item.status, item.error).kind
             if kind is Kind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self._is_fenced
@@ -202,6 +208,12 @@ class Sender:
                 elsewhere,
             )
         return busy, bad
+
+    def _is_nowhere(self, operation: Operation, item: bulk.Item) -> bool:
+        """Whether it deletes from an index that its row names, and that is not there."""
+        if not self.detail["parts"] or not operation.lines.startswith(b'{"delete"'):
+            return False
+        return item.status == 404 and item.error.get("type") == "index_not_found_exception"
 
     @property
     def _is_fenced(self) -> bool:

@@ -65,6 +65,7 @@ class ElasticsearchStore:
         self._checked = -CHECKED_FOR
         self._fit: targets.Target | None = None
         self._prepared = "", 0.0
+        self._acknowledged = ""
 
     def check(self) -> None:
         """Refuse cluster and target, unless they were fit a moment ago."""
@@ -88,7 +89,10 @@ class ElasticsearchStore:
 
     def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`."""
-        return self.records.swap(name, new)
+        there = self.records.swap(name, new)
+        if there is new:
+            self._acknowledged = new.token
+        return there
 
     def names(self) -> list[str]:
         """See `Store.names`."""
@@ -148,7 +152,7 @@ class ElasticsearchStore:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
         total, (prepared, until) = len(manifest.chunks), self._prepared
         self._prepared = "", 0.0
-        done = self.records.progress(manifest.sink, manifest.token)
+        done = self._begun(manifest)
         if done is None or done >= total:
             return
         if manifest.token != prepared and manifest.notes["index"]:
@@ -215,6 +219,18 @@ class ElasticsearchStore:
         moved = (there or Ledger(task.sink, task.query_id, plan.target)).moved()
         self.swap(task.sink, moved.to_record())
         return aim
+
+    def _begun(self, manifest: Manifest) -> int | None:
+        """Chunks of a decision that took effect; None if it is no longer the last one.
+
+        A primary that was cut off from the cluster shows writes that it can't replicate, and that
+        will be lost ("dirty reads" in Elasticsearch's manual). Rows sent for such a decision would
+        come again under the next one; so, unless the decision itself was acknowledged to this
+        process, a write on top of it must be.
+        """
+        if manifest.token == self._acknowledged:
+            return self.records.progress(manifest.sink, manifest.token)
+        return self.records.advance(manifest.sink, manifest.token, 0, always=True)
 
     def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
         manifest, marked = applier.manifest, time.monotonic()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import ChunkTooLarge, StoreRefused
 from sparkonce.guards import Driver, Policy, identify, judge
 from sparkonce.lanes import in_order
 from sparkonce.ledger import from_record
@@ -100,7 +100,14 @@ class _Held:
             count = max(BLOCK, count // 2 // BLOCK * BLOCK)
         rest = table.slice(count)
         self.batches, self.rows, self.bytes = rest.to_batches(), rest.num_rows, rest.nbytes
-        return table.slice(0, count).combine_chunks().to_batches()[0]
+        piece, *more = table.slice(0, count).combine_chunks().to_batches()
+        if more:  # Arrow makes no column of texts beyond that
+            raise ChunkTooLarge(
+                f"{count:,} rows take more than 2 GiB in one column",
+                why="with write=direct so many rows are written at once",
+                todo="drop or cut the rows' large columns before the sink, or set write=logged",
+            )
+        return piece
 
 
 def _put(outlet: Outlet, rows: Iterator[tuple[int, pa.RecordBatch]], patience: Patience) -> int:

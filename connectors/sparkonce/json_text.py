@@ -115,8 +115,31 @@ def mappings(column: pa.Array, keys: pa.Array, values: pa.Array) -> pa.StringArr
         column: The lists of entries.
         keys: The key of each entry, as a JSON string.
         values: The JSON text of the value of each entry; a null is written as `null`.
+
+    Raises:
+        ValueError: A key is twice in one object; readers of JSON differ in what they make of that.
     """
+    _require_distinct(column, keys)
     return _joined(column, "{", pc.binary_join_element_wise(keys, _or_null(values), ":"), "}")
+
+
+def _require_distinct(column: pa.Array, keys: pa.Array) -> None:
+    """Refuse a map with two values of one key, as Spark's own functions on maps do.
+
+    Spark makes such maps where it parses JSON.
+    """
+    lengths = pc.list_value_length(column)
+    if (pc.max(lengths).as_py() or 0) < 2:
+        return
+    parents = pc.list_parent_indices(pa.ListArray.from_arrays(_offsets(_wide(lengths)), keys))
+    known = keys.dictionary_encode()
+    entries = pc.add(pc.multiply(_wide(parents), len(known.dictionary)), known.indices)
+    if pc.count_distinct(entries).as_py() < len(entries):
+        counted = pc.value_counts(entries)
+        twice = counted.filter(pc.greater(counted.field("counts"), 1))[0]["values"].as_py()
+        raise ValueError(
+            f"a map has the key {known.dictionary[twice % len(known.dictionary)]} twice"
+        )
 
 
 def _joined(column: pa.Array, opening: str, texts: pa.Array, closing: str) -> pa.StringArray:
