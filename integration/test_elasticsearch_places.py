@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,13 @@ from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from sparkonce.errors import BadRow, OptionError, StoreUnsafe
 
 Make = Callable[..., ElasticsearchQuery]
+
+
+@pytest.fixture
+def several(elastic: Elasticsearch, index: str) -> Iterator[None]:
+    """Delete all indices whose names begin with the test's."""
+    yield
+    elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
 def test_composite_keys_are_joined_unambiguously(
@@ -84,25 +91,23 @@ def test_routing_may_be_a_column_of_any_plain_type(
     assert hit["_routing"].startswith(text)
 
 
+@pytest.mark.usefixtures("several")
 def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
-    try:
-        query = into_index(ROWS, createIndex="false")
-        keep_log(query)
-        manifest = decide(query, 0, [row(1), row(2)])
-        apply_again(query, manifest)
-        elastic.indices.rollover(alias=index)
-        apply_again(query, manifest)
-        query.restart()
-        query.run(1, [row(3)])
-        assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
-        assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
-        with pytest.raises(OptionError, match="that rolls over"):
-            into_index(ROWS, key="id", createIndex="false")
-    finally:
-        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+    query = into_index(ROWS, createIndex="false")
+    keep_log(query)
+    manifest = decide(query, 0, [row(1), row(2)])
+    apply_again(query, manifest)
+    elastic.indices.rollover(alias=index)
+    apply_again(query, manifest)
+    query.restart()
+    query.run(1, [row(3)])
+    assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
+    assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
+    with pytest.raises(OptionError, match="that rolls over"):
+        into_index(ROWS, key="id", createIndex="false")
 
 
 def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
@@ -117,6 +122,7 @@ def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
         into_index(ROWS, key="id", index=f"{index}-routed", createIndex="false")
 
 
+@pytest.mark.usefixtures("several")
 def test_index_is_made_from_columns_and_dates(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
@@ -131,39 +137,34 @@ def test_index_is_made_from_columns_and_dates(
         {"id": id_, "land": land, "at": day} for id_ in (1, 1, 2) for land in "ab" for day in days
     ]
     keep_log(query)
-    try:
-        late = decide(query, 0, rows)
-        for _ in range(2):
-            apply_again(query, late)
-        adding.run(0, rows[:4])
-        found = elastic.indices.get(index=f"{index}-*")
-        ends = [f"{land}-2024.02.{day}" for land in "ab" for day in (28, 29)]
-        assert sorted(found) == [f"{index}-{end}" for end in ends]
-        assert [len(documents(elastic, name)) for name in sorted(found)] == [3] * 4
-        for land, said in (("A b", "'.*A b.*' is no name"), (None, "a column of it is null")):
-            with pytest.raises(BadRow, match=said):
-                query.stage(1, [{**rows[0], "land": land}])
-    finally:
-        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+    late = decide(query, 0, rows)
+    for _ in range(2):
+        apply_again(query, late)
+    adding.run(0, rows[:4])
+    found = elastic.indices.get(index=f"{index}-*")
+    ends = [f"{land}-2024.02.{day}" for land in "ab" for day in (28, 29)]
+    assert sorted(found) == [f"{index}-{end}" for end in ends]
+    assert [len(documents(elastic, name)) for name in sorted(found)] == [3] * 4
+    for land, said in (("A b", "'.*A b.*' is no name"), (None, "a column of it is null")):
+        with pytest.raises(BadRow, match=said):
+            query.stage(1, [{**rows[0], "land": land}])
 
 
-@pytest.mark.parametrize("write", ["logged", "direct"])
-@pytest.mark.parametrize("versioning", ["external", "none"])
+@pytest.mark.usefixtures("several")
+@pytest.mark.parametrize(
+    ("write", "versioning"), [("logged", "external"), ("logged", "none"), ("direct", "external")]
+)
 def test_delete_from_an_index_that_is_not_there_is_done(
-    into_index: Make, elastic: Elasticsearch, index: str, versioning: str, write: str
+    into_index: Make, elastic: Elasticsearch, index: str, write: str, versioning: str
 ) -> None:
-    if (versioning, write) == ("none", "direct"):
-        pytest.skip("refused: rows of tasks need versions")
     schema = pa.schema([("id", pa.int64()), ("land", pa.string()), ("op", pa.string())])
     given = {"index": f"{index}-{{land}}", "createIndex": "false", "opColumn": "op"}
     query = into_index(schema, key="id", versioning=versioning, write=write, **given)
-    try:
-        query.run(0, [{"id": 1, "land": "gone", "op": "D"}, {"id": 1, "land": "there", "op": "I"}])
-        assert documents(elastic, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
-    finally:
-        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+    query.run(0, [{"id": 1, "land": "gone", "op": "D"}, {"id": 1, "land": "there", "op": "I"}])
+    assert documents(elastic, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
 
 
+@pytest.mark.usefixtures("several")
 @pytest.mark.parametrize("dynamic", ["strict", "true"])
 def test_indices_of_a_template_take_updates_and_increments(
     into_index: Make, elastic: Elasticsearch, index: str, dynamic: str
@@ -199,7 +200,6 @@ def test_indices_of_a_template_take_updates_and_increments(
         guard = mappings[f"{index}-a-2024.02"]["mappings"]["properties"]["sparkonce"]
         assert guard == {"type": "object", "enabled": False}
     finally:
-        elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
         elastic.indices.delete_index_template(name=index)
 
 

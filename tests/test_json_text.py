@@ -172,7 +172,12 @@ def test_a_key_may_be_only_once_in_a_map(rows):
     for nested, within in ((kind, rows), (pa.list_(kind), [[], rows])):
         with pytest.raises(ValueError, match='a map has the key "b" twice'):
             to_json(pa.array(within, nested))
-    assert json_of([rows[0], [("a", 1), ("c", 2)], rows[0]], kind)
+    assert json_of([[("b", 1)], None, [("a", 1), ("b", 2)], [("b", 3)]], kind) == [
+        '{"b":1}',
+        None,
+        '{"a":1,"b":2}',
+        '{"b":3}',
+    ]
 
 
 def test_keys_that_are_equal_as_numbers_and_not_as_texts_are_two():
