@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
-from sparkonce.checkpoint import canonical, offsets_digest, query_id, warn_if_unreadable
+from sparkonce.checkpoint import Offsets, canonical, offsets, query_id, warn_if_unreadable
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_places_of_other_file_systems_keep_their_name(location: str) -> None:
 @pytest.mark.parametrize("location", [None, ""])
 def test_no_place_is_none(location: str | None) -> None:
     assert canonical(location) is None
-    assert offsets_digest(location, 0) is None
+    assert offsets(location, 0) is None
     assert query_id(location) is None
 
 
@@ -75,18 +74,18 @@ def test_the_spelling_is_the_same_on_the_next_host(
 
 def test_the_digest_of_an_epoch_is_that_of_its_offsets(location: str) -> None:
     text = b'v1\n{"batchWatermarkMs":0}\n7'
-    assert offsets_digest(location, 1) == hashlib.sha256(text).hexdigest()
-    assert offsets_digest(location, 0) != offsets_digest(location, 1)
+    assert offsets(location, 1) == Offsets(text)
+    assert offsets(location, 0) != offsets(location, 1)
 
 
 def test_offsets_that_are_not_there_have_no_digest(location: str, tmp_path: Path) -> None:
-    assert offsets_digest(location, 2) is None
-    assert offsets_digest(str(tmp_path / "missing"), 0) is None
+    assert offsets(location, 2) is None
+    assert offsets(str(tmp_path / "missing"), 0) is None
 
 
 @pytest.mark.parametrize("location", ["s3a://bucket/a", "hdfs://name/a", "dbfs:/a"])
 def test_other_file_systems_cannot_be_read_from_here(location: str) -> None:
-    assert offsets_digest(location, 0) is None
+    assert offsets(location, 0) is None
     assert query_id(location) is None
 
 

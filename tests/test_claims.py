@@ -159,6 +159,7 @@ def replaced_twice_over(world: World, *, repeatable: bool) -> tuple[Query, Query
 
 def test_a_query_that_takes_over_a_sink_id_and_a_path_retires_both(world: World) -> None:
     by_id, by_path, new = replaced_twice_over(world, repeatable=True)
+    new.on_new_checkpoint = "continue:x"
     ledger = new.start().write(0, ["new 0"])
     assert set(ledger.retired) == {"x", "y"}
     for old in (by_id, by_path):

@@ -21,7 +21,7 @@ from sparkonce.errors import (
     StoreRefused,
     StoreUnreachable,
 )
-from sparkonce.guards import Policy
+from sparkonce.guards import Driver, Policy
 from sparkonce.protocol import BLOCK, DirectStore, Outlet, Receipt, Task
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize
@@ -52,7 +52,10 @@ class Target:
         store = cast("DirectStore", self)
         policy = Policy(repeatable=True)
         bounds = ChunkSize(size, ROOMY)
-        return direct.write(store, task, self.query.target, rows, bounds, policy, STUBBORN)
+        query = self.query
+        where = query.target, task.query_id, task.run_id, task.epoch, query.checkpoint
+        driver = Driver(task.sink, *where)
+        return direct.write(store, task, driver, rows, bounds, policy, STUBBORN)
 
     def fail(self, share: float) -> None:
         if self.luck and self.luck.random() < share:

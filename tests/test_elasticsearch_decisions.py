@@ -17,7 +17,7 @@ PLACES = {"index": "x", "mode": "append", "visibleAlias": None}
 NOTES = {"fence": 5, "index": "x", "since": ""}
 PARTS = (Part(0, "a" * 32, (2,), (10,)),)
 MANIFEST = Manifest("s", 1, "q", 0, "token", "x", PLACES, PARTS, NOTES)
-DECIDED = Ledger("s", "q", "x").decided(MANIFEST, None).to_record()
+DECIDED = Ledger("s", "q", "x").decided(MANIFEST, "", None).to_record()
 
 
 class CutOff:

@@ -47,7 +47,7 @@ def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan:
         ({}, "append", False),
         ({"key": "id"}, "upsert", True),
         ({"key": "ID", "writeMode": "UPDATE"}, "update", True),
-        ({"key": "id", "writeMode": "delete"}, "delete", True),
+        ({"key": "id", "writeMode": "delete"}, "delete", False),
         ({"key": "id", "opColumn": "op"}, "upsert", True),
     ],
 )

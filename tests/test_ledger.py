@@ -7,8 +7,17 @@ from dataclasses import fields, replace
 
 import pytest
 
+from sparkonce.checkpoint import Offsets
 from sparkonce.errors import StoreError
-from sparkonce.ledger import PAST_DOOMED, PAST_RUNS, Ledger, from_record, new_token, sink_name
+from sparkonce.ledger import (
+    PAST_DOOMED,
+    PAST_QUERIES,
+    PAST_RUNS,
+    Ledger,
+    from_record,
+    new_token,
+    sink_name,
+)
 from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
 
 PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
@@ -23,10 +32,12 @@ MANIFEST = Manifest(
     parts=PARTS,
     notes={"fence": 12},
 )
+OFFSETS = Offsets(b"v1\n{}\n7")
 FULL = Ledger(
     name="orders@1",
     query_id="a",
     target="hash:orders",
+    repeatable=True,
     retired=("old", "older"),
     generation=2,
     epoch=7,
@@ -34,9 +45,11 @@ FULL = Ledger(
     manifest=MANIFEST,
     run_id="run",
     past_runs=("run-1", "run-2"),
+    replayed={"run-3": 7},
     doomed={"attempt-8": "a", "attempt-9": "b"},
     checkpoint="/checkpoints/orders",
-    offsets="0" * 64,
+    offsets=OFFSETS.digest,
+    offsets_text=OFFSETS.packed,
     rows=10,
     epochs=8,
     updated=1700000000.25,
@@ -90,7 +103,7 @@ def test_a_newer_format_is_refused_before_anything_else_is_read() -> None:
 
 
 def test_each_move_is_one_revision_further_and_has_its_own_stamp() -> None:
-    moved = [FULL.moved(), FULL.moved(), FULL.finished(), FULL.decided(MANIFEST, None)]
+    moved = [FULL.moved(), FULL.moved(), FULL.finished(), FULL.decided(MANIFEST, "", None)]
     assert {ledger.revision for ledger in moved} == {41}
     assert len({FULL.stamp, *(ledger.stamp for ledger in moved)}) == 5
     assert all(ledger.updated > FULL.updated for ledger in moved)
@@ -99,8 +112,9 @@ def test_each_move_is_one_revision_further_and_has_its_own_stamp() -> None:
 
 def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
     before = replace(FULL, manifest=None, epoch=6)
-    decided = before.decided(MANIFEST, "digest")
-    assert (decided.epoch, decided.token, decided.offsets) == (7, "token", "digest")
+    decided = before.decided(MANIFEST, "", OFFSETS)
+    assert (decided.epoch, decided.token, decided.offsets) == (7, "token", OFFSETS.digest)
+    assert decided.offsets_text == OFFSETS.packed
     assert (decided.rows, decided.epochs) == (10 + 8, 8 + 1)
     assert decided.manifest == MANIFEST
     done = decided.finished()
@@ -116,7 +130,7 @@ def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
 def test_a_successor_starts_before_its_first_epoch_and_retires_the_one_before() -> None:
     new = replace(FULL, manifest=None).succeeded_by("b")
     assert (new.query_id, new.generation, new.epoch) == ("b", 3, -1)
-    assert (new.token, new.offsets) == ("", None)
+    assert (new.token, new.offsets, new.offsets_text, new.replayed) == ("", None, None, {})
     assert new.retired == ("old", "older", "a")
     assert new.revision == FULL.revision
 
@@ -126,16 +140,37 @@ def test_retiring_twice_names_a_query_once() -> None:
     assert once.with_retired() == once.retired
 
 
-def test_the_run_before_is_remembered_when_another_takes_over() -> None:
-    assert FULL.seen_by("run", "/p", "t").past_runs == FULL.past_runs
-    taken = FULL.seen_by("next", "/p", "new target")
-    assert (taken.run_id, taken.checkpoint, taken.target) == ("next", "/p", "new target")
-    assert taken.past_runs == ("run-1", "run-2", "run")
+def test_retired_queries_are_the_newest_and_bounded() -> None:
+    ledger = Ledger("n@1", "query-0", "t")
+    for number in range(1, 301):
+        ledger = ledger.succeeded_by(f"query-{number}")
+    assert ledger.retired == tuple(f"query-{n}" for n in range(300 - PAST_QUERIES, 300))
+
+
+def test_where_the_query_is_seen_changes_no_run() -> None:
+    seen = FULL.seen_at("/p", "new target", repeatable=False)
+    assert (seen.checkpoint, seen.target, seen.repeatable) == ("/p", "new target", False)
+    assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+
+
+def test_a_run_that_decides_supersedes_the_one_before() -> None:
+    assert FULL.decided(MANIFEST, "run", None).past_runs == FULL.past_runs
+    taken = FULL.decided(MANIFEST, "run-3", None)
+    assert (taken.run_id, taken.past_runs) == ("run-3", ("run-1", "run-2", "run"))
+    assert taken.replayed == {}
+
+
+def test_a_run_that_replays_supersedes_nobody() -> None:
+    seen = FULL.replayed_by("next")
+    assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+    assert seen.replayed == {"run-3": 7, "next": 7}
+    assert FULL.replayed_by("run").replayed == FULL.replayed
 
 
 def test_a_run_without_a_name_supersedes_nobody() -> None:
-    seen = FULL.seen_by("", "/p", "t")
-    assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+    for seen in (FULL.decided(MANIFEST, "", None), FULL.replayed_by("")):
+        assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+        assert seen.replayed == FULL.replayed
 
 
 def test_what_a_decision_holds_is_never_doomed() -> None:
@@ -154,7 +189,7 @@ def test_the_doomed_of_the_last_abort_are_all_kept_and_of_those_before_not_all()
 
 def test_deciding_ends_the_doom_of_the_query_that_decides_and_of_no_other() -> None:
     before = replace(FULL, manifest=None, doomed={"mine": MANIFEST.query_id, "other's": "b"})
-    assert before.decided(MANIFEST, None).doomed == {"other's": "b"}
+    assert before.decided(MANIFEST, "", None).doomed == {"other's": "b"}
 
 
 def test_an_attempt_is_over_once_its_epoch_is_decided_or_its_query_retired() -> None:
@@ -166,13 +201,16 @@ def test_an_attempt_is_over_once_its_epoch_is_decided_or_its_query_retired() -> 
 
 
 def test_a_first_run_supersedes_nobody() -> None:
-    assert Ledger("n@1", "q", "t").seen_by("run", None, "t").past_runs == ()
+    assert Ledger("n@1", "q", "t").decided(MANIFEST, "run", None).past_runs == ()
 
 
 def test_the_runs_remembered_are_the_newest_and_bounded() -> None:
     ledger = Ledger("n@1", "q", "t")
     for number in range(100):
-        ledger = ledger.seen_by(f"run-{number}", None, "t")
+        ledger = ledger.decided(MANIFEST, f"run-{number}", None)
+        for other in "ab":
+            ledger = ledger.replayed_by(f"{other}-{number}")
+    assert len(ledger.replayed) == PAST_RUNS
     assert len(ledger.past_runs) == PAST_RUNS
     assert ledger.past_runs == tuple(f"run-{number}" for number in range(99 - PAST_RUNS, 99))
     assert ledger.run_id == "run-99"

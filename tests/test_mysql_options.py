@@ -54,7 +54,7 @@ def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
 
 def test_delete_needs_the_key_alone() -> None:
     made = plan(key="name, id", writeMode="DELETE")
-    assert (made.detail["columns"], made.repeatable) == (["name", "id"], True)
+    assert (made.detail["columns"], made.repeatable) == (["name", "id"], False)
 
 
 def test_operations_are_not_stored_and_sequences_are() -> None:

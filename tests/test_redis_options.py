@@ -47,7 +47,13 @@ def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
 
 def test_delete_needs_the_key_alone() -> None:
     made = plan(key="user:{id}", writeMode="DELETE")
-    assert (made.detail["fields"], made.repeatable) == ([], True)
+    assert (made.detail["fields"], made.repeatable) == ([], False)
+
+
+def test_what_expires_is_not_repeatable() -> None:
+    """Written again, it would come back."""
+    assert plan(key="user:{id}").repeatable
+    assert not plan(key="user:{id}", ttl="7d").repeatable
 
 
 @pytest.mark.parametrize(

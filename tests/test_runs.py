@@ -1,4 +1,4 @@
-"""Runs: one at a time commits to a sink, and the one that started last is the one that goes on."""
+"""Runs: one at a time commits to a sink, and the one that decided last is the one that goes on."""
 
 from __future__ import annotations
 
@@ -22,38 +22,43 @@ def test_a_run_that_another_one_has_followed_is_refused(query: Query) -> None:
     assert query.world.rows == ["a", "b", "c"]
 
 
-def test_a_run_is_followed_by_a_mere_replay_too(query: Query) -> None:
-    old, new = query.start(), query.start()
-    old.write(0, ["a"])
-    new.write(0, ["replayed"])
+@pytest.mark.parametrize("sleeper_decides", [True, False])
+def test_a_replay_supersedes_nobody_and_who_decides_next_goes_on(
+    query: Query, sleeper_decides: bool
+) -> None:
+    """A driver wakes up and replays what the one that has taken over replayed, too."""
+    query.start().write(0, ["a"])
+    sleeper, successor = query.start(), query.start()
+    successor.write(0, ["replayed"])
+    sleeper.write(0, ["replayed late"])
+    winner, loser = (sleeper, successor) if sleeper_decides else (successor, sleeper)
+    receipts = loser.stage(1, ["x"])
+    winner.write(1, ["b"])
+    with pytest.raises(ConcurrentDriver, match=winner.run_id):
+        loser.commit(1, receipts)
+    loser.abort(1, receipts)
+    winner.write(2, ["c"])
+    assert query.world.rows == ["a", "b", "c"]
+    assert query.world.staged() == 0
+
+
+def test_the_one_that_decided_goes_on_beside_a_replay(query: Query) -> None:
+    one, two = query.start(), query.start()
+    one.write(0, ["a"])
+    two.write(0, ["replayed"])
+    one.write(1, ["b"])
     with pytest.raises(ConcurrentDriver):
-        old.write(1, ["x"])
-    new.write(1, ["b"])
+        two.write(1, ["x"])
     assert query.world.rows == ["a", "b"]
 
 
-def test_a_replay_supersedes_the_run_before_though_something_moves_the_ledger(
-    query: Query,
-) -> None:
-    old, new = query.start(), Query(query.world).start()
-    old.write(0, ["a"])
+def test_a_replay_is_still_one_though_something_moves_the_ledger(query: Query) -> None:
+    query.start().write(0, ["a"])
+    new = Query(query.world).start()
     receipts = new.stage(0, ["replayed"])
     new.query.faulty().before("swap", lambda: query.start().abort(0, []))
     new.commit(0, receipts)
-    assert query.ledger.run_id == new.run_id
-    with pytest.raises(ConcurrentDriver):
-        old.write(1, ["x"])
-
-
-def test_of_two_first_commits_the_second_is_a_replay(query: Query) -> None:
-    one, two = query.start(), query.start()
-    receipts = two.stage(0, ["b"])
-    one.write(0, ["a"])
-    two.commit(0, receipts)
-    with pytest.raises(ConcurrentDriver):
-        one.write(1, ["x"])
-    assert query.world.rows == ["a"]
-    assert query.world.staged() == 1, "of the run that was refused, until it aborts"
+    assert query.ledger.replayed == {new.run_id: 0}
 
 
 def test_a_driver_overtaken_in_the_middle_of_its_commit_is_refused(query: Query) -> None:
@@ -68,12 +73,11 @@ def test_a_driver_overtaken_in_the_middle_of_its_commit_is_refused(query: Query)
 
 
 def test_runs_superseded_are_remembered_but_not_all(query: Query) -> None:
-    first = query.start()
-    first.write(0, ["a"])
-    for _ in range(40):
-        query.start().write(0, ["replayed"])
-    assert len(query.ledger.past_runs) == 32
-    assert query.world.rows == ["a"]
+    for epoch in range(40):
+        query.start().write(epoch, ["a"])
+        query.start().write(epoch, ["replayed"])
+    assert len(query.ledger.past_runs) == len(query.ledger.replayed) == 32
+    assert query.world.rows == ["a"] * 40
 
 
 def test_a_commit_without_any_task_does_not_end_the_run(world: World) -> None:

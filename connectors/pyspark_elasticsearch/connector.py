@@ -57,7 +57,7 @@ class ElasticsearchConnector:
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         return Plan(
             target=f"index:{options['index']}",
-            repeatable=mode in ("upsert", "update", "delete"),
+            repeatable=mode in ("upsert", "update"),
             columns=len(stored),
             cells=CELLS,
             direct=options["write"] == "direct",

@@ -75,7 +75,7 @@ class MySqlConnector:
         added = _added(key, schema) if mode == "increment" else []
         return Plan(
             target="table:" + ".".join(table),
-            repeatable=mode in ("upsert", "delete"),
+            repeatable=mode == "upsert",
             columns=len(written),
             cells=CELLS,
             detail={

@@ -79,7 +79,7 @@ class RedisConnector:
         floats = [pa.types.is_floating(schema.field(name).type) for name in fields]
         return Plan(
             target=f"{options['model']}:{key.text}",
-            repeatable=mode != "increment",
+            repeatable=mode == "upsert" and not ttl,
             columns=len(fields) + 1,
             detail={
                 "model": options["model"],

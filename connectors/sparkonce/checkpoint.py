@@ -6,13 +6,42 @@ https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.h
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import logging
+import zlib
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 log = logging.getLogger("sparkonce")
+
+LONGEST = 64 * 1024
+"""Bytes of packed offsets that a ledger keeps: those of some ten thousand partitions of Kafka."""
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What ``offsets/N`` holds: the ends of the sources' ranges in one epoch."""
+
+    text: bytes
+
+    @property
+    def digest(self) -> str:
+        """By which two are compared."""
+        return hashlib.sha256(self.text).hexdigest()
+
+    @property
+    def packed(self) -> str | None:
+        """In the form in which a ledger keeps them; None if that is too long."""
+        packed = base64.b64encode(zlib.compress(self.text)).decode()
+        return packed if len(packed) <= LONGEST else None
+
+    @classmethod
+    def unpacked(cls, packed: str) -> Offsets:
+        """From the form in which a ledger keeps them."""
+        return cls(zlib.decompress(base64.b64decode(packed)))
 
 
 def canonical(location: str | None) -> str | None:
@@ -26,10 +55,10 @@ def canonical(location: str | None) -> str | None:
     return str(local.resolve()) if local else location.rstrip("/")
 
 
-def offsets_digest(location: str | None, epoch: int) -> str | None:
-    """A digest of ``offsets/<epoch>``; None where it can't be read from here."""
+def offsets(location: str | None, epoch: int) -> Offsets | None:
+    """What ``offsets/<epoch>`` holds; None where it can't be read from here."""
     text = _read(location, f"offsets/{epoch}")
-    return hashlib.sha256(text).hexdigest() if text is not None else None
+    return Offsets(text) if text is not None else None
 
 
 @lru_cache

@@ -137,14 +137,16 @@ class Committer:
         holder = json.loads(claim.body)["sink"] if claim.revision else None
         if holder == driver.name:
             return None, None
-        return claim, self.registers.load(holder) if holder else None
+        rival = self.registers.load(holder) if holder else None
+        moved_away = rival is not None and rival.checkpoint not in (driver.checkpoint, None)
+        return claim, None if moved_away else rival
 
     def _establish(self, standing: Standing, driver: Driver) -> None:
         """Make this driver's query the owner. Each step can be repeated after a crash."""
         base, rival, claim = standing.base, standing.rival, standing.claim
         if standing.ledger is not base:
             _announce(base)
-            now = self.registers.swap(base.moved())
+            now = self.registers.swap(base.moved(repeatable=self.policy.repeatable))
             if now.query_id != driver.query_id:
                 return
         if rival is not None and rival.query_id not in rival.retired:
@@ -164,15 +166,16 @@ class Committer:
         self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
     ) -> Ledger | None:
         """Take the next revision for this epoch; None if another writer took it first."""
-        mine = base.seen_by(driver.run_id, driver.checkpoint, driver.target)
+        mine = base.seen_at(driver.checkpoint, driver.target, repeatable=self.policy.repeatable)
         if verdict is Verdict.REPLAY:
-            replayed = mine.moved()
+            # Written, not just read: a store that was cut off may show what it has lost.
+            replayed = mine.replayed_by(driver.run_id)
             now = self.registers.swap(replayed)
             return now if now.stamp == replayed.stamp else None
         manifest = self._prepare(mine, driver, receipts)
         if manifest is None:
             return None
-        decided = mine.decided(manifest, driver.offsets)
+        decided = mine.decided(manifest, driver.run_id, driver.offsets)
         now = self._decide(decided, manifest)
         if now.token != manifest.token:
             return None

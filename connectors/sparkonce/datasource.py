@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
+import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from sparkonce import checkpoint
+from sparkonce import checkpoint, shuffle
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.guards import Driver, require_messages
+from sparkonce.guards import Driver, require_messages, require_planned
 from sparkonce.ledger import new_token, sink_name
 from sparkonce.protocol import Receipt, Task
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from sparkonce.commit import Committer
     from sparkonce.sink import Sink
+
+EPOCH, QUERY = "streaming.sql.batchId", "sql.streaming.queryId"
 
 
 class SinkSource(DataSource):
@@ -70,9 +73,14 @@ class SinkSource(DataSource):
 
 @dataclass(frozen=True)
 class Message(WriterCommitMessage):
-    """A receipt on its way from a task to the driver."""
+    """A receipt on its way from a task to the driver.
+
+    Attributes:
+        may_mix: see `sparkonce.shuffle`; only tasks can see Spark's settings.
+    """
 
     receipt: Receipt
+    may_mix: bool = False
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -86,13 +94,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task, or write them."""
         sink = self._sink()
-        return Message(sink.write(_current_task(sink), iterator))
+        context = _epoch_context()
+        receipt = sink.write(_task(sink, context), iterator)
+        return Message(receipt, shuffle.may_mix(context.getLocalProperty, pyspark.__version__))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
         receipts = require_messages(_receipts(messages))
         sink = self._sink()
         driver = _driver(sink, receipts, batchId)
+        require_planned(driver, checkpoint.query_id(sink.checkpoint))
+        if any(isinstance(message, Message) and message.may_mix for message in messages):
+            shuffle.warn(driver.run_id)
         _committer(sink).commit(driver, receipts)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -119,21 +132,24 @@ def _receipts(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receip
         yield message.receipt if isinstance(message, Message) else None
 
 
-def _current_task(sink: Sink) -> Task:
+def _epoch_context() -> TaskContext:
     context = TaskContext.get()
-    local = context.getLocalProperty if context else lambda _: None
-    epoch, query_id = local("streaming.sql.batchId"), local("sql.streaming.queryId")
-    if context is None or epoch is None or query_id is None:
+    if context is None or None in map(context.getLocalProperty, (EPOCH, QUERY)):
         raise UnsupportedQuery(
             "This task belongs to no epoch of a streaming query",
             why="without an epoch no replay can be told from new rows",
             todo="use writeStream with trigger(processingTime=...) or trigger(availableNow=True)",
         )
+    return context
+
+
+def _task(sink: Sink, context: TaskContext) -> Task:
+    query_id = str(context.getLocalProperty(QUERY))
     return Task(
         sink=sink_name(sink.sink_id or query_id, sink.plan.target),
         query_id=query_id,
-        run_id=local("spark.jobGroup.id") or "",
-        epoch=int(epoch),
+        run_id=context.getLocalProperty("spark.jobGroup.id") or "",
+        epoch=int(context.getLocalProperty(EPOCH) or -1),
         partition=context.partitionId(),
         attempt=new_token(),
     )
@@ -149,8 +165,8 @@ def _driver(sink: Sink, receipts: Sequence[Receipt], epoch: int) -> Driver:
         run_id=run_id,
         epoch=epoch,
         checkpoint=checkpoint.canonical(sink.checkpoint),
-        offsets=checkpoint.offsets_digest(sink.checkpoint, epoch),
-        offsets_before=checkpoint.offsets_digest(sink.checkpoint, epoch - 1),
+        offsets=checkpoint.offsets(sink.checkpoint, epoch),
+        offsets_before=checkpoint.offsets(sink.checkpoint, epoch - 1),
     )
 
 

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 def write(
     store: DirectStore,
     task: Task,
-    target: str,
+    driver: Driver,
     batches: Iterable[pa.RecordBatch],
     size: ChunkSize,
     policy: Policy,
     patience: Patience,
 ) -> Receipt:
     """Let the rows of one task take effect. Memory is bounded by a few chunks.
+
+    Refused is what `driver`, as far as a task knows it, could not commit.
 
     The outlet comes before the ledger is read. A task that then finds its epoch undecided has the
     place of its epoch from before the decision, and so one below those of all later epochs.
@@ -48,7 +50,6 @@ def write(
     if ledger and ledger.has_decided(task.query_id, task.epoch):
         drain(batches)
         return Receipt(task, skipped=ledger.token)
-    driver = Driver(task.sink, target, task.query_id, task.run_id, task.epoch)
     judge(identify(ledger, None, driver, policy), driver, policy)
     if outlet is None:
         raise _late(task)

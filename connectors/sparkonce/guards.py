@@ -9,6 +9,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sparkonce.checkpoint import Offsets
 from sparkonce.errors import (
     CheckpointBehindSink,
     CheckpointDiverged,
@@ -21,7 +22,7 @@ from sparkonce.errors import (
     StaleSkip,
     UnsupportedQuery,
 )
-from sparkonce.ledger import Ledger
+from sparkonce.ledger import Ledger, united
 from sparkonce.protocol import Receipt
 
 
@@ -30,8 +31,9 @@ class Policy:
     """What to do when sink and checkpoint disagree; each override is good for one case only.
 
     Attributes:
-        repeatable: applying the same rows again changes nothing.
-        on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default.
+        repeatable: see `Plan`.
+        on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default: a new
+            checkpoint at the path of the old one goes on if both plans are repeatable.
         on_lost_commit: ``continue@<epoch>``, or None.
     """
 
@@ -48,7 +50,7 @@ class Driver:
         name: of the ledger.
         run_id: of this ``start()``; empty if it can't be known.
         checkpoint: where the checkpoint lies, None if not known.
-        offsets: digest of ``offsets/<epoch>``, None if it can't be read.
+        offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
         offsets_before: the same of the epoch before.
     """
 
@@ -58,8 +60,8 @@ class Driver:
     run_id: str
     epoch: int
     checkpoint: str | None = None
-    offsets: str | None = None
-    offsets_before: str | None = None
+    offsets: Offsets | None = None
+    offsets_before: Offsets | None = None
 
 
 class Verdict(enum.Enum):
@@ -85,6 +87,27 @@ def require_messages(receipts: Iterable[Receipt | None]) -> list[Receipt]:
     return [receipt for receipt in receipts if receipt is not None]
 
 
+def require_planned(driver: Driver, owner: str | None) -> None:
+    """Refuse an epoch that is committed before Spark has written down what it reads.
+
+    Args:
+        driver: of the query.
+        owner: the query that owns the checkpoint, None where it can't be read.
+
+    Raises:
+        UnsupportedQuery: the checkpoint lacks the epoch's offsets.
+    """
+    if owner == driver.query_id and driver.offsets is None:
+        raise UnsupportedQuery(
+            f"Spark commits epoch {driver.epoch}, but checkpoint {driver.checkpoint} has no"
+            f" offsets/{driver.epoch}",
+            why="a real-time trigger, or asynchronous progress tracking, writes the offsets of an"
+            " epoch behind its rows; after a crash Spark would read other rows under this number",
+            todo="use trigger(processingTime=...) or trigger(availableNow=True), without"
+            " asyncProgressTrackingEnabled",
+        )
+
+
 def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
     """The ledger from which this driver may go on: the present one, or a new generation.
 
@@ -105,15 +128,16 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
     if rival is not None and rival.query_id == driver.query_id:
         raise _renamed(rival, driver)
     if ledger is None:
-        fresh = Ledger(driver.name, driver.query_id, driver.target)
+        fresh = Ledger(driver.name, driver.query_id, driver.target, repeatable=policy.repeatable)
         if rival is None:
             return fresh
-        _allow_replacing(rival, driver, policy)
+        _allow_replacing(rival, driver, policy, same_path=True)
         return _after(rival, fresh)
     if rival is not None:
-        _allow_replacing(rival, driver, policy)
+        _allow_replacing(rival, driver, policy, same_path=True)
     if ledger.query_id != driver.query_id:
-        _allow_replacing(ledger, driver, policy)
+        same_path = ledger.checkpoint is not None and ledger.checkpoint == driver.checkpoint
+        _allow_replacing(ledger, driver, policy, same_path=same_path)
         base = ledger.succeeded_by(driver.query_id)
         return base if rival is None else _after(rival, base)
     if rival is not None and ledger.epoch < 0 and rival.query_id not in ledger.retired:
@@ -130,7 +154,8 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         CheckpointBehindSink: the sink has a later epoch.
         SinkBehindCheckpoint: the sink lacks epochs before this one.
     """
-    if driver.run_id in ledger.past_runs:
+    replayed_before = ledger.replayed.get(driver.run_id, driver.epoch) < driver.epoch
+    if driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before):
         raise concurrent_driver(ledger, driver)
     if driver.epoch == ledger.epoch:
         _require_same(ledger, driver, driver.offsets)
@@ -187,27 +212,29 @@ def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
 
 
 def _after(rival: Ledger, own: Ledger) -> Ledger:
-    retired = dict.fromkeys((*own.retired, *rival.with_retired()))
+    retired = united(own.retired, rival.with_retired())
     generation = max(own.generation, rival.generation + 1)
-    return replace(own, generation=generation, retired=tuple(retired))
+    return replace(own, generation=generation, retired=retired)
 
 
-def _allow_replacing(old: Ledger, driver: Driver, policy: Policy) -> None:
+def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: bool) -> None:
     override = f"continue:{old.query_id}"
     untouched = old.epoch < 0 and not old.retired
     if untouched or old.forgotten or policy.on_new_checkpoint == override:
         return
-    if policy.repeatable and policy.on_new_checkpoint is None:
+    repeatable = policy.repeatable and old.repeatable
+    if same_path and repeatable and policy.on_new_checkpoint != "fail":
         return
     reached = f"up to epoch {old.epoch}" if old.epoch >= 0 else "or by those before it"
     raise CheckpointReplaced(
-        f"Query {driver.query_id} has a new checkpoint, but sink {old.name!r} was written by"
-        f" query {old.query_id} {reached}",
-        why="the checkpoint was deleted or swapped, and rows that are read again would be"
-        " applied again",
-        todo="bring the old checkpoint back; or, if no row will be read again, set option"
-        f" onNewCheckpoint={override}; or, if both queries shall run, on machines with disks of"
-        " their own, give each checkpoint another path",
+        f"Query {driver.query_id} at checkpoint {driver.checkpoint or 'not known'} is new to sink"
+        f" {old.name!r}, which was written by query {old.query_id} at checkpoint"
+        f" {old.checkpoint or 'not known'} {reached}",
+        why="either the checkpoint was deleted or swapped, and rows that are read again would be"
+        " applied again; or both queries run, with one sink id or one checkpoint path",
+        todo="if both queries shall run, give each a sinkId and a checkpoint path of its own (on"
+        " machines with disks of their own, too); else bring the old checkpoint back, or, if"
+        f" reading rows again does no harm, set option onNewCheckpoint={override}",
     )
 
 
@@ -220,8 +247,8 @@ def _renamed(known: Ledger, driver: Driver) -> SinkRenamed:
     )
 
 
-def _require_same(ledger: Ledger, driver: Driver, offsets: str | None) -> None:
-    if offsets and ledger.offsets and offsets != ledger.offsets:
+def _require_same(ledger: Ledger, driver: Driver, offsets: Offsets | None) -> None:
+    if offsets and ledger.offsets and offsets.digest != ledger.offsets:
         raise _diverged(ledger, driver)
 
 
@@ -229,7 +256,8 @@ def _retired(known: Ledger, driver: Driver) -> QueryRetired:
     return QueryRetired(
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
         why="another query has gone on from there, and both would apply the same rows",
-        todo="stop this query; if both shall run, give each a checkpoint at a path of its own",
+        todo="stop this query; if both shall run, give each a sinkId and a checkpoint path of its"
+        f" own, and this one a new checkpoint (sinkId is {known.sink_id!r} now)",
     )
 
 
@@ -237,9 +265,11 @@ def _diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
     return CheckpointDiverged(
         f"Epoch {ledger.epoch} of checkpoint {driver.checkpoint} is not the epoch"
         f" {ledger.epoch} that sink {ledger.name!r} holds: their offsets differ",
-        why="the checkpoint was restored or copied, and has since read other rows under this"
-        " number",
-        todo="go on with the checkpoint that wrote last",
+        why="the checkpoint was restored or copied, or its host crashed and lost"
+        f" offsets/{ledger.epoch}, which Spark does not sync to disk; it has since read other rows"
+        " under this number",
+        todo="go on with the checkpoint that wrote last; if offsets were lost, `sparkonce offsets"
+        f" URL {ledger.name}` shows those that were decided, and --restore puts them back",
     )
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 
+from sparkonce.checkpoint import Offsets
 from sparkonce.errors import StoreError
 from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
 
@@ -20,6 +21,9 @@ PAST_DOOMED = 256
 
 PAST_RUNS = 32
 """How many superseded runs a ledger remembers, to tell a second driver from a restart."""
+
+PAST_QUERIES = 64
+"""How many retired queries a ledger remembers; one that was retired before is a new one to it."""
 
 
 def sink_name(sink_id: str, target: str) -> str:
@@ -34,17 +38,20 @@ class Ledger:
     Attributes:
         name: sink id and target, see `sink_name`.
         query_id: the Spark query that owns the sink now.
-        retired: queries that owned it before; they can never commit again.
+        repeatable: applying all of its rows again would change nothing.
+        retired: queries that owned it before, newest last; they can never commit again.
         generation: 1 for the first query, one more for each that replaced another.
         epoch: the last decided epoch; -1 before the first.
         token: random name of that decision.
         manifest: the decision while it is being applied, else None.
         run_id: the run (one ``start()`` of the query) that wrote last.
         past_runs: the runs before it, newest last.
+        replayed: the runs that have replayed an epoch and decided none, with that epoch.
         checkpoint: where the query's checkpoint lies; None if it is not known.
         doomed: attempts that an abort or gc is about to drop, with their queries; they can't be
             decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
+        offsets_text: that file, packed by `checkpoint.pack`, if it is not too long.
         rows: rows decided so far.
         epochs: epochs decided so far.
         updated: Unix time of the last write, in seconds.
@@ -57,6 +64,7 @@ class Ledger:
     name: str
     query_id: str
     target: str
+    repeatable: bool = False
     retired: tuple[str, ...] = ()
     generation: int = 1
     epoch: int = -1
@@ -64,9 +72,11 @@ class Ledger:
     manifest: Manifest | None = None
     run_id: str = ""
     past_runs: tuple[str, ...] = ()
+    replayed: Mapping[str, int] = field(default_factory=dict)
     doomed: Mapping[str, str] = field(default_factory=dict)
     checkpoint: str | None = None
     offsets: str | None = None
+    offsets_text: str | None = None
     rows: int = 0
     epochs: int = 0
     updated: float = 0.0
@@ -104,24 +114,40 @@ class Ledger:
         """Whether no later decision can hold an attempt of this query and epoch."""
         return query_id in self.retired or (query_id == self.query_id and epoch <= self.epoch)
 
-    def seen_by(self, run_id: str, checkpoint: str | None, target: str) -> Ledger:
-        """The same, now in the hands of this run; the one before it is superseded.
+    def seen_at(self, checkpoint: str | None, target: str, *, repeatable: bool) -> Ledger:
+        """The same, for a driver of its query whose checkpoint lies there."""
+        return replace(self, checkpoint=checkpoint, target=target, repeatable=repeatable)
 
-        An empty run id, of an epoch without tasks, leaves the run as it is.
+    def replayed_by(self, run_id: str) -> Ledger:
+        """The next revision: this run replayed the last epoch, and may decide the one behind it.
+
+        Nobody is superseded: a driver that slept for long replays, too, beside the one that has
+        taken over.
+        """
+        if run_id in ("", self.run_id):
+            return self.moved()
+        others = [(run, at) for run, at in self.replayed.items() if run != run_id]
+        return self.moved(replayed=dict([*others, (run_id, self.epoch)][-PAST_RUNS:]))
+
+    def decided(self, manifest: Manifest, run_id: str, offsets: Offsets | None) -> Ledger:
+        """The next revision, with this epoch decided by this run and not yet applied.
+
+        The run that decided before is superseded. An empty run id, of an epoch without tasks,
+        leaves the run as it is.
         """
         run_id, past = run_id or self.run_id, self.past_runs
         if self.run_id and self.run_id != run_id:
             past = (*past, self.run_id)[-PAST_RUNS:]
-        return replace(self, run_id=run_id, past_runs=past, checkpoint=checkpoint, target=target)
-
-    def decided(self, manifest: Manifest, offsets: str | None) -> Ledger:
-        """The next revision, with this epoch decided and not yet applied."""
         return self.moved(
+            run_id=run_id,
+            past_runs=past,
+            replayed={run: epoch for run, epoch in self.replayed.items() if run != run_id},
             epoch=manifest.epoch,
             token=manifest.token,
             manifest=manifest,
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
-            offsets=offsets,
+            offsets=offsets.digest if offsets else None,
+            offsets_text=offsets.packed if offsets else None,
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
         )
@@ -140,6 +166,8 @@ class Ledger:
             epoch=-1,
             token="",
             offsets=None,
+            offsets_text=None,
+            replayed={},
             forgotten=False,
         )
 
@@ -157,13 +185,18 @@ class Ledger:
         )
 
     def with_retired(self) -> tuple[str, ...]:
-        """All queries that are retired once the present one is."""
-        return tuple(dict.fromkeys((*self.retired, self.query_id)))
+        """The queries that are retired once the present one is."""
+        return united(self.retired, (self.query_id,))
 
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
         return Record(self.revision, self.stamp, self.token, body, self.replaces)
+
+
+def united(*retired: Sequence[str]) -> tuple[str, ...]:
+    """Retired queries of several ledgers, without those that were retired long ago."""
+    return tuple(dict.fromkeys(query for queries in retired for query in queries))[-PAST_QUERIES:]
 
 
 def new_token() -> str:

@@ -46,7 +46,9 @@ class Plan:
 
     Attributes:
         target: the place in the store where rows go, for example ``hash:user:{id}``.
-        repeatable: applying the same rows again changes nothing (upsert, delete).
+        repeatable: applying the same rows again changes nothing, if nothing else has written to
+            their keys since. So it is with upserts. A delete is none: what it deletes was written
+            by something else, and may have been written anew; nor is what expires.
         columns: number of columns, to size chunks by.
         detail: what the connector needs to apply a chunk, as JSON values.
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about

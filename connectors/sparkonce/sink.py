@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from sparkonce import direct, options
-from sparkonce.guards import Policy
+from sparkonce import checkpoint, direct, options
+from sparkonce.guards import Driver, Policy
 from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Store, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
@@ -40,9 +40,15 @@ class Sink:
         if not self.plan.direct:
             return stage(self.store, task, batches, self.encode, self.size, self.patience)
         store = cast("DirectStore", self.store)
-        return direct.write(
-            store, task, self.plan.target, batches, self.size, self.policy, self.patience
+        driver = Driver(
+            name=task.sink,
+            target=self.plan.target,
+            query_id=task.query_id,
+            run_id=task.run_id,
+            epoch=task.epoch,
+            checkpoint=checkpoint.canonical(self.checkpoint),
         )
+        return direct.write(store, task, driver, batches, self.size, self.policy, self.patience)
 
 
 def open_sink(connector: str, raw: Mapping[str, str], schema: pa.Schema) -> Sink:

@@ -15,7 +15,7 @@ from sparkonce.protocol import Manifest
 
 JUDGE, IDENTIFY = "sparkonce.commit.judge", "sparkonce.commit.identify"
 LEDGER = "sparkonce.ledger.Ledger"
-DECIDED, SEEN_BY, ESTABLISH = Ledger.decided, Ledger.seen_by, Committer._establish
+DECIDED, ESTABLISH = Ledger.decided, Committer._establish
 TAKE = Committer._take
 
 
@@ -85,12 +85,29 @@ def _claims_nothing(_: Committer, _ledger: Ledger | None, _driver: Driver) -> tu
     return None, None
 
 
-def _forgets_runs(self: Ledger, *seen: Any) -> Ledger:
-    return replace(SEEN_BY(self, *seen), past_runs=())
+def _forgets_runs(self: Ledger, *decision: Any) -> Ledger:
+    return replace(DECIDED(self, *decision), past_runs=())
 
 
-def _counts_chunks(self: Ledger, manifest: Manifest, offsets: str | None) -> Ledger:
-    return replace(DECIDED(self, manifest, offsets), rows=self.rows + len(manifest.chunks))
+def _supersedes_by_replaying(self: Ledger, run_id: str) -> Ledger:
+    past = (*self.past_runs, self.run_id) if self.run_id != run_id else self.past_runs
+    return self.moved(run_id=run_id, past_runs=past)
+
+
+def _forgets_replays(self: Ledger, _: str) -> Ledger:
+    return self.moved()
+
+
+def _replaces_whatever_has_its_name(
+    ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy
+) -> Ledger:
+    if ledger is not None and policy.repeatable:
+        ledger = replace(ledger, checkpoint=driver.checkpoint, repeatable=True)
+    return identify(ledger, rival, driver, policy)
+
+
+def _counts_chunks(self: Ledger, manifest: Manifest, *decision: Any) -> Ledger:
+    return replace(DECIDED(self, manifest, *decision), rows=self.rows + len(manifest.chunks))
 
 
 def _counts_replays(
@@ -147,7 +164,25 @@ CORE_MUTANTS = [
         "runs forgotten",
         "a driver that a later run has superseded goes on",
         "C15",
-        patches={f"{LEDGER}.seen_by": _forgets_runs},
+        patches={f"{LEDGER}.decided": _forgets_runs},
+    ),
+    Mutant(
+        "replays supersede",
+        "a driver that wakes up and replays an epoch stops the one that has taken over",
+        "C04",
+        patches={f"{LEDGER}.replayed_by": _supersedes_by_replaying},
+    ),
+    Mutant(
+        "replays forgotten",
+        "a driver takes each epoch that another one decides for a replay of its own, and goes on",
+        "C04",
+        patches={f"{LEDGER}.replayed_by": _forgets_replays},
+    ),
+    Mutant(
+        "any upsert takes over",
+        "a query with another checkpoint path, or after an increment, retires the owner of a sink",
+        "I02",
+        patches={IDENTIFY: _replaces_whatever_has_its_name},
     ),
     Mutant(
         "ledger counts chunks",

@@ -8,6 +8,7 @@ from itertools import count
 
 import pyarrow as pa
 
+from sparkonce.checkpoint import Offsets
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver, Policy
 from sparkonce.ledger import Ledger, new_token, sink_name
@@ -97,8 +98,8 @@ class Run:
             run_id=self.run_id,
             epoch=epoch,
             checkpoint=query.checkpoint,
-            offsets=offsets,
-            offsets_before=offsets_before,
+            offsets=_offsets(offsets),
+            offsets_before=_offsets(offsets_before),
         )
 
     def task(self, epoch: int, partition: int = 0) -> Task:
@@ -139,6 +140,10 @@ class Run:
     def write(self, epoch: int, *partitions: Sequence[str], offsets: str | None = None) -> Ledger:
         """Stage and commit one epoch."""
         return self.commit(epoch, self.stage(epoch, *partitions), offsets)
+
+
+def _offsets(text: str | None) -> Offsets | None:
+    return None if text is None else Offsets(text.encode())
 
 
 def _batches(rows: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -34,7 +34,7 @@ def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Decision:
     base = query.world.ledger(query.name) if store.read(query.name).revision else None
     base = base or Ledger(query.name, query.id, query.target)
     manifest = run.committer().manifest(base, run.driver(epoch), receipts)
-    decided = base.decided(store.prepare(manifest), None)
+    decided = base.decided(store.prepare(manifest), run.run_id, None)
     assert decided.manifest is not None  # noqa: S101 (for mypy)
     return Decision(decided.manifest, decided.to_record(), decided.finished().to_record())
 

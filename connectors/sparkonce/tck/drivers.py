@@ -100,6 +100,24 @@ class DriverRules(Contract):
 
         every_order(prepare, verify, alike=True, step=new_subject().step)
 
+    def test_c04_a_driver_that_replays_supersedes_nobody(self, new_subject: NewSubject) -> None:
+        """It slept while another took over. Of both one goes on: who decides the next epoch."""
+        for sleeper_first in (True, False):
+            world = new_subject()
+            query = Query(world)
+            query.start().write(0, ["0#a"])
+            sleeper, other = query.start(), query.start()
+            sleeping = sleeper.stage(0, ["0#asleep"])
+            other.write(0, ["0#b"])
+            sleeper.commit(0, sleeping)
+            first, second = (sleeper, other) if sleeper_first else (other, sleeper)
+            late = second.stage(1, ["1#late"])
+            first.write(1, ["1#a"])
+            raises(ConcurrentDriver, second.commit, 1, late)
+            first.write(2, ["2#a"])
+            held = world.took_effect()
+            require(held == Counter(["0#a", "1#a", "2#a"]), f"O1: {held} took effect")
+
     def test_a02_commit_and_abort_of_one_epoch(self, new_subject: NewSubject) -> None:
         """Spark aborts in another worker while a commit still lives."""
         for before in (0, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed
@@ -13,9 +14,9 @@ from sparkonce.tck.oracles import after, require, require_clean
 from sparkonce.tck.subject import NewSubject, Subject
 
 
-def old(world: Subject, sink_id: str | None) -> Query:
+def old(world: Subject, sink_id: str | None, *, repeatable: bool = False) -> Query:
     """A query that has committed two epochs."""
-    query = Query(world, id="old", sink_id=sink_id)
+    query = Query(world, id="old", sink_id=sink_id, repeatable=repeatable)
     run = query.start()
     for epoch in range(2):
         run.write(epoch, rows(epoch, "x", query="old"))
@@ -42,7 +43,7 @@ class IdentityRules(Contract):
         """Nothing of it is skipped in silence: not the epochs that the old query had, too."""
         for sink_id in (None, "orders"):
             world = new_subject()
-            first = old(world, sink_id)
+            first = old(world, sink_id, repeatable=True)
             new = Query(world, id="new", sink_id=sink_id, repeatable=True)
             run = new.start()
             for epoch in range(3):
@@ -65,6 +66,31 @@ class IdentityRules(Contract):
             raises(SinkRenamed, query.start().write, epoch, rows(epoch, "x", query="old"))
             unchanged(world, before, "a refused query")
 
+    def test_i02_queries_that_both_run_do_not_retire_each_other(
+        self, new_subject: NewSubject
+    ) -> None:
+        """One sink id on two checkpoint paths, or a path that the other has left."""
+        for owner, other in _neighbours(new_subject):
+            run = owner.start()
+            run.write(0, rows(0, "x", query="owner"))
+            before = owner.world.contents()
+            raises(CheckpointReplaced, other.start().write, 0, rows(0, "x", query="other"))
+            unchanged(owner.world, before, "a query that may not take over")
+            run.write(1, rows(1, "x", query="owner"))
+
+    def test_i02_a_path_that_a_checkpoint_has_left_is_free(self, new_subject: NewSubject) -> None:
+        """Whoever begins there retires nobody."""
+        world = new_subject()
+        moved = Query(world, id="moved", checkpoint="/checkpoints/first", repeatable=True)
+        moved.start().write(0, rows(0, "x", query="moved"))
+        moved.checkpoint = "/checkpoints/second"
+        moved.start().write(1, rows(1, "x", query="moved"))
+        new = Query(world, id="new", checkpoint="/checkpoints/first", repeatable=True)
+        for epoch in range(2):
+            new.start().write(epoch, rows(epoch, "x", query="new"))
+            moved.start().write(epoch + 2, rows(epoch + 2, "x", query="moved"))
+        require(new.ledger.generation == 1, f"generation {new.ledger.generation}")
+
     def test_i02_a_query_that_was_replaced_never_commits_again(
         self, new_subject: NewSubject
     ) -> None:
@@ -82,3 +108,11 @@ class IdentityRules(Contract):
             unchanged(world, before, "a retired query")
             new.start().write(1, rows(1, "x", query="new"))
             require_clean(world, *([new] if sink_id else [first, new]))
+
+
+def _neighbours(new_subject: NewSubject) -> Iterator[tuple[Query, Query]]:
+    """The owner of a sink id, and a query that writes under it, too."""
+    for repeatable, path in ((True, "/checkpoints/other"), (True, None), (False, "/checkpoints/a")):
+        world = new_subject()
+        owner = Query(world, "owner", "orders", "/checkpoints/a", repeatable=repeatable)
+        yield owner, Query(world, "other", "orders", path, repeatable=True)

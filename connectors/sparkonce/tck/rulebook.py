@@ -273,9 +273,10 @@ RULES: Sequence[Rule] = (
     Rule(
         "I02",
         MUST,
-        "A query that was replaced can never commit again; the one that replaced it goes on.",
-        "Two queries would each apply the same rows.",
-        "guards.identify: QueryRetired",
+        "A query that was replaced can never commit again; the one that replaced it goes on. None"
+        " is replaced by itself but where its checkpoint was, and where both repeat harmlessly.",
+        "Two queries would each apply the same rows; two healthy ones would stop each other.",
+        "guards.identify: QueryRetired, CheckpointReplaced",
     ),
     Rule(
         "I03",
