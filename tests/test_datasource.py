@@ -24,6 +24,7 @@ from sparkonce.errors import (
 from sparkonce.ledger import from_record, sink_name
 from sparkonce.options import COMMON
 from sparkonce.protocol import Plan, Store
+from sparkonce.shuffle import SETTINGS
 from sparkonce.sink import open_sink
 
 pytestmark = pytest.mark.usefixtures("world", "task")
@@ -231,6 +232,41 @@ def test_a_commit_notes_checkpoint_and_offsets(world: World, checkpoint: Path) -
     assert ledger is not None
     assert ledger.offsets is not None
     assert str(checkpoint) in (ledger.checkpoint or "")
+
+
+def test_an_epoch_whose_offsets_are_not_written_yet_is_refused(
+    world: World, checkpoint: Path
+) -> None:
+    """As a real-time trigger commits it; after a crash it would be another epoch."""
+    (checkpoint / "offsets" / "0").unlink()
+    where = {"checkpointlocation": str(checkpoint)}
+    message = writer(**where).write(iter([batch(["a"])]))
+    with pytest.raises(UnsupportedQuery, match="real-time trigger"):
+        writer(**where).commit([message], 0)
+    writer(**where).abort([message], 0)
+    assert (world.rows, world.staged()) == ([], 0)
+
+
+def test_a_checkpoint_of_another_query_says_nothing_of_offsets(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "metadata").write_text(json.dumps({"id": "another"}))
+    where = {"checkpointlocation": str(tmp_path)}
+    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
+    assert world.rows == ["a"]
+
+
+@pytest.mark.parametrize("value", [None, "false"])
+def test_a_run_in_which_spark_may_mix_computations_is_told(
+    task: Context, caplog: pytest.LogCaptureFixture, value: str | None
+) -> None:
+    task.properties = {
+        **task.properties,
+        "spark.jobGroup.id": f"run that may mix: {value}",
+        **({SETTINGS[1]: value} if value else {}),
+    }
+    writer().commit([writer().write(iter([batch(["a"])]))], 0)
+    assert ("may mix" in caplog.text) is (value is not None)
 
 
 def test_a_deleted_checkpoint_is_noticed_by_its_path(

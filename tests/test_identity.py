@@ -243,3 +243,39 @@ def test_a_decide_of_the_old_query_that_arrives_late_is_void(
     store.deliver_all()
     new.start().write(1, ["d"])
     assert world.rows == ["a", "b", "c", "d"]
+
+
+# -- two queries that both run
+
+
+def test_the_error_of_two_queries_with_one_sink_id_names_it(world: World) -> None:
+    owner = Query(world, "owner", "orders", "/checkpoints/a", repeatable=True)
+    owner.start().write(0, ["a"])
+    other = Query(world, "other", "orders", "/checkpoints/b", repeatable=True)
+    with pytest.raises(CheckpointReplaced, match="a sinkId and a checkpoint path of its own"):
+        other.start().write(0, ["x"])
+    other.on_new_checkpoint = "continue:owner"
+    other.start().write(0, ["b"])
+    with pytest.raises(QueryRetired, match="sinkId is 'orders' now"):
+        owner.start().write(1, ["x"])
+    assert world.rows == ["a", "b"]
+
+
+@pytest.mark.parametrize("sink_id", [None, "orders"])
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("neighbour", [True, False])
+def test_rows_that_may_be_added_again_are_told_of_where_nothing_else_would(
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    sink_id: str | None,
+    repeatable: bool,
+    neighbour: bool,
+) -> None:
+    """An increment by default begins anew at another path."""
+    if neighbour:
+        Query(world, "old", checkpoint="/checkpoints/a").start().write(0, ["a"])
+    new = Query(world, "new", sink_id, "/checkpoints/b", repeatable=repeatable)
+    for epoch in range(2):
+        new.start().write(epoch, ["b"])
+    told = neighbour and not repeatable and sink_id is None
+    assert caplog.text.count("begins at epoch 0") == int(told)

@@ -51,8 +51,8 @@ def canonical(location: str | None) -> str | None:
     """
     if not location:
         return None
-    local = _local(location)
-    return str(local.resolve()) if local else location.rstrip("/")
+    path = local(location)
+    return str(path.resolve()) if path else location.rstrip("/")
 
 
 def offsets(location: str | None, epoch: int) -> Offsets | None:
@@ -80,16 +80,17 @@ def query_id(location: str | None) -> str | None:
 
 
 def _read(location: str | None, name: str) -> bytes | None:
-    local = _local(location) if location else None
-    if local is None:
+    home = local(location) if location else None
+    if home is None:
         return None
     try:
-        return (local / name).read_bytes()
+        return (home / name).read_bytes()
     except OSError:
         return None
 
 
-def _local(location: str) -> Path | None:
+def local(location: str) -> Path | None:
+    """The path of a checkpoint on this machine; None if it lies elsewhere."""
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         return Path(location)

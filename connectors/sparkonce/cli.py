@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from sparkonce import __version__, options
+from sparkonce import __version__, lost_offsets, options
 from sparkonce.admin import Admin, SinkStatus, ago
 from sparkonce.errors import SparkonceError
 from sparkonce.registry import for_url
@@ -127,6 +127,27 @@ def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
         click.confirm(f"Forget {sink}? Its next commit will be refused", abort=True, err=as_json)
     admin.forget(sink)
     click.echo(json.dumps({"forgotten": sink}) if as_json else f"{sink} is forgotten.")
+
+
+@main.command("offsets")
+@over_store
+@click.argument("sink")
+@click.option("--restore", metavar="CHECKPOINT", help="Put them back into this checkpoint.")
+def show_offsets(admin: Admin, sink: str, restore: str | None) -> None:
+    """Show what the last decided epoch of SINK has read: Spark's offsets/N, as Spark writes it.
+
+    A host that crashes may lose offsets/N, which Spark does not sync to disk; Spark then reads
+    other rows under this number, and the sink refuses them (CheckpointDiverged). Stop the query,
+    put the offsets back with --restore, and start it again.
+    """
+    ledger = admin.sink(sink).ledger
+    if restore is None:
+        click.echo(lost_offsets.decided(sink, ledger).text.decode(), nl=False)
+        return
+    kept = lost_offsets.restore(restore, sink, ledger)
+    click.echo(f"{restore}/offsets holds again what {sink} has decided.")
+    if kept is not None:
+        click.echo(f"What was there is in {kept}.")
 
 
 @main.command("options")

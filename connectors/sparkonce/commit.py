@@ -19,7 +19,7 @@ from sparkonce.guards import (
     require_not_doomed,
     require_skips_of,
 )
-from sparkonce.ledger import Ledger, new_token
+from sparkonce.ledger import Ledger, new_token, sink_name
 from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store, digest
 from sparkonce.registers import LOST_RACES, Registers, contended
 from sparkonce.retry import Patience
@@ -86,6 +86,8 @@ class Committer:
                 self._establish(standing, driver)
                 continue
             require_not_doomed(base, receipts)
+            if base.epoch < 0 and not self.policy.repeatable:
+                self._warn_of_neighbours(driver)
             done = self._take(base, driver, receipts, verdict)
             if done is not None:
                 self._clean(done, receipts)
@@ -159,6 +161,23 @@ class Committer:
             mine = Record(claim.revision + 1, new_token(), "", body, claim.stamp)
             name = _claim_name(driver)
             self.patience.run(lambda: self.store.swap(name, mine))
+
+    def _warn_of_neighbours(self, driver: Driver) -> None:
+        """Say, before the first epoch, that this may be the second time its rows are read."""
+        if driver.epoch or driver.name != sink_name(driver.query_id, driver.target):
+            return
+        kin = driver.name.removeprefix(driver.query_id)
+        names = self.patience.run(self.store.names)
+        others = [name for name in names if name.endswith(kin) and name != driver.name]
+        if others:
+            log.warning(
+                "Query %s begins at epoch 0 on target %s, to which %s wrote before. If its"
+                " checkpoint is new, in place of another one, rows that are read again are applied"
+                " again. Option sinkId has that noticed, wherever the checkpoint lies",
+                driver.query_id,
+                driver.target,
+                ", ".join(others[:3]) + (f" and {len(others) - 3} more" if others[3:] else ""),
+            )
 
     # -- deciding
 

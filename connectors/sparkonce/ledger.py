@@ -51,7 +51,8 @@ class Ledger:
         doomed: attempts that an abort or gc is about to drop, with their queries; they can't be
             decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
-        offsets_text: that file, packed by `checkpoint.pack`, if it is not too long.
+        offsets_text: that file, see `checkpoint.Offsets.packed`, if it is not too long.
+        decided_at: Unix time of that decision, in seconds.
         rows: rows decided so far.
         epochs: epochs decided so far.
         updated: Unix time of the last write, in seconds.
@@ -77,6 +78,7 @@ class Ledger:
     checkpoint: str | None = None
     offsets: str | None = None
     offsets_text: str | None = None
+    decided_at: float = 0.0
     rows: int = 0
     epochs: int = 0
     updated: float = 0.0
@@ -148,6 +150,7 @@ class Ledger:
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets.digest if offsets else None,
             offsets_text=offsets.packed if offsets else None,
+            decided_at=time.time(),
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
         )

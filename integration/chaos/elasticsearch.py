@@ -46,7 +46,7 @@ class ElasticsearchTarget(OnServer):
     name = format = "elasticsearch"
     points = POINTS
     in_driver = ("prepare", "decide", "apply", "show", "finish", "clean")
-    columns = ("part", "place", "amount", "uuid() as draw")
+    columns = ("part", "place", "amount", "cast(draw as string) as draw")
 
     def __init__(self, disk: Path | None) -> None:
         self._seen: dict[int, int] = {}

@@ -45,7 +45,7 @@ class MySqlTarget(OnServer):
     name = format = "mysql"
     points = POINTS
     in_driver = ("prepare", "lock", "apply", "drop", "decide", "commit")
-    columns = ("part", "place", "amount", "uuid() as draw")
+    columns = ("part", "place", "amount", "cast(draw as string) as draw")
 
     def __init__(self, disk: Path | None) -> None:
         super().__init__(MySqlProcess(private_binary(self.name), *DURABLE))

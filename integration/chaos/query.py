@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from integration.chaos.target import ROWS, SIDES
 from integration.chaos.topic import NAME
 
+from sparkonce.tck.spark.draws import DRAW, with_draw
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -85,23 +87,19 @@ def _events(spark: SparkSession, kafka: str, most: int) -> DataFrame:
 
 def _rows(events: DataFrame, job: Job) -> DataFrame:
     """Each event once, in a task that is drawn anew by every replay."""
-    from pyspark.sql import functions as F
-
     rows = events.selectExpr("part", "place", "cast(said[1] as bigint) as amount")
-    return rows.repartition(TASKS, F.rand()).selectExpr(*job.columns)
+    return with_draw(rows).repartition(TASKS, DRAW).selectExpr(*job.columns)
 
 
 def _counters(events: DataFrame, _: Job) -> DataFrame:
     """Each event twice, once for each side, in tasks that are drawn anew by every replay."""
-    from pyspark.sql import functions as F
-
     rows = events.selectExpr(
         f"explode(array{SIDES}) as side",
         "cast(said[0] as int) as bucket",
         "1L as n",
         "cast(said[1] as bigint) as amount",
     )
-    return rows.repartition(TASKS, F.rand())
+    return with_draw(rows).repartition(TASKS, DRAW).drop(DRAW)
 
 
 def main(path: str) -> None:

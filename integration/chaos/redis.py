@@ -50,7 +50,7 @@ class RedisTarget(OnServer):
     in_driver = ("prepare", "publish", "decide", "apply", "finish", "clean")
     columns = (
         *("part", "place", "1L as n", "amount"),
-        *(f"cast(rand() * 1000 as bigint) as draw{number}" for number in range(DRAWS)),
+        *(f"pmod(hash(draw, {number}), 1000L) as draw{number}" for number in range(DRAWS)),
     )
 
     def __init__(self, disk: Path | None) -> None:

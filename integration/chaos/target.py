@@ -54,8 +54,8 @@ class Target(Protocol):
         server: the process that is killed; its settings make an acknowledged write last.
         points: the requests by which a moment is named, and how they are recognised.
         in_driver: those of them that the driver sends; tasks send the others.
-        columns: of query `rows`, as SQL expressions over `part`, `place`, `amount`; some are
-            drawn at random, so that a replay computes other rows.
+        columns: of query `rows`, as SQL expressions over `part`, `place`, `amount` and
+            `draw`, a random bigint, by which a replay computes other rows.
     """
 
     name: str

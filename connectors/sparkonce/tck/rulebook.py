@@ -349,6 +349,16 @@ RULES: Sequence[Rule] = (
         "Spark interrupts the batch wherever it is, with an abort or without, and replays it.",
         "what a half-done batch leaves behind",
     ),
+    Rule(
+        "Q10",
+        MUST,
+        "An epoch of which Spark has computed a part again, with other rows, never takes effect as"
+        " a mixture of both.",
+        "An executor takes its shuffle outputs with it; rows that were drawn at random come again"
+        " elsewhere, or not at all.",
+        "the sink can't see it: Spark's settings spark.sql.shuffle.orderIndependentChecksum.enabled"
+        " and .enableFullRetryOnMismatch must be true",
+    ),
 )
 
 BY_NUMBER = {rule.number: rule for rule in RULES}

@@ -118,3 +118,7 @@ class StreamingContract(Contract):
     def test_q06_speculative_twins(self, sink: StreamingSink) -> None:
         """Checks Q06."""
         self.record.check("Q06", sink)
+
+    def test_q10_rows_that_are_drawn_again(self, sink: StreamingSink) -> None:
+        """Checks Q10."""
+        self.record.check("Q10", sink)

@@ -1,4 +1,4 @@
-"""The checks of rules Q01 to Q09. Each brings its fault about, or raises `NotReached`.
+"""The checks of rules Q01 to Q10. Each brings its fault about, or raises `NotReached`.
 
 A check says what happened; whether the rule holds is read from the target afterwards.
 """
@@ -15,6 +15,7 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.faults import (
     AFTER_ROWS,
     AFTER_WRITE,
+    DRAWN,
     FAIL,
     HOLD,
     RELEASED,
@@ -23,7 +24,7 @@ from sparkonce.tck.spark.faults import (
 )
 from sparkonce.tck.spark.query import Shape
 from sparkonce.tck.spark.remote import Driver
-from sparkonce.tck.spark.trial import NotReached, Trial, until
+from sparkonce.tck.spark.trial import PATIENCE, NotReached, Trial, until
 
 Check = Callable[[Bench, Trial], str]
 WATCHED = Shape(watched=True, pause=0.01)
@@ -125,6 +126,43 @@ def _lose(bench: Bench, trial: Trial, driver: Driver, point: str) -> bool:
     trial.finish(driver)
     # By its process, not its attempt number: that comes back where the whole stage is retried.
     return victim is not None and _executors(bench, point, epoch) > {victim.executor}
+
+
+def redrawn(bench: Bench, trial: Trial) -> str:
+    """Q10: SIGKILL for executors whose draws some tasks have read, and others have not."""
+    driver = bench.clustered(trial.sink)
+    # A twin of the held task may end it before the executors are killed.
+    lost = _redraw(bench, trial, driver) or _redraw(bench, trial, driver)
+    if not lost:
+        raise NotReached("it never came to this: rows were drawn again for a part of an epoch")
+    return "rows were drawn again, when some tasks of the epoch had sent theirs"
+
+
+def _redraw(bench: Bench, trial: Trial, driver: Driver) -> bool:
+    """Whether rows were drawn a second time while tasks that had read the first ones were done."""
+    shape = Shape(partitions=8, random=True, watched=True)
+    epoch = _epoch_to_hit(bench, trial, AFTER_ROWS, HOLD, rows=800)
+    driver.start(trial.query(shape))
+    held = _await_hit(bench, trial, driver, AFTER_ROWS, epoch)
+    if held is not None:
+        until(lambda: len(_sent(bench, epoch)) >= 4, "other tasks send their rows", driver)
+        for executor in {held.executor, *(one.executor for one in _draws(bench, epoch))}:
+            os.kill(executor, signal.SIGKILL)
+    bench.board.release()
+    gave_up = driver.wait(PATIENCE).error
+    again = len(_draws(bench, epoch)) > 1
+    if gave_up:  # Spark may give such an epoch up, for a restart to replay
+        trial.run(driver, shape)
+    return held is not None and again
+
+
+def _sent(bench: Bench, epoch: int) -> set[int]:
+    """The partitions whose rows were sent to the sink, but for the one that is held."""
+    return {note.partition for note in bench.board.notes(AFTER_ROWS, epoch)} - {0}
+
+
+def _draws(bench: Bench, epoch: int) -> list[Note]:
+    return bench.board.notes(DRAWN, epoch)
 
 
 def twins(bench: Bench, trial: Trial) -> str:
@@ -285,4 +323,5 @@ CHECKS: dict[str, Check] = {
     "Q04": killed_driver,
     "Q05": lost_executor,
     "Q06": twins,
+    "Q10": redrawn,
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
+from sparkonce.tck.spark.draws import DRAW, with_draw
 from sparkonce.tck.spark.faults import SIDE, watch
 from sparkonce.tck.spark.query import Query, Shape, Status
 
@@ -33,11 +34,16 @@ class Driver:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.query: StreamingQuery | None = None
+        self.error = ""
 
     def start(self, query: dict[str, Any]) -> Status:
         """Start a query."""
         described = Query(**{**query, "shape": Shape(**query["shape"])})
-        self.query = _writer(self.spark, described).start()
+        self.query, self.error = None, ""
+        try:
+            self.query = _writer(self.spark, described).start()
+        except Exception as error:
+            self.error = f"{type(error).__name__}: {error}"
         return self.status()
 
     def wait(self, seconds: float) -> Status:
@@ -55,7 +61,7 @@ class Driver:
     def status(self) -> Status:
         """How the query is doing."""
         if self.query is None:
-            return Status(False, "")
+            return Status(False, self.error)
         failed = self.query.exception()
         return Status(self.query.isActive, str(failed) if failed else "")
 
@@ -82,9 +88,11 @@ def _attach(query: Query) -> Attach:
 
 
 def _shaped(rows: DataFrame, shape: Shape) -> DataFrame:
+    if shape.random or shape.choose:
+        rows = with_draw(rows)
     if shape.choose:
-        rows = rows.withColumn("id", F.concat("id", F.when(F.rand() < 0.5, ".a").otherwise(".b")))
-    rows = rows.repartition(shape.partitions, F.rand() if shape.random else F.col("id"))
+        rows = rows.withColumn("id", F.concat("id", F.when(F.col(DRAW) < 0, ".a").otherwise(".b")))
+    rows = rows.repartition(shape.partitions, DRAW if shape.random else "id").select("id", "n")
     if shape.watched:
         rows = rows.mapInArrow(watch(Path(os.environ[SIDE]), shape.pause), COLUMNS)
     return rows
@@ -106,10 +114,7 @@ def main(settings: str, replies: str) -> None:
         print(json.dumps({"ready": True}), file=out, flush=True)
         for line in sys.stdin:
             call, arguments = json.loads(line)
-            try:
-                answer = asdict(getattr(driver, call)(**arguments))
-            except Exception as error:
-                answer = asdict(Status(False, f"{type(error).__name__}: {error}"))
+            answer = asdict(getattr(driver, call)(**arguments))
             print(json.dumps(answer), file=out, flush=True)
 
 

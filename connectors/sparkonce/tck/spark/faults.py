@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark import TaskContext
 
 SIDE, EXECUTOR = "SPARKONCE_TCK_SIDE", "SPARKONCE_TCK_EXECUTOR"
-AFTER_WRITE, AFTER_ROWS, RELEASED = "after write", "after rows", "released"
+AFTER_WRITE, AFTER_ROWS, RELEASED, DRAWN = "after write", "after rows", "released", "drawn"
 PASS, FAIL, HOLD = "pass", "fail", "hold"
 LONGEST_HOLD, LINGER = 200.0, 0.3
 HANDFUL = 10
@@ -134,8 +134,13 @@ def note(point: str, context: TaskContext, digest: int = 0) -> Note:
 _this_worker = {"watches": False}
 
 
+def watching() -> None:
+    """This worker's task is an operator before the sink."""
+    _this_worker["watches"] = True
+
+
 def was_watching() -> bool:
-    """Whether this worker's task was `watched`, and not the sink's own code; asked once a task."""
+    """Whether this worker's task was not the sink's own code; asked once a task."""
     watches, _this_worker["watches"] = _this_worker["watches"], False
     return watches
 
@@ -144,7 +149,7 @@ def watched(side: str, pause: float, batches: Iterator[pa.RecordBatch]) -> Itera
     """The operator before the sink: passes rows on in handfuls; the plan hits after the last."""
     from pyspark import TaskContext
 
-    _this_worker["watches"] = True
+    watching()
     digest = 0
     for batch in batches:
         for start in range(0, batch.num_rows, HANDFUL):

@@ -12,8 +12,9 @@ class Shape:
 
     Attributes:
         partitions: in how many tasks the rows reach the sink.
-        random: rows are spread over the tasks anew at each try, not by their ids.
-        choose: each row's id gets ``.a`` or ``.b`` at its end, by chance.
+        random: rows are spread over the tasks by what is drawn when they are computed, not by
+            their ids.
+        choose: each row's id gets ``.a`` or ``.b`` at its end, as it is drawn.
         watched: tasks tell what passes, and are open to faults once their last row has.
         pause: seconds between two handfuls of rows, where they are watched.
     """

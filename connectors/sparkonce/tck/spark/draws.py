@@ -1,0 +1,43 @@
+"""Values that are truly random: drawn anew whenever Spark computes rows again, even in part.
+
+``F.rand()`` is not: its seed is that of the plan and the partition, so that a task which runs again
+draws the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sparkonce.tck.spark.faults import DRAWN, SIDE, Board, note, watching
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+DRAW = "draw"
+
+
+def with_draw(rows: DataFrame) -> DataFrame:
+    """The rows, and a bigint column `DRAW`."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    drawn = partial(_drawn, os.environ.get(SIDE))
+    return rows.mapInArrow(drawn, StructType([*rows.schema, StructField(DRAW, LongType())]))
+
+
+def _drawn(side: str | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    watching()
+    for batch in batches:
+        noise = pa.py_buffer(os.urandom(8 * batch.num_rows))
+        column = pa.Array.from_buffers(pa.int64(), batch.num_rows, [None, noise])
+        yield batch.append_column(DRAW, column)
+    context = TaskContext.get()
+    if context is not None and side:
+        Board(Path(side)).reached(note(DRAWN, context))
