@@ -7,8 +7,11 @@ import time
 from pathlib import Path
 
 import redis
+from click.testing import CliRunner
 from integration.runs import Job, once
 from integration.servers.spark import LOG
+
+from sparkonce.cli import main
 
 
 def test_deleted_checkpoint_is_refused_where_rows_would_count_twice(counting: Job) -> None:
@@ -78,6 +81,54 @@ def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Jo
     message = counting.refused(checkpoint=twin)
     assert "CheckpointDiverged" in message
     assert counting.counts() == once(range(20))
+
+
+def test_offsets_that_a_crash_of_the_host_has_lost_are_put_back(counting: Job) -> None:
+    counting.put(range(10))
+    counting.put(range(10, 20))
+    counting.run()
+    for log in ("offsets", "commits"):
+        (counting.checkpoint / log / "1").unlink()
+        (counting.checkpoint / log / ".1.crc").unlink()
+    counting.put(range(20, 30))
+    message = counting.refused()
+    sink = counting.sink().name
+    assert "CheckpointDiverged" in message
+    assert f"sparkonce offsets URL {sink}" in message
+
+    shown = CliRunner().invoke(main, ["offsets", counting.url, sink])
+    assert '{"logOffset":1}' in shown.output
+    where = ["--restore", str(counting.checkpoint)]
+    restored = CliRunner().invoke(main, ["offsets", counting.url, sink, *where])
+    assert restored.exit_code == 0, restored.output
+    assert (counting.checkpoint / "offsets" / "1").read_text() == shown.output
+    counting.run()
+    assert counting.counts() == once(range(30))
+
+
+def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -> None:
+    upserting.options["sinkId"] = f"{upserting.name}-sink"
+    upserting.put(range(10))
+    upserting.run()
+    message = upserting.refused(checkpoint=upserting.home / "another")
+    assert "CheckpointReplaced" in message
+    assert "give each a sinkId and a checkpoint path of its own" in message
+    upserting.put(range(10, 20))
+    upserting.run()
+    assert len(upserting.rows()) == 20
+
+
+def test_deletes_are_not_repeated_from_a_new_checkpoint(counting: Job) -> None:
+    """What they deleted may have been written anew since."""
+    counting.options["writeMode"] = "delete"
+    counting.transform = lambda rows: rows.select("id")
+    counting.put(range(10))
+    counting.run()
+    shutil.rmtree(counting.checkpoint)
+    with redis.Redis.from_url(counting.url) as client:
+        client.hset(f"{counting.name}:3", "n", 1)
+    assert "CheckpointReplaced" in counting.refused()
+    assert counting.counts() == once([3])
 
 
 def test_store_that_lost_its_commits_is_refused_until_told_to_go_on(counting: Job) -> None:

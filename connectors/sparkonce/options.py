@@ -136,7 +136,8 @@ COMMON = (
     Option(
         "onNewCheckpoint",
         "What to do when another query wrote to this sink before: `fail`, or"
-        " `continue:<its query id>`. Default: upsert and delete go on, the others fail.",
+        " `continue:<its query id>`. Default: an upsert (without `ttl`) goes on if the checkpoint"
+        " lies where that of the other upsert lay; all else fails.",
         pattern(r"fail|continue:[A-Za-z0-9-]+", "fail or continue:<query id>"),
     ),
     Option(
