@@ -129,38 +129,6 @@ def test_keys_are_equal_as_their_collation_says(make: Make, stored: Any) -> None
     assert stored() == [("Zoë", 3)]
 
 
-@pytest.mark.parametrize("options", [{}, {"sequenceColumn": "n"}, {"writeMode": "increment"}])
-def test_row_that_another_unique_key_takes_for_another_row_is_refused(
-    make: Make, stored: Any, options: dict[str, str]
-) -> None:
-    """Left to itself, MySQL would update the row that has the e-mail, whatever its id."""
-    if "writeMode" in options:
-        schema = pa.schema([("id", pa.int64()), ("mail", pa.int32()), ("n", pa.int64())])
-        mails, definition = (1, 2), "id BIGINT PRIMARY KEY, mail INT UNIQUE, n BIGINT"
-    else:
-        schema = pa.schema([("id", pa.int64()), ("mail", pa.string()), ("n", pa.int64())])
-        mails, definition = ("a", "b"), "id BIGINT PRIMARY KEY, mail VARCHAR(9) UNIQUE, n BIGINT"
-    query = make(schema, definition, key="id", **options)
-    query.run(0, [{"id": 1, "mail": mails[0], "n": 1}, {"id": 2, "mail": mails[1], "n": 1}])
-    before = stored()
-    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
-        query.run(1, [{"id": 4, "mail": None, "n": 1}, {"id": 3, "mail": mails[0], "n": 5}])
-    assert stored() == before
-    query.restart()
-    null = None if "writeMode" not in options else 0
-    query.run(1, [{"id": 1, "mail": null, "n": 5}])
-    assert [row[0] for row in stored()] == [1, 2]
-
-
-def test_collision_is_explained_whatever_the_case_of_names(make: Make, stored: Any) -> None:
-    schema = pa.schema([("ID", pa.int64()), ("E", pa.int64())])
-    query = make(schema, "id BIGINT PRIMARY KEY, e BIGINT UNIQUE", key="ID")
-    query.run(0, [{"ID": 1, "E": 10}])
-    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
-        query.run(1, [{"ID": 2, "E": 10}])
-    assert stored() == [(1, 10)]
-
-
 def test_generated_and_auto_increment_columns_are_left_alone(make: Make, stored: Any) -> None:
     definition = (
         "seq INT AUTO_INCREMENT UNIQUE, id BIGINT PRIMARY KEY, n BIGINT,"

@@ -12,9 +12,9 @@ from pyspark_mysql.bends import Bend, bends_of
 from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.failures import Kind, known, message, number
+from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.keys import is_ambiguous
-from pyspark_mysql.statements import Frame, frame
+from pyspark_mysql.statements import OTHER, Frame, frame
 from pyspark_mysql.target import Target
 from sparkonce.errors import SparkonceError
 
@@ -24,8 +24,6 @@ ROOM = 1024
 STATEMENT = 64 * 1024
 """Bytes of rows in a statement. MySQL takes those that fit into its caches a third faster than
 those of a megabyte; MariaDB does not mind."""
-
-NULL = 1048
 
 
 class RefusedRow(SparkonceError):
@@ -129,8 +127,7 @@ class Applier:
 
     def collides(self, error: pymysql.MySQLError) -> bool:
         """Whether another stored row was found by another unique key."""
-        column = f"'{self.detail['key'][0]}'" if self.ambiguous else ""
-        return self.ambiguous and number(error) == NULL and column.lower() in str(error).lower()
+        return self.ambiguous and OTHER in str(error)
 
     def _refuse(self, row: list[str], error: RefusedRow) -> None:
         """Name a row by its key, or by all of it where it has none."""

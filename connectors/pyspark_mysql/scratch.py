@@ -15,7 +15,7 @@ from typing import Any
 from pyspark_mysql.bends import Bends
 from pyspark_mysql.columns import definition
 from pyspark_mysql.literals import identifier
-from pyspark_mysql.statements import NEW, Frame, frame
+from pyspark_mysql.statements import NEW, Frame, frame, renewed
 from pyspark_mysql.steps import FLAG, ROW, Step
 
 WRITE, DELETE, ANEW = 0, 1, 2
@@ -143,6 +143,9 @@ class Fold:
         if by is None:
             # A key is spelled as where it was first written; a deleted one begins anew.
             changes += [f"{name} = {self._spelling(name)}" for name in self.key]
+        else:
+            kept = map(identifier, renewed(self.detail))
+            changes += [f"{name} = {self._old(name)}" for name in kept]
         # MySQL assigns from left to right, and the others look at the flag as it was. A sequence
         # that was assigned already makes no difference: it is the higher one.
         changes.append(f"{FLAG} = {self._flag(by)}")

@@ -10,6 +10,12 @@ from pyspark_mysql.literals import identifier
 NEW = "sparkonce_new"
 """What MySQL calls the row that is being written; MariaDB says VALUES(column)."""
 
+OTHER = "sparkonce_other_"
+"""What is read as a number, and fails so, where another stored row was found than that of the key;
+a null would do in its place for some types only: an auto-increment column takes it."""
+
+TIMES = ("date", "timestamp", "timestamp_ntz")
+
 
 class Frame(NamedTuple):
     """A statement without its rows."""
@@ -33,21 +39,31 @@ def frame(detail: Mapping[str, Any], *, mariadb: bool, ambiguous: bool = False) 
 
 
 def _on_duplicate(detail: Mapping[str, Any], mariadb: bool, ambiguous: bool) -> str:
-    key, first = detail["key"], detail["key"][0]
-    changes = [
-        f"{identifier(name)} = {_change(name, detail, mariadb)}"
-        for name in detail["columns"]
-        if name not in key
-    ]
-    stored = identifier(*detail["table"], first)
+    key = detail["key"]
+    kept = {name: identifier(*detail["table"], name) for name in _kept(detail)}
+    changes = {n: _change(n, detail, mariadb) for n in detail["columns"] if n not in key}
     if ambiguous:
-        # Another row was found: a key column can't be null, so the server refuses this one.
         same = " AND ".join(_same(name, detail, mariadb) for name in key)
-        stored = f"IF({same}, {stored}, NULL)"
-    if ambiguous or not changes:
-        changes.insert(0, f"{identifier(first)} = {stored}")
+        # The text is no constant: a constant would be looked at although all rows are their own.
+        own = f"({same}) OR CAST(CONCAT('{OTHER}', {same}) AS SIGNED)"
+        kept[key[0]] = f"IF({own}, {identifier(*detail['table'], key[0])}, NULL)"
     alias = "" if mariadb else f" AS {NEW}"
-    return f"{alias} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+    assigned = [f"{identifier(name)} = {value}" for name, value in {**kept, **changes}.items()]
+    return f"{alias} ON DUPLICATE KEY UPDATE {', '.join(assigned)}"
+
+
+def _kept(detail: Mapping[str, Any]) -> list[str]:
+    """The columns of the key that are assigned what they hold; something must be assigned."""
+    first = detail["key"][:1] if len(detail["key"]) == len(detail["columns"]) else []
+    return [*first, *renewed(detail)]
+
+
+def renewed(detail: Mapping[str, Any]) -> list[str]:
+    """The columns of the key that an update may set to the time of day, unless it assigns them.
+
+    They were declared ON UPDATE CURRENT_TIMESTAMP, in MariaDB perhaps unasked.
+    """
+    return [name for name in detail["key"] if detail["kinds"][name] in TIMES]
 
 
 def _same(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
