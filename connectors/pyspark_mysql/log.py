@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from pyspark_mysql.client import Session
 from sparkonce.protocol import Chunk, Staged
 
 ROOM = 4096
 """Bytes of a packet that are left for all that is not payload."""
+
+DROPPED_BYTES, DROPPED_PIECES = 4 * 1024 * 1024, 500
+"""What one statement drops at most, or a single piece. A server with a binary log writes all bytes
+of a deleted row there, in one transaction, whose size it may limit."""
+
+NAMED = 1000
+"""Attempts that a statement names."""
+
+
+class Piece(NamedTuple):
+    """A row of the table, without its payload."""
+
+    attempt: str
+    seq: int
+    piece: int
+    bytes: int
 
 
 class Log:
@@ -47,14 +64,15 @@ class Log:
         self, sink: str, attempts: Collection[str]
     ) -> dict[tuple[str, int], tuple[int, int]]:
         """Rows and bytes of each chunk of these attempts, by attempt and seq."""
-        if not attempts:
-            return {}
-        found = self.session.run(
-            f"SELECT attempt, seq, MIN(row_count), SUM(bytes) FROM {self.table}"
-            f" WHERE sink = %s AND attempt IN ({_places(attempts)}) GROUP BY attempt, seq",
-            *(sink, *attempts),
-        )
-        return {(attempt, seq): (rows, int(size)) for attempt, seq, rows, size in found}
+        shapes: dict[tuple[str, int], tuple[int, int]] = {}
+        for named in _some(attempts):
+            found = self.session.run(
+                f"SELECT attempt, seq, MIN(row_count), SUM(bytes) FROM {self.table}"
+                f" WHERE sink = %s AND attempt IN ({_places(named)}) GROUP BY attempt, seq",
+                *(sink, *named),
+            )
+            shapes |= {(attempt, seq): (rows, int(size)) for attempt, seq, rows, size in found}
+        return shapes
 
     def attempts(self, sink: str) -> list[Staged]:
         """What is staged for a sink."""
@@ -75,11 +93,12 @@ class Log:
         return [sink for (sink,) in found]
 
     def drop(self, sink: str, attempts: Collection[str]) -> None:
-        """Drop attempts."""
-        if attempts:
+        """Drop attempts, some at a time: what is dropped stays so if a later statement fails."""
+        for pieces in _portions(self._pieces(sink, attempts)):
+            which = " OR ".join(["(attempt = %s AND seq = %s AND piece = %s)"] * len(pieces))
             self.session.run(
-                f"DELETE FROM {self.table} WHERE sink = %s AND attempt IN ({_places(attempts)})",
-                *(sink, *attempts),
+                f"DELETE FROM {self.table} WHERE sink = %s AND ({which})",
+                *(sink, *(value for piece in pieces for value in piece[:3])),
             )
 
     def drop_chunk(self, sink: str, attempt: str, seq: int) -> None:
@@ -88,6 +107,15 @@ class Log:
             f"DELETE FROM {self.table} WHERE sink = %s AND attempt = %s AND seq = %s",
             *(sink, attempt, seq),
         )
+
+    def _pieces(self, sink: str, attempts: Collection[str]) -> Iterator[Piece]:
+        for named in _some(attempts):
+            found = self.session.run(
+                f"SELECT attempt, seq, piece, bytes FROM {self.table}"
+                f" WHERE sink = %s AND attempt IN ({_places(named)})",
+                *(sink, *named),
+            )
+            yield from map(Piece._make, found)
 
     def _write(self, chunk: Chunk, piece: int, payload: bytes) -> None:
         task = chunk.task
@@ -103,3 +131,23 @@ class Log:
 
 def _places(values: Collection[str]) -> str:
     return ", ".join(["%s"] * len(values))
+
+
+def _some(attempts: Collection[str]) -> Iterator[list[str]]:
+    names = sorted(attempts)
+    for start in range(0, len(names), NAMED):
+        yield names[start : start + NAMED]
+
+
+def _portions(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """The same pieces, as many at a time as one statement may drop."""
+    portion: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        if portion and (size + piece.bytes > DROPPED_BYTES or len(portion) == DROPPED_PIECES):
+            yield portion
+            portion, size = [], 0
+        portion.append(piece)
+        size += piece.bytes
+    if portion:
+        yield portion

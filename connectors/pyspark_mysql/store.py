@@ -126,7 +126,10 @@ class MySqlStore:
         return manifest
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
-        """See `Store.publish`. The whole commit is one transaction, and `decided` never seen."""
+        """See `Store.publish`. The whole commit is one transaction, and `decided` never seen.
+
+        The chunks stay: to delete them may take as long as to write their rows, or longer.
+        """
         if not self.whole:
             return None
         with translated(f"publishing epoch {manifest.epoch}"):
@@ -136,7 +139,6 @@ class MySqlStore:
                 if not held.revision or held.stamp != decided.replaces:
                     return held
                 self._apply_all(manifest)
-                self.log.drop(manifest.sink, manifest.attempts)
                 self.records.update(manifest.sink, finished)
         return finished
 

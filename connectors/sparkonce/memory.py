@@ -154,7 +154,6 @@ class MemoryStore:
         self._prepare(manifest)
         chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
         self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
-        self._discard(manifest.sink, sorted(manifest.attempts))
         self.records[manifest.sink] = finished
         return finished
 

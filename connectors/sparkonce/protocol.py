@@ -236,6 +236,7 @@ class Store(Protocol):
         """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
 
         Nothing is done unless what `decided` replaces is there. Returns what is there then.
+        The chunks may stay: commit discards them once this is done.
         """
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:

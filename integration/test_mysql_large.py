@@ -1,0 +1,96 @@
+"""What an epoch staged is dropped behind its commit, and so does not bound what an epoch holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.servers.mysql import connect
+from pymysql.cursors import Cursor
+
+from pyspark_mysql.log import DROPPED_BYTES
+
+MEGABYTE = 1024 * 1024
+SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("body", pa.binary())])
+
+
+def changes(count: int) -> list[dict[str, object]]:
+    """Changes of one key: much to stage, and a single row in the end."""
+    return [{"id": 1, "at": at, "body": os.urandom(MEGABYTE)} for at in range(count)]
+
+
+@pytest.fixture
+def latest(mysql: Cursor, mysql_url: str, table: str) -> MySqlQuery:
+    """A query that keeps the latest change of each key; a chunk for each."""
+    mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, at INT, body LONGBLOB)")
+    options = {"key": "id", "sequenceColumn": "at", "chunkRows": "1", "timeout": "2s"}
+    return MySqlQuery(SCHEMA, url=mysql_url, dbtable=table, **options)
+
+
+@pytest.fixture
+def small_transactions(mysql: Cursor) -> Iterator[int]:
+    """The bytes that the binary log takes of one transaction, of connections made from then on."""
+    mysql.execute("SELECT @@GLOBAL.log_bin, @@GLOBAL.max_binlog_cache_size")
+    on, before = mysql.fetchone()
+    if not on:
+        pytest.skip("the server has no binary log")
+    most = 2 * DROPPED_BYTES
+    mysql.execute(f"SET GLOBAL max_binlog_cache_size = {most}")
+    yield most
+    mysql.execute(f"SET GLOBAL max_binlog_cache_size = {before}")
+
+
+def test_a_transaction_holds_the_rows_of_an_epoch_and_not_what_was_staged(
+    latest: MySqlQuery, small_transactions: int, mysql: Cursor, table: str
+) -> None:
+    """Else an epoch of half the size is refused, or takes longer than `timeout` to delete."""
+    receipts = latest.stage(0, changes(7), changes(7))
+    assert sum(sum(one.sizes) for one in receipts) > 1.5 * small_transactions
+    latest.commit(0, receipts)
+    mysql.execute(f"SELECT id, at FROM {table}")
+    assert mysql.fetchall() == ((1, 6),)
+    assert latest.sink.store.staged(latest.name) == []
+
+
+def test_what_keeps_the_log_from_being_cleaned_keeps_no_epoch_from_its_commit(
+    latest: MySqlQuery, mysql_url: str, mysql: Cursor, table: str
+) -> None:
+    receipts = latest.stage(0, changes(1))
+    with connect(mysql_url, autocommit=False) as other, other.cursor() as cursor:
+        where = "sink = %s AND attempt = %s"
+        staged = (latest.name, receipts[0].task.attempt)
+        cursor.execute(f"SELECT seq FROM sparkonce_log WHERE {where} FOR UPDATE", staged)
+        assert latest.commit(0, receipts).epoch == 0
+        mysql.execute(f"SELECT id, at FROM {table}")
+        assert mysql.fetchall() == ((1, 0),)
+        assert len(latest.sink.store.staged(latest.name)) == 1
+    latest.run(1)
+    assert latest.sink.store.staged(latest.name) == []
+
+
+def test_attempts_are_dropped_some_megabytes_and_some_hundred_chunks_at_a_time(
+    latest: MySqlQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = latest.sink.store
+    store.check()
+    monkeypatch.setattr("pyspark_mysql.log.DROPPED_PIECES", 5)
+    monkeypatch.setattr("pyspark_mysql.log.NAMED", 2)
+    small = [{"id": 1, "at": at, "body": b""} for at in range(7)]
+    kept = latest.stage(1, changes(1))[0]
+    over = latest.stage(0, changes(6), [], small, small[:1])
+    dropped: list[int] = []
+    run = store.session.run
+
+    def counted(sql: str, *values: object) -> object:
+        if sql.startswith("DELETE"):
+            dropped.append(sql.count("piece = "))
+        return run(sql, *values)
+
+    monkeypatch.setattr(store.session, "run", counted)
+    store.discard(latest.name, [one.task.attempt for one in over])
+    assert sum(dropped) == 14
+    assert max(dropped) == 5
+    assert [staged.attempt for staged in store.staged(latest.name)] == [kept.task.attempt]
