@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.tck.race import reading
 
 ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])
@@ -100,6 +100,43 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
             query.run(0, rows(0))
     query.restart()
     query.run(0, [])
+    assert seen() == {0: SIZE}
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [{"failed": 1, "failures": [{"reason": {"type": "io_exception"}}]}, {"successful": 2}],
+    ids=["failed", "not told of"],
+)
+def test_epoch_is_shown_only_once_every_copy_that_answers_was_refreshed(
+    make: Make, seen: Callable[[], dict[int, int]], lacking: dict[str, Any]
+) -> None:
+    query = make()
+    query.run(0, rows(0))
+    cluster = query.sink.store.cluster
+    ask = cluster.ask
+
+    def fails(doing: str, method: str, target: str, **given: Any) -> Any:
+        answer = ask(doing, method, target, **given)
+        if target.endswith("/_refresh"):
+            answer.body["_shards"].update(lacking)
+        return answer
+
+    cluster.ask = fails
+    with pytest.raises(StoreUnreachable, match="copies of shards"):
+        query.run(1, rows(1))
+    assert seen() == {0: SIZE}
+    del cluster.ask
+    query.restart()
+    query.run(1, [])
+    assert seen() == {0: SIZE, 1: SIZE}
+
+
+def test_epoch_is_shown_although_copies_without_a_node_are_not_refreshed(
+    make: Make, seen: Callable[[], dict[int, int]]
+) -> None:
+    query = make(replicas="2")
+    query.run(0, rows(0))
     assert seen() == {0: SIZE}
 
 

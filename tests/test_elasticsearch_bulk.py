@@ -105,8 +105,14 @@ def test_one_item_that_was_not_done_is_found_among_a_thousand(
 
 def test_items_that_tell_their_index_are_done_too(say: Say) -> None:
     found = sent(say, text({"create": {"_index": "logs-1", "status": 201}}), 1)
-    assert found == [bulk.Item(201, None, "logs-1")]
+    assert [one.place for one in found] == ["logs-1"]
     assert bulk.all_done(found)
+
+
+def test_items_of_one_index_are_read_at_once_and_of_several_each_by_itself() -> None:
+    one, other = ({"create": {"_index": f"logs-{n}", "status": 201}} for n in (1, 2))
+    assert is_read_at_once(text(one, one))
+    assert not is_read_at_once(text(one, other))
 
 
 def test_row_that_a_data_stream_puts_into_its_failure_store_is_not_taken_for_written(

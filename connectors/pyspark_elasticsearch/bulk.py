@@ -90,7 +90,7 @@ def _items(body: Any) -> list[Item]:
     """The items; none if the body is no answer to a bulk request."""
     items = body.get("items") if isinstance(body, Mapping) else None
     if isinstance(items, AllDone):
-        return [DONE] * items.operations
+        return [Item(200, None, items.place) if items.place else DONE] * items.operations
     try:
         return [_item(item) for item in items or ()]
     except (AttributeError, KeyError, TypeError, ValueError):

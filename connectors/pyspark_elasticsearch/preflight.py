@@ -7,7 +7,7 @@ from typing import Any
 
 import elasticsearch
 
-from pyspark_elasticsearch import targets, visibility
+from pyspark_elasticsearch import pipelines, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import OptionError, StoreRefused
 
@@ -54,6 +54,7 @@ def require_fit_target(
     if detail["pipeline"]:
         _require_pipeline(cluster, detail["pipeline"])
     if detail["parts"]:
+        pipelines.require_kept(cluster, detail, {})
         return None  # there is nothing to look at before the first row
     found = targets.resolve(cluster, detail)
     if found is None and new_index is not None:
@@ -68,6 +69,7 @@ def require_fit_target(
     targets.require_safe(found)
     targets.require_stream_fits(found, detail)
     targets.require_ids_fit(found, detail)
+    pipelines.require_kept(cluster, detail, found.settings)
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
     if detail["visibleAlias"]:

@@ -127,7 +127,7 @@ class Sender:
         if len(lines) > LARGEST_REQUEST or (self.resender and not self.errand.fresh):
             return self.settle(numbered(lines))
         self._look()
-        answer = bulk.send(self.cluster, DOING, self.target, lines, count, self.params)
+        answer = self._posted(lines, count)
         if isinstance(answer, list) and bulk.all_done(answer):
             return []
         return self.settle(numbered(lines), answer)
@@ -166,8 +166,14 @@ class Sender:
         return self._post(lines)
 
     def _post(self, lines: Sequence[bytes]) -> list[bulk.Item] | int:
+        return self._posted(b"".join(lines), len(lines))
+
+    def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
         params = {**self.params, **(bulk.WITH_INDEX if self.resender else {})}
-        return bulk.send(self.cluster, DOING, self.target, b"".join(lines), len(lines), params)
+        answer = bulk.send(self.cluster, DOING, self.target, lines, count, params)
+        if self.resender is not None and isinstance(answer, list):
+            self.resender.require_within(lines, answer)
+        return answer
 
     def _halves(self, pending: list[Operation], tried: int) -> list[Refusal]:
         if len(pending) == 1:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import apart, preflight, targets, visibility
+from pyspark_elasticsearch import apart, pipelines, preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
@@ -156,7 +156,9 @@ class ElasticsearchStore:
         if done is None or done >= total:
             return
         if manifest.token != prepared and manifest.notes["index"]:
-            targets.require_still_there(self.cluster, manifest.notes["index"])
+            noted = {**manifest.detail, "index": manifest.notes["index"]}
+            there = targets.require_there(self.cluster, noted)
+            pipelines.require_kept(self.cluster, noted, there.settings)
         if self.dead_letters is not None:
             if self.plan is None:
                 self._require_apart(manifest.notes["index"] or manifest.detail["index"])
@@ -204,7 +206,7 @@ class ElasticsearchStore:
         if of.detail["parts"]:
             return Aim(self.records.draw(of.target, fences), "")
         index = targets.require_there(self.cluster, of.detail)
-        if self._fit is None or (index.name, index.since) != (self._fit.name, self._fit.since):
+        if self._fit is None or _checked(index, of) != _checked(self._fit, of):
             index = self._require_fit_target(of.detail) or index  # alias or stream was moved on
         return Aim(self.records.draw(index.name, fences), index.name, index.since)
 
@@ -250,6 +252,10 @@ class ElasticsearchStore:
         width = 1 if serial else self.cluster.parallelism
         steps = (partial(applier.apply, ordinal, place) for ordinal, place in wanted)
         return in_order(steps, width, "sparkonce-apply")
+
+
+def _checked(target: targets.Target, of: Plan | Manifest) -> tuple[str, str, list[str]]:
+    return target.name, target.since, pipelines.of(of.detail, target.settings)
 
 
 def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:

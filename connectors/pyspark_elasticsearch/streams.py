@@ -9,14 +9,17 @@ by a second look, and the later one of the two is taken back.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 
-from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch import bulk, pipelines
+from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import of_answer
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
 LOOKING = "looking for rows that are there already"
+LOOKS = 3
 GONE = "index_not_found_exception"
 TIMESTAMP = "@timestamp"
 """The field that every document of a data stream must have."""
@@ -44,16 +47,17 @@ class Resender:
 
     def __init__(self, cluster: Cluster, name: str, since: str) -> None:
         self.cluster, self.name, self.since = cluster, name, since
+        self._own = frozenset[str]()
 
-    def send(self, operations: Sequence[bytes], post: Post) -> list[bulk.Item] | int:
+    def send(self, rows: Sequence[bytes], post: Post) -> list[bulk.Item] | int:
         """What became of each operation, each of them a ``create`` with an id of its own.
 
         Raises:
             StoreError: the cluster can't do it; the same can be tried again.
         """
-        known, ids = self._since(), [_id(one) for one in operations]
+        known, ids = self._since(), [_id(one) for one in rows]
         done = self._once(known, ids) if len(known) > 1 else set()
-        rest = [one for one, id_ in zip(operations, ids, strict=True) if id_ not in done]
+        rest = [one for one, id_ in zip(rows, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
         if isinstance(answer, int):
             return answer
@@ -63,6 +67,31 @@ class Resender:
             self._once(self._since(), later)
         items = iter(answer)
         return [bulk.Item(200, None) if id_ in done else next(items) for id_ in ids]
+
+    def require_within(self, lines: bytes, answer: Sequence[bulk.Item]) -> None:
+        """Take rows back that an ingest pipeline has sent out of the stream.
+
+        They would be looked for in the stream alone, not be found, and be sent once more.
+
+        Raises:
+            StoreRefused: there were such rows.
+        """
+        places = {item.place for item in answer if _is_there(item)}
+        for _ in range(LOOKS):
+            if places <= self._own:
+                return
+            if self._own:
+                time.sleep(0.2)  # a node hears of a rollover a little later than another
+            self._own = frozenset(["", *backing(self.cluster, self.name)])
+        gone = [
+            (item.place, _id(one))
+            for one, item in zip(operations(lines), answer, strict=True)
+            if _is_there(item) and item.place not in self._own
+        ]
+        self._take_back(gone)
+        raise pipelines.elsewhere(
+            f"{len(gone)} rows for {self.name} went to {gone[0][0]}, and were taken back"
+        )
 
     def _since(self) -> list[str]:
         there = backing(self.cluster, self.name)
@@ -105,6 +134,11 @@ class Resender:
         said = bulk.send(self.cluster, "taking rows back", "/_bulk", lines, len(deletes))
         if isinstance(said, int) or not all(item.done or item.status == 404 for item in said):
             raise StoreUnreachable(f"Elasticsearch did not take back {len(deletes)} rows")
+
+
+def _is_there(item: bulk.Item) -> bool:
+    """Whether a row is where the answer says: written now, or by an earlier try."""
+    return item.done or item.status == 409
 
 
 def _is_behind(known: Sequence[str], item: bulk.Item) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.client import Cluster, Told, path
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.protocol import Manifest, digest
 
@@ -69,14 +69,36 @@ def show(cluster: Cluster, alias: str, manifest: Manifest) -> None:
 
     Raises:
         StoreRefused: the alias shows another sink.
+        StoreUnreachable: a copy of a shard would show a part of the epoch.
     """
     index, fence = manifest.notes["index"], manifest.notes["fence"]
     sink = digest(manifest.sink)
     _require_own(cluster, alias, index, sink)
-    cluster.ask(DOING, "POST", path(index, "_refresh"))
+    _refresh(cluster, index)
     decided = {"range": {f"{FIELD}.fence": {"lte": fence}}}
     mine = {"term": {f"{FIELD}.sink": sink}}
     _point(cluster, alias, index, {"bool": {"filter": [mine, decided]}})
+
+
+def _refresh(cluster: Cluster, index: str) -> None:
+    """Let every copy that answers searches show what it has.
+
+    Copies without a node are not refreshed, nor do they answer. A copy of a shard whose primary is
+    missing is not refreshed either, which the answer does not call a failure.
+    """
+    told = Told(cluster.ask(DOING, "POST", path(index, "_refresh")).body["_shards"])
+    done, failed = told["successful"], told["failed"]
+    if not failed and done == told["total"]:
+        return
+    health = cluster.ask(DOING, "GET", path("_cluster", "health", index)).body
+    if failed or health["status"] == "red" or done < health["active_shards"]:
+        reasons = [str(one.get("reason")) for one in told.get("failures", ())]
+        raise StoreUnreachable(
+            f"Epoch not shown: {failed} copies of shards of {index} failed to refresh, and {done}"
+            f" of {health['active_shards']} did {reasons[0] if reasons else ''}".rstrip(),
+            why="all its rows are written, and such a copy would show some of them and not others",
+            todo="look into the cluster; the query goes on by itself, or once it is restarted",
+        )
 
 
 def _require_own(cluster: Cluster, alias: str, index: str, sink: str) -> None:
