@@ -8,9 +8,10 @@ from typing import Any
 
 import pymysql
 
-from pyspark_mysql.bends import Bend, bends_of
+from pyspark_mysql.bends import Bends, Finder, bends_of
 from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
+from pyspark_mysql.cuts import cuts_of
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.keys import is_ambiguous
@@ -52,7 +53,8 @@ class Applier:
     ) -> None:
         self.session, self.detail, self.target, self.aside = session, detail, target, aside
         self.ambiguous = is_ambiguous(detail, target.unique_keys)
-        self.bends = bends_of(detail, target.columns)
+        cuts = [] if session.options["cutTrailingSpace"] else cuts_of(detail, target.columns)
+        self.bends = Bends(bends_of(detail, target.columns), cuts)
         self.frame = self._frame()
         self.changed = 0
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
@@ -83,7 +85,7 @@ class Applier:
         for rows in chunk.rows.without(bent):
             self.write(rows)
 
-    def _bent(self, rows: Rows) -> dict[int, Bend]:
+    def _bent(self, rows: Rows) -> dict[int, Finder]:
         """The rows that must not be sent."""
         return self.bends.find(rows)
 
@@ -143,7 +145,7 @@ class Applier:
         self.aside(error.what, row)
 
 
-def _refused(bend: Bend, literal: str) -> RefusedRow:
+def _refused(bend: Finder, literal: str) -> RefusedRow:
     return RefusedRow(f"column {bend.name!r} can't be {_shortened(literal)}", bend.why, bend.todo)
 
 
