@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
+from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
@@ -57,6 +58,35 @@ def test_a_ledger_that_would_be_moved_without_its_rows_is_refused(
     options = {"ledgerSchema": other, "createTables": "false"}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, key="id", **options)
     with pytest.raises(StoreUnsafe, match=f"sparkonce_{own} has the engine MyISAM"):
+        query.sink.store.check()
+
+
+@pytest.fixture
+def federated(mysql: Cursor, mysql_url: str, mysql_name: str, unique: str) -> Iterator[str]:
+    """A table that says that it has transactions, and forwards them to one of this server."""
+    if mysql_name != "mariadb":
+        pytest.skip("MySQL has this engine only if it is started so")
+    try:
+        mysql.execute("INSTALL SONAME 'ha_federatedx'")
+    except OperationalError as error:
+        pytest.skip(f"the server has no such engine: {error}")
+    mysql.execute(f"CREATE TABLE {unique}_f ({BAD}, id BIGINT, n BIGINT)")
+    where = f"ENGINE=FEDERATED CONNECTION='{mysql_url}/{unique}_f'"
+    mysql.execute(f"CREATE TABLE {unique}_r {where}")
+    yield f"{unique}_r"
+    mysql.execute(f"DROP TABLE {unique}_r, {unique}_f")
+    mysql.execute("UNINSTALL SONAME 'ha_federatedx'")
+
+
+@pytest.mark.parametrize("role", ["target", "dead letters"])
+def test_a_table_that_commits_apart_from_the_ledger_is_refused(
+    mysql_url: str, target: str, federated: str, role: str
+) -> None:
+    options = {"dbtable": federated}
+    if role != "target":
+        options = {"dbtable": target, "onBadRow": "deadLetter", "deadLetter": federated}
+    query = MySqlQuery(COUNTER, url=mysql_url, **options)
+    with pytest.raises(StoreUnsafe, match=f"{federated} has the engine FEDERATED.*XA"):
         query.sink.store.check()
 
 

@@ -9,7 +9,7 @@ import pytest
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import BadRow
+from sparkonce.errors import BadRow, RowRefused, SparkonceError, StoreRefused, StoreUnreachable
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 UNLUCKY = (
@@ -49,6 +49,86 @@ def test_row_that_the_table_itself_refuses_is_named_and_may_go_aside(
     assert mysql.fetchall() == ((2,),)
     mysql.execute(f"SELECT COUNT(*) FROM {aside}")
     assert mysql.fetchall() == ((1,),)
+
+
+ALL_BARRED = "SIGNAL SQLSTATE '{}' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = {}"
+CLOSED = ALL_BARRED.format(45000, 1644, "'closed'")
+
+
+def barred(mysql: Cursor, table: str, signal: str) -> None:
+    """Make a table whose trigger refuses rows."""
+    mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT)")
+    declared = "DECLARE said TEXT DEFAULT CONCAT('not ', NEW.id);"
+    each = f"BEFORE INSERT ON {table} FOR EACH ROW BEGIN {declared} {signal}; END"
+    mysql.execute(f"CREATE TRIGGER {table}_t {each}")
+
+
+def aside_of(mysql: Cursor, aside: str) -> int:
+    mysql.execute(f"SELECT COUNT(*) FROM {aside}")
+    ((count,),) = mysql.fetchall()
+    return int(count)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(9001, StoreUnreachable), (9999, StoreRefused), (1999, StoreRefused)]
+)
+def test_answer_that_names_no_row_puts_none_aside(
+    mysql: Cursor, mysql_url: str, table: str, aside: str, number: int, error: type[SparkonceError]
+) -> None:
+    """ProxySQL, for one, has numbers of its own."""
+    barred(mysql, table, ALL_BARRED.format("HY000", number, "'no server'"))
+    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
+    query = MySqlQuery(COUNTER, **options)
+    query.sink.store.check()
+    with pytest.raises(error, match=f"{number} no server"):
+        query.run(0, [{"id": 1, "n": 1}])
+    assert aside_of(mysql, aside) == 0
+
+
+WAYS: list[dict[str, str]] = [{}, {"key": "id"}, {"key": "id", "sequenceColumn": "n"}]
+WAYS += [{"atomicity": "chunk"}]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_that_are_all_refused_for_one_reason_stop_the_query(
+    mysql: Cursor, mysql_url: str, table: str, aside: str, way: dict[str, str]
+) -> None:
+    barred(mysql, table, CLOSED)
+    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
+    query = MySqlQuery(COUNTER, **options, **way)
+    query.sink.store.check()
+    query.run(0, [{"id": n, "n": 1} for n in range(9)])
+    assert aside_of(mysql, aside) == 9
+    rows = [{"id": n, "n": 1} for n in range(10)]
+    with pytest.raises((BadRow, RowRefused), match="refuses each of 10 rows: 1644 closed"):
+        query.run(1, rows)
+    assert aside_of(mysql, aside) == 9
+    mysql.execute(f"DROP TRIGGER {table}_t")
+    query.restart()
+    query.run(1, rows)
+    mysql.execute(f"SELECT COUNT(*) FROM {table}")
+    assert mysql.fetchall() == ((10,),)
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        ALL_BARRED.format(45000, 1644, "said"),
+        ALL_BARRED.format(45000, 30001, "said"),
+        f"IF NEW.id > 0 THEN {CLOSED}; END IF",
+        "SET NEW.n = 'x'",
+    ],
+    ids=["reasons differ", "reasons differ, own number", "one is stored", "value is at fault"],
+)
+def test_many_bad_rows_still_go_aside(
+    mysql: Cursor, mysql_url: str, table: str, aside: str, signal: str
+) -> None:
+    barred(mysql, table, signal)
+    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
+    query = MySqlQuery(COUNTER, **options)
+    query.sink.store.check()
+    query.run(0, [{"id": n, "n": 1} for n in range(20)])
+    assert aside_of(mysql, aside) >= 19
 
 
 @pytest.mark.parametrize("index", ["UNSIGNED ARRAY", "CHAR(3) ARRAY"])

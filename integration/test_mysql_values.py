@@ -29,6 +29,10 @@ class Refused(NamedTuple):
 
 VALUES = [
     Refused(STR, "long", "VARCHAR(3)", "longer than the column"),
+    Refused(STR, "abc\t", "VARCHAR(3)", "no room"),
+    Refused(STR, "a\\c\v", "VARCHAR(3) CHARACTER SET latin1", "no room"),
+    Refused(STR, "é" * 127 + "a\r\n", "TINYTEXT", "no room"),
+    Refused(STR, "ab ", "CHAR(3)", "keeps no spaces"),
     Refused(STR, "no json", "JSON", "JSON|CHECK"),
     Refused(STR, "z", "ENUM('a')", "keep only a part"),
     Refused(STR, "2", "ENUM('a','b')", "number of one"),
@@ -126,12 +130,48 @@ def test_float_is_the_same_float_in_the_table(
     assert mysql.fetchone() == (pa.scalar(value, pa.float32()).as_py(),)
 
 
-def test_spaces_that_a_column_has_no_room_for_are_cut(
+@pytest.mark.parametrize("column", ["VARCHAR(2)", "CHAR(2)", "TEXT"])
+def test_space_at_the_end_is_cut_where_that_is_asked_for(
+    query: Any, mysql: Cursor, table: str, column: str
+) -> None:
+    text = "ab" if column != "TEXT" else "a" * 65535
+    query(STR, column, cutTrailingSpace="true").run(0, [{"id": 1, "v": f"{text} \t\n"}])
+    mysql.execute(f"SELECT v FROM {table}")
+    assert mysql.fetchone() == (text,)
+
+
+def test_space_at_the_end_is_kept_where_there_is_room(
     query: Any, mysql: Cursor, table: str
 ) -> None:
-    query(STR, "VARCHAR(2)").run(0, [{"id": 1, "v": "ab   "}])
-    mysql.execute(f"SELECT v FROM {table}")
-    assert mysql.fetchone() == ("ab",)
+    texts = ["é ", "é\n", "\\ ", "' "]
+    query(STR, "VARCHAR(2)").run(0, [{"id": at, "v": text} for at, text in enumerate(texts)])
+    mysql.execute(f"SELECT v FROM {table} ORDER BY id")
+    assert [text for (text,) in mysql.fetchall()] == texts
+
+
+SPELLINGS = ["abc", "abc ", "abc\t", "abc\n", "abc\r\n", "ABC"]
+CHANGES = [{}, {"writeMode": "increment"}, {"opColumn": "op"}, {"sequenceColumn": "n"}]
+
+
+@pytest.mark.parametrize("options", CHANGES)
+def test_keys_that_differ_by_space_are_two_or_refused_and_never_one(
+    mysql: Cursor, mysql_url: str, table: str, options: dict[str, str]
+) -> None:
+    fields = [("k", STR), ("n", INT)] + ([("op", STR)] if "opColumn" in options else [])
+    made = MySqlQuery(
+        pa.schema(fields), url=mysql_url, dbtable=table, key="k", createTable="true", **options
+    )
+    made.sink.store.check()
+    rows = [{"k": k, "n": n, "op": "I"} for n, k in enumerate(SPELLINGS)]
+    made.run(0, rows)
+    mysql.execute(f"SELECT k FROM {table} ORDER BY n")
+    assert [k for (k,) in mysql.fetchall()] == SPELLINGS
+    mysql.execute(f"DELETE FROM {table} WHERE n > 0")
+    mysql.execute(f"ALTER TABLE {table} MODIFY k VARCHAR(3) CHARACTER SET latin1")
+    for epoch in range(1, 5):
+        with pytest.raises(BadRow, match="'k' can't be 'abc"):
+            made.run(1, [rows[epoch]])
+        made.restart()
 
 
 NESTED = pa.struct([("l", pa.list_(pa.map_(pa.decimal128(38, 0), pa.decimal128(38, 18))))])

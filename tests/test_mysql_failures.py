@@ -43,6 +43,7 @@ NEWER = {
     3903: "ER_INVALID_JSON_VALUE_FOR_FUNC_INDEX",
     3907: "ER_JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX",
     4031: "ER_CLIENT_INTERACTION_TIMEOUT",
+    9001: "of ProxySQL, which reaches no server",
     4151: "ER_ACCOUNT_HAS_BEEN_LOCKED (MariaDB)",
 }
 """Numbers that pymysql has no name for."""
@@ -63,6 +64,17 @@ def test_each_error_of_data_or_integrity_is_one_of_a_row() -> None:
     assert {code for code in of_rows if known(err.Error(code, "")).kind is not Kind.ROW} == set(
         NO_ROW
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "of_row"),
+    [("45000", True), ("22003", True), ("23000", True), ("HY000", False), (None, False)],
+)
+@pytest.mark.parametrize("code", [1999, 2999, 6999, 9999, 30001])
+def test_unknown_number_is_a_row_only_if_its_state_says_so(
+    code: int, state: str | None, of_row: bool
+) -> None:
+    assert (known(err.OperationalError(code, "", sqlstate=state)).kind is Kind.ROW) == of_row
 
 
 @pytest.mark.parametrize("code", sorted(v for v in vars(CR).values() if isinstance(v, int)))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import pymysql
 
-from pyspark_mysql.bends import Bend, bends_of
+from pyspark_mysql.bends import Bends, Finder, bends_of
 from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
+from pyspark_mysql.cuts import cuts_of
 from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.failures import Kind, known, message
+from pyspark_mysql.failures import Kind, is_of_values, known, message
 from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import OTHER, Frame, frame
 from pyspark_mysql.target import Target
@@ -26,8 +28,18 @@ STATEMENT = 64 * 1024
 those of a megabyte; MariaDB does not mind."""
 
 
+MANY = 10
+"""Rows that are no more refused by chance, all of them for one reason."""
+
+
 class RefusedRow(SparkonceError):
-    """The server refused this row; nothing of its statement took effect."""
+    """The server refused this row; nothing of its statement took effect.
+
+    Attributes:
+        doubtful: it may be no fault of the row's.
+    """
+
+    doubtful = False
 
 
 class Applier:
@@ -52,9 +64,11 @@ class Applier:
     ) -> None:
         self.session, self.detail, self.target, self.aside = session, detail, target, aside
         self.ambiguous = is_ambiguous(detail, target.unique_keys)
-        self.bends = bends_of(detail, target.columns)
+        cuts = [] if session.options["cutTrailingSpace"] else cuts_of(detail, target.columns)
+        self.bends = Bends(bends_of(detail, target.columns), cuts)
         self.frame = self._frame()
         self.changed = 0
+        self.doubts: Counter[str] = Counter()
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
     def begin(self) -> None:
@@ -80,10 +94,28 @@ class Applier:
         for at, bend in bent.items():
             literals = chunk.rows.row(at).literals()
             self._refuse(literals, _refused(bend, literals[bend.place]))
+        self.doubts.clear()
         for rows in chunk.rows.without(bent):
             self.write(rows)
+        self.require_some_stored(len(chunk.rows))
 
-    def _bent(self, rows: Rows) -> dict[int, Bend]:
+    def require_some_stored(self, rows: int) -> None:
+        """Let not all rows go aside where the table may be at fault, and not the rows.
+
+        Raises:
+            RefusedRow: so many were refused, each for the same reason.
+        """
+        for reason, times in self.doubts.items():
+            if times == rows >= MANY:
+                raise RefusedRow(
+                    f"MySQL refuses each of {rows:,} rows: {reason}",
+                    "what it refuses all of them for may be no fault of theirs, and onBadRow is for"
+                    " single rows",
+                    "mend the table or its trigger; where all of them are bad, leave them out"
+                    " before the sink, or let the trigger's message name the row",
+                )
+
+    def _bent(self, rows: Rows) -> dict[int, Finder]:
         """The rows that must not be sent."""
         return self.bends.find(rows)
 
@@ -123,7 +155,9 @@ class Applier:
         bend = self.bends.failed(str(error))
         if bend:
             return _refused(bend, "NULL")
-        return RefusedRow(message(error), *known(error)[1:])
+        refused = RefusedRow(message(error), *known(error)[1:])
+        refused.doubtful = not is_of_values(error)
+        return refused
 
     def collides(self, error: pymysql.MySQLError) -> bool:
         """Whether another stored row was found by another unique key."""
@@ -135,6 +169,7 @@ class Applier:
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL can't store the row with {shown}: {error.what}"
+        self.doubts.update([error.what] if error.doubtful else [])
         self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
 
     def _put_aside(self, error: RefusedRow, row: str) -> None:
@@ -143,7 +178,7 @@ class Applier:
         self.aside(error.what, row)
 
 
-def _refused(bend: Bend, literal: str) -> RefusedRow:
+def _refused(bend: Finder, literal: str) -> RefusedRow:
     return RefusedRow(f"column {bend.name!r} can't be {_shortened(literal)}", bend.why, bend.todo)
 
 

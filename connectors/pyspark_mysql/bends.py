@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,32 @@ NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
 MEMBER = re.compile("'(?:[^']|'')*'")
 MOST_REPEATS = 1000
 MARK = "sparkonce_null_"
+SPACE = r"[\t-\r ]'|_utf8mb4 X'[0-9a-f]*(?:09|0[a-d]|20)'"
+"""How a text ends with what both servers take for white space, in every character set."""
+ENDS_SPACED = rf"(?:{SPACE})[,)]"
+
+
+class Finder(Protocol):
+    """Finds values of a column that must not be sent."""
+
+    @property
+    def place(self) -> int:
+        """Of the column in a row."""
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+
+    @property
+    def why(self) -> str:
+        """It must not be sent."""
+
+    @property
+    def todo(self) -> str:
+        """Against it."""
+
+    def rows(self, texts: Any) -> list[int]:
+        """In which rows there is such a value."""
 
 
 class Bend(NamedTuple):
@@ -51,11 +77,8 @@ class Bend(NamedTuple):
         return self.pattern == "NULL"
 
     def rows(self, texts: Any) -> list[int]:
-        """In which rows it is bent."""
-        # No pattern repeats a piece more than a thousand times.
-        before, rest = divmod(self.place, MOST_REPEATS)
-        pieces = f"(?:{LITERAL},){{{MOST_REPEATS}}}" * before + f"(?:{LITERAL},){{{rest}}}"
-        pattern = rf"^\({pieces}(?P<v>{self.pattern})[,)]"
+        """See `Finder.rows`."""
+        pattern = at(self.place, self.pattern)
         found = pc.match_substring_regex(texts, pattern)
         if self.taken and pc.any(found).as_py():
             values = pc.struct_field(pc.extract_regex(texts, pattern), "v")
@@ -65,25 +88,44 @@ class Bend(NamedTuple):
         return rows
 
 
+def at(place: int, pattern: str) -> str:
+    """The pattern of a row whose literal at that place, its group `v`, has a pattern."""
+    # None repeats a piece more than a thousand times.
+    before, rest = divmod(place, MOST_REPEATS)
+    pieces = f"(?:{LITERAL},){{{MOST_REPEATS}}}" * before + f"(?:{LITERAL},){{{rest}}}"
+    return rf"^\({pieces}(?P<v>{pattern})[,)]"
+
+
 class Bends:
     """What would be bent in a target.
 
     Args:
         bends: of its columns.
+        cuts: the same, of texts that would be cut; see `pyspark_mysql.cuts`.
     """
 
-    def __init__(self, bends: list[Bend]) -> None:
+    def __init__(self, bends: Iterable[Bend], cuts: Iterable[Finder] = ()) -> None:
+        bends = list(bends)
         self.of_values = [bend for bend in bends if not bend.is_null]
         self.of_nulls = [bend for bend in bends if bend.is_null]
+        self.cuts = list(cuts)
 
-    def find(self, rows: Rows, *, nulls: bool = True) -> dict[int, Bend]:
+    def find(self, rows: Rows, *, nulls: bool = True) -> dict[int, Finder]:
         """The rows that must not be sent, by number."""
         has_null = nulls and self.of_nulls and b"NULL" in bytes(rows.lines)
         bends = [*self.of_values, *(self.of_nulls if has_null else [])]
-        if not bends:
+        if not (bends or self.cuts):
             return {}
         texts = rows.texts()
-        return {row: bend for bend in bends for row in bend.rows(texts)}
+        found: dict[int, Finder] = {row: bend for bend in bends for row in bend.rows(texts)}
+        return {**self._cut(texts), **found}
+
+    def _cut(self, texts: Any) -> dict[int, Finder]:
+        if not self.cuts:
+            return {}
+        spaced = pc.indices_nonzero(pc.match_substring_regex(texts, ENDS_SPACED))
+        texts = texts.take(spaced)
+        return {spaced[row].as_py(): cut for cut in self.cuts for row in cut.rows(texts)}
 
     def condition(self, unless: str) -> str:
         """What is true of a stored row, and fails for one with a null; see `failed`."""
@@ -99,17 +141,19 @@ class Bends:
         return next((b for b in self.of_nulls if f"{MARK}{b.place}_" in message), None)
 
 
-def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> Bends:
+def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
     """What would be bent in the target of a plan."""
+    return [
+        Bend(place, column.name, *found)
+        for place, column in placed(detail, columns)
+        for found in _found(column)
+    ]
+
+
+def placed(detail: Mapping[str, Any], columns: Iterable[Column]) -> Iterator[tuple[int, Column]]:
+    """The columns that a plan writes, each with its place in a row."""
     places = {name.lower(): place for place, name in enumerate(detail["columns"])}
-    return Bends(
-        [
-            Bend(places[column.name.lower()], column.name, *found)
-            for column in columns
-            if column.name.lower() in places
-            for found in _found(column)
-        ]
-    )
+    return ((places[c.name.lower()], c) for c in columns if c.name.lower() in places)
 
 
 def zeroed(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:

@@ -86,6 +86,7 @@ class Column:
         generated: the server computes it.
         numbered: the server numbers rows in it (auto-increment).
         collation: by which its texts are compared; empty where it has none.
+        room: of a text, in characters; in bytes where it is one of the TEXT types.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Column:
     nullable: bool = True
     has_default: bool = False
     collation: str = ""
+    room: int = 0
 
     @property
     def needed(self) -> bool:

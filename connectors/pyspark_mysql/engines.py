@@ -1,4 +1,8 @@
-"""Which tables have transactions. Without them half an epoch could stay and be applied again."""
+"""Which tables have transactions. Without them half an epoch could stay and be applied again.
+
+An engine that can't prepare a transaction (XA) commits by itself, apart from the ledger: FEDERATED
+says that it has transactions, and may lose the rows of an epoch that the ledger has.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from pyspark_mysql.literals import identifier
 from sparkonce.errors import OptionError, StoreUnsafe
 
 ENGINE = """
-SELECT t.table_type, t.engine, e.transactions
+SELECT t.table_type, t.engine, e.transactions, e.xa
 FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = %s AND t.table_name = %s
 """
@@ -24,7 +28,7 @@ def require_transactions(session: Session, table: tuple[str, ...]) -> None:
 
     Raises:
         OptionError: it is not there, or a view.
-        StoreUnsafe: its engine has none.
+        StoreUnsafe: its engine has none, or commits them apart from others.
     """
     shown = ".".join(table)
     found = session.run(ENGINE, *table)
@@ -34,7 +38,7 @@ def require_transactions(session: Session, table: tuple[str, ...]) -> None:
             why="rows have nowhere to go",
             todo="create it, or mend option dbtable; createTable=true makes a target",
         )
-    kind, engine, transactions = found[0]
+    kind, engine, transactions, xa = found[0]
     if kind not in BASE_TABLES:
         raise OptionError(
             f"Option dbtable: {shown} is a {kind.lower()}",
@@ -46,4 +50,10 @@ def require_transactions(session: Session, table: tuple[str, ...]) -> None:
             f"Table {shown} has the engine {engine}",
             why="it has no transactions, so half an epoch could stay and be applied again",
             todo=f"ALTER TABLE {identifier(*table)} ENGINE=InnoDB",
+        )
+    if xa != "YES":
+        raise StoreUnsafe(
+            f"Table {shown} has the engine {engine}, which can't prepare a transaction (XA)",
+            why="it commits apart from the ledger, so an epoch could be lost or applied again",
+            todo="name a table of InnoDB; of a remote one, its own server in option url",
         )

@@ -100,6 +100,7 @@ KNOWN = {
     1637: _passing("the server has too many transactions at once"),
     3101: _passing("another member of the group wrote the same rows"),
     1047: _passing("the node does not belong to its cluster now"),
+    9001: _passing("ProxySQL reached no server of its group"),
     1290: _READ_ONLY,
     1792: _READ_ONLY,
     1836: _READ_ONLY,
@@ -198,9 +199,15 @@ OTHER = Known(
     "the server gave this answer to a statement of the connector",
     f"look it up by its number, {MENDED}",
 )
-OWN_NUMBERS = 7000
-"""Servers send none from here on; a trigger's SIGNAL may set one as its MYSQL_ERRNO."""
-OF_TRIGGER = _row("a trigger refused it")
+OF_STATES = {
+    "22": _row("the server says that the value is at fault"),
+    "23": _row("a constraint refused it"),
+    "45": _row("a trigger refused it"),
+}
+"""What the class of an SQLSTATE says of other numbers. 45 is that of a trigger's SIGNAL."""
+OF_TABLES = (1526, 1644, 1748)
+"""Errors of rows that may as well come of the table: a partition that nobody has made yet, or a
+trigger that bars all of them."""
 OF_CLIENT = _lost("the client could not read the answer, or lost the connection")
 
 
@@ -212,10 +219,16 @@ def number(error: pymysql.MySQLError) -> int:
 
 def known(error: pymysql.MySQLError) -> Known:
     """What is known of an error."""
-    code = number(error)
-    if code == 0 or 2000 <= code < 3000:
-        return KNOWN.get(code, OF_CLIENT)
-    return KNOWN.get(code, OF_TRIGGER if code >= OWN_NUMBERS else OTHER)
+    code, state = number(error), getattr(error, "sqlstate", None) or ""
+    found = KNOWN.get(code) or OF_STATES.get(state[:2])
+    if found:
+        return found
+    return OF_CLIENT if code == 0 or 2000 <= code < 3000 else OTHER
+
+
+def is_of_values(error: pymysql.MySQLError) -> bool:
+    """Whether an error of a row can only come of what it holds."""
+    return number(error) in KNOWN and number(error) not in OF_TABLES
 
 
 def message(error: pymysql.MySQLError) -> str:

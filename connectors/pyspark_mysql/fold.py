@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_mysql.apply import Applier
-from pyspark_mysql.bends import Bend
+from pyspark_mysql.bends import Finder
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside
@@ -65,7 +65,7 @@ class Folding(Gathering):
         )
         return self.scratch.arrival()
 
-    def _bent(self, rows: Rows) -> dict[int, Bend]:
+    def _bent(self, rows: Rows) -> dict[int, Finder]:
         """Of nulls only those count that are left in the end: see `Scratch.steps`."""
         return self.bends.find(rows, nulls=False)
 

@@ -62,6 +62,13 @@ OPTIONS = (
         " column.",
     ),
     Option(
+        "cutTrailingSpace",
+        "Whether white space at the end of a text is cut where its column does not keep it, as"
+        " MySQL does by itself. By default such a row is one that can't be stored.",
+        boolean,
+        False,
+    ),
+    Option(
         "onBadRow",
         "A row that can't be stored: `fail` stops the epoch, nothing of it takes effect, and the"
         " error names the row; `deadLetter` writes it to a table, and the others go on.",

@@ -12,7 +12,8 @@ from pyspark_mysql.keys import Index
 
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
-  column_default IS NOT NULL, COALESCE(collation_name, '')
+  column_default IS NOT NULL, COALESCE(collation_name, ''),
+  COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length), 0)
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
 ORDER BY ordinal_position
 """
@@ -57,7 +58,7 @@ def look(session: Session, table: Sequence[str]) -> Target:
 
 
 def _column(row: Sequence[Any]) -> Column:
-    name, kind, shown, scale, extra, nullable, has_default, collation = row
+    name, kind, shown, scale, extra, nullable, has_default, collation, room = row
     extra = str(extra).lower()
     return Column(
         name,
@@ -70,6 +71,7 @@ def _column(row: Sequence[Any]) -> Column:
         nullable=nullable == "YES",
         has_default=bool(has_default),
         collation=str(collation),
+        room=int(room),
     )
 
 

@@ -1,0 +1,60 @@
+"""Texts that end with white space for which there is no room are found, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_mysql.bends import Bends
+from pyspark_mysql.chunks import ChunkEncoder, Rows, decode
+from pyspark_mysql.columns import Column
+from pyspark_mysql.cuts import cuts_of
+
+DETAIL: dict[str, Any] = {"mode": "append", "key": [], "added": [], "folded": False, "op": None}
+DETAIL |= {"sequence": None, "aside": False, "columns": ["a", "b"]}
+DETAIL |= {"kinds": {"a": "string", "b": "string"}}
+WHITE = "\t\n\v\f\r "
+TEXTS = st.one_of(
+    st.none(), st.text(st.sampled_from("a'\\,()é\U0001f600€\0\xa0" + WHITE), max_size=6)
+)
+
+
+def encoded(texts: list[tuple[str | None, str | None]]) -> Rows:
+    columns = [pa.array(column, pa.string()) for column in zip(*texts, strict=True)]
+    return decode(ChunkEncoder(DETAIL)(pa.record_batch(columns, ["a", "b"]))).rows
+
+
+def found(
+    texts: list[tuple[str | None, str | None]], column: str, room: int, charset: str
+) -> list[int]:
+    cuts = cuts_of(DETAIL, [Column("B", column, column, 0, collation=f"{charset}_bin", room=room)])
+    return sorted(Bends([], cuts).find(encoded(texts)))
+
+
+def ends_white(text: str | None) -> bool:
+    return text is not None and text != "" and text[-1] in WHITE
+
+
+@settings(deadline=None, database=None)
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1), st.integers(1, 5))
+def test_room_is_counted_in_characters_or_bytes_and_a_char_keeps_no_space(
+    texts: list[tuple[str | None, str | None]], room: int
+) -> None:
+    spaced = [(at, text) for at, (_, text) in enumerate(texts) if text and ends_white(text)]
+    longer = [at for at, text in spaced if len(text) > room]
+    assert found(texts, "varchar", room, "utf8mb4") == longer
+    assert found(texts, "tinytext", room, "latin1") == longer
+    larger = [at for at, text in spaced if len(text.encode()) > room]
+    assert found(texts, "tinytext", room, "utf8mb4") == larger
+    assert found(texts, "char", room, "utf8mb4") == sorted(
+        {*longer, *(at for at, text in spaced if text[-1] == " ")}
+    )
+
+
+@pytest.mark.parametrize(("column", "charset"), [("longtext", "utf8mb4"), ("varchar", "utf16")])
+def test_what_is_never_cut_is_not_looked_at(column: str, charset: str) -> None:
+    assert found([("x", "abc ")], column, 1, charset) == []
