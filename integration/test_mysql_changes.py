@@ -168,7 +168,7 @@ def test_table_in_which_a_delete_changes_other_rows_is_refused(
     try:
         with pytest.raises(StoreRefused, match=refused):
             query.run(0, [change("a", "I", None)])
-        query.sink.store.session.close()
+        query.sink.store.session.pool.close_idle()
         with pytest.raises(OptionError, match=refused):
             query.sink.store.check()
     finally:

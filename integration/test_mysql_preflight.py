@@ -83,7 +83,7 @@ def test_checked_once_for_each_connection(mysql: Cursor, mysql_url: str, table: 
     store.check()
     mysql.execute(f"ALTER TABLE {table} DROP n")
     store.check()
-    store.session.close()
+    store.session.pool.close_idle()
     with pytest.raises(OptionError, match="'n' of the query is not in the table"):
         store.check()
 
@@ -159,7 +159,7 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
             with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
                 rows.sink.store.check()
             mysql.execute(grant[3].replace("'app'@'%'", user))
-            rows.sink.store.session.close()  # such rights are read when one connects
+            rows.sink.store.session.pool.close_idle()  # such rights are read when one connects
         rows.sink.store.check()
         rows.run(0, [{"id": i, "n": i} for i in range(10)])
         rows.run(1, [{"id": i, "n": i} for i in range(10, 20)])
@@ -199,7 +199,7 @@ def test_password_comes_from_a_file_and_may_change(
         rows.run(0, [{"id": 1, "n": 1}])
         cursor.execute("ALTER USER app IDENTIFIED BY 'second'")
         file.write_text("second\n")
-        rows.sink.store.session.close()
+        rows.sink.store.session.pool.close_idle()
         rows.run(1, [{"id": 2, "n": 1}])
 
 

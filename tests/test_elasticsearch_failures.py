@@ -133,13 +133,15 @@ def test_answer_that_says_nothing_is_no_answer(say: Say, status: int, body: Any)
         elasticsearch.TransportError("any"),
     ],
 )
-def test_each_error_of_the_client_is_translated(say: Say, error: Exception) -> None:
+def test_each_error_of_the_client_is_translated(
+    say: Say, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = say(200, {})
 
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    cluster.client.perform_request = fails
+    monkeypatch.setattr(elasticsearch.Elasticsearch, "perform_request", fails)
     with pytest.raises(StoreError) as told:
         cluster.ask("asking", "GET", "/")
     assert told.value.why
@@ -149,7 +151,9 @@ def test_each_error_of_the_client_is_translated(say: Say, error: Exception) -> N
     )
 
 
-def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(say: Say) -> None:
+def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = say(200, {"fine": True}).options["url"]
     given = {"url": f"http://127.0.0.1:1,{url}", "index": "x"}
     cluster = Cluster(options.parse(ElasticsearchConnector.options, given))
@@ -164,7 +168,7 @@ def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(sa
             sent.append(1)
             raise error
 
-        cluster.client.perform_request = fails
+        monkeypatch.setattr(elasticsearch.Elasticsearch, "perform_request", fails)
         with pytest.raises(StoreUnreachable):
             cluster.ask("asking", "POST", "/x/_bulk", body=b"{}\n")
         assert len(sent) == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -15,6 +17,8 @@ from pyspark_elasticsearch.answers import Answers, Lines
 from pyspark_elasticsearch.failures import translated
 from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
+from sparkonce.shared import shared, used
+from sparkonce.tls import FILES
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
@@ -50,6 +54,38 @@ def path(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
+class Lent:
+    """The official client, for all who may use the same one. See `sparkonce.shared`.
+
+    Args:
+        make: gives one, which connects at its first request.
+    """
+
+    def __init__(self, make: Callable[[], elasticsearch.Elasticsearch]) -> None:
+        self._make, self._lock, self._users = make, threading.Lock(), 0
+        self._client: elasticsearch.Elasticsearch | None = None
+
+    @contextmanager
+    def client(self) -> Iterator[elasticsearch.Elasticsearch]:
+        """It is not closed within the block; others may use it, too."""
+        with self._lock:
+            client = self._client = self._client or self._make()
+            self._users += 1
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._users -= 1
+            used(self)
+
+    def close_idle(self) -> None:
+        """See `Idling.close_idle`."""
+        with self._lock:
+            if self._client is not None and not self._users:
+                self._client.close()
+                self._client = None
+
+
 class Cluster:
     """Sends requests to the cluster.
 
@@ -71,12 +107,18 @@ class Cluster:
         self.tls = tls.settings(options, tls=self.address.tls)
         _require_one_identity(options, self.address)
 
-    @cached_property
-    def client(self) -> elasticsearch.Elasticsearch:
-        """The official client; it connects at its first request."""
+    @property
+    def _lent(self) -> Lent:
+        """The client of this process, with today's password: files of secrets are rotated."""
+        identity = self._credentials()
+        named = *identity.items(), *(self.options[name] for name in ("tlsMode", *FILES))
+        key = (self.address.hosts, *named, self.timeout, self.parallelism)
+        return shared(key, lambda: Lent(lambda: self._made(identity)))
+
+    def _made(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
         return elasticsearch.Elasticsearch(
             list(self.address.hosts),
-            **self._credentials(),
+            **identity,
             **self.tls,
             request_timeout=self.timeout,
             max_retries=0,
@@ -110,8 +152,8 @@ class Cluster:
             StoreError: no answer came, or it says no.
         """
         headers = LINES if target.endswith("/_bulk") else JSON
-        with translated(doing):
-            sender = self.client.options(ignore_status=allow) if allow else self.client
+        with translated(doing), self._lent.client() as client:
+            sender = client.options(ignore_status=allow) if allow else client
             send = partial(
                 sender.perform_request, method, target, params=params, headers=headers, body=body
             )

@@ -14,24 +14,18 @@ FEW = 4
 
 
 @contextmanager
-def read_ahead(
-    read: Callable[[Item], Found], items: Sequence[Item], leave: Callable[[], None]
-) -> Iterator[Iterator[Found]]:
+def read_ahead(read: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Iterator[Found]]:
     """What `read` gives for each item, in their order.
 
     Args:
         read: called in a thread where there are more than a few items.
         items: to be read.
-        leave: called in that thread in the end, whatever happens.
     """
     if len(items) <= FEW:
         yield map(read, items)
         return
     with ThreadPoolExecutor(1) as thread:
-        try:
-            yield _one_ahead(read, items, thread)
-        finally:
-            thread.submit(leave)
+        yield _one_ahead(read, items, thread)
 
 
 def _one_ahead(

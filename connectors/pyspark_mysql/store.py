@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from weakref import WeakSet
 
 from pyspark_mysql import chunks, fold, preflight
 from pyspark_mysql.ahead import read_ahead
 from pyspark_mysql.apply import Applier, RefusedRow
-from pyspark_mysql.client import Live, Session
+from pyspark_mysql.client import Session
+from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.failures import translated
 from pyspark_mysql.log import Log
@@ -55,25 +57,14 @@ class MySqlStore:
         self.create_target, self.whole = create_target, whole
         self.dead_letters = dead_letters
         self.records, self.log = Records(session, tables.ledger), Log(session, tables.log)
-        self._checked: Live | None = None
+        self._checked: WeakSet[Live] = WeakSet()
 
     def check(self) -> None:
-        """Refuse server and target, unless this connection has seen that they are fit."""
-        with translated("connecting"):
-            live = self.session.live
-        if live is self._checked:
-            return
-        preflight.require_fit_server(self.session)
-        self.tables.ensure()
-        with translated("looking at its tables"):
-            self.tables.require_transactions()
-        if self.plan is not None:
-            detail = self.plan.detail
-            preflight.require_fit_target(self.session, detail, create=self.create_target)
-        if self.dead_letters is not None:
-            with translated("looking at the table of option deadLetter"):
-                self.dead_letters.ensure(create=self.tables.create)
-        self._checked = live
+        """Refuse server and target, unless a connection is used that has seen that they are fit."""
+        with translated("connecting"), self.session.connected() as live:
+            if live not in self._checked:
+                self._require_fit()
+                self._checked.add(live)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
@@ -167,6 +158,18 @@ class MySqlStore:
                 self.tables.ensure()
                 self.log.drop(sink, attempts)
 
+    def _require_fit(self) -> None:
+        preflight.require_fit_server(self.session)
+        self.tables.ensure()
+        with translated("looking at its tables"):
+            self.tables.require_transactions()
+        if self.plan is not None:
+            detail = self.plan.detail
+            preflight.require_fit_target(self.session, detail, create=self.create_target)
+        if self.dead_letters is not None:
+            with translated("looking at the table of option deadLetter"):
+                self.dead_letters.ensure(create=self.tables.create)
+
     def _applier(self, manifest: Manifest) -> Applier:
         """Whatever the manifest says, today's options say where bad rows go.
 
@@ -181,7 +184,7 @@ class MySqlStore:
         applier.begin()
         try:
             read = partial(self._chunk, manifest, _missing)
-            with read_ahead(read, manifest.chunks, self.session.close) as found:
+            with read_ahead(read, manifest.chunks) as found:
                 for chunk in found:
                     applier.apply(chunk)
             applier.end()

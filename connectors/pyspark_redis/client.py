@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from redis.retry import Retry
 from sparkonce import tls
 from sparkonce.errors import OptionError
 from sparkonce.options import password, redact_url
+from sparkonce.shared import shared, used
 
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
 
@@ -37,20 +39,34 @@ def address(text: str) -> str:
     return text
 
 
+@dataclass(frozen=True)
 class FromFile(CredentialProvider):
     """Reads the password anew for each connection, since files of secrets are rotated."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.options = options
+    user: str | None
+    path: str
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
         """See redis-py."""
-        secret, user = password(self.options) or "", self.options.get("user")
-        return (user, secret) if user else (secret,)
+        secret = password({"passwordFile": self.path}) or ""
+        return (self.user, secret) if self.user else (secret,)
+
+
+class Pool(redis.ConnectionPool):
+    """See `sparkonce.shared`. After a fork redis-py makes new connections by itself."""
+
+    def release(self, connection: Any) -> None:
+        """See redis-py."""
+        super().release(connection)
+        used(self)
+
+    def close_idle(self) -> None:
+        """See `Idling.close_idle`."""
+        self.disconnect(inuse_connections=False)
 
 
 def connect(options: Mapping[str, Any]) -> redis.Redis:
-    """A client for the options; it connects at its first request.
+    """The client of this process for these options; it connects at its first request.
 
     A resent compare-and-set or increment would not know that it came before, so redis-py's own
     retries are off; `sparkonce.retry` repeats what may be repeated.
@@ -59,16 +75,18 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
         OptionError: address, credentials and TLS contradict each other, or a file is not there.
     """
     url = str(options["url"])
-    return redis.Redis.from_url(
-        url,
+    settings = {
         **_credentials(url, options),
         **_tls(url, options),
-        socket_timeout=options["timeout"],
-        socket_connect_timeout=min(options["timeout"], 5.0),
-        socket_keepalive=True,
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
-    )
+        "socket_timeout": options["timeout"],
+        "socket_connect_timeout": min(options["timeout"], 5.0),
+    }
+    return shared((url, *sorted(settings.items())), lambda: _client(url, settings))
+
+
+def _client(url: str, settings: Mapping[str, Any]) -> redis.Redis:
+    alike = {"socket_keepalive": True, "retry": Retry(NoBackoff(), 0), "protocol": 2}
+    return redis.Redis(connection_pool=Pool.from_url(url, **settings, **alike))
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -97,5 +115,5 @@ def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
             )
     if options.get("passwordFile"):
         user = given["username"] or there["username"]
-        return {"credential_provider": FromFile({**options, "user": user})}
+        return {"credential_provider": FromFile(user, options["passwordFile"])}
     return {name: value for name, value in given.items() if value}

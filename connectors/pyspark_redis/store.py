@@ -49,7 +49,7 @@ class RedisStore:
             info = self.client.info()
         if info.get("role") == "slave":
             # After a failover the name may lead elsewhere, while the connection stayed.
-            self.client.connection_pool.disconnect()
+            self.client.connection_pool.disconnect(inuse_connections=False)
             raise preflight.is_replica()
         preflight.require_fit(info)
 

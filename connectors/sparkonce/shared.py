@@ -1,0 +1,84 @@
+"""What the sinks of a process share: a client, or a pool of connections, for each server and user.
+
+Its key is what determines a connection, never all that a sink's options say; else a session that
+runs many queries, each with a checkpoint of its own, meets the server's limit of connections. Those
+that nobody has used for a while are closed, by a thread that lives as long as there are any. A
+forked process begins with none: two of them must not speak on one socket.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeVar
+
+IDLE = 30.0
+"""Seconds without use after which connections are closed."""
+
+
+class Idling(Protocol):
+    """A client or pool that can be used again after its connections were closed."""
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody uses now. It raises nothing."""
+
+
+T = TypeVar("T")
+
+
+def shared(key: Hashable, make: Callable[[], T]) -> T:
+    """What this process has for a key; it is made when first asked for."""
+    here = _here()
+    with here.lock:
+        if key not in here.made:
+            here.made[key] = make()
+        found: T = here.made[key]
+        return found
+
+
+def used(what: Idling) -> None:
+    """Note that something was used just now: after `IDLE` seconds more it is closed."""
+    _here().used(what)
+
+
+class _Process:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.made: dict[Hashable, Any] = {}
+        self._last: dict[Idling, float] = {}
+        self._closes = False
+
+    def used(self, what: Idling) -> None:
+        with self.lock:
+            self._last[what] = time.monotonic()
+            begins, self._closes = not self._closes, True
+        if begins:
+            threading.Thread(target=self._close, name="sparkonce-idle", daemon=True).start()
+
+    def _close(self) -> None:
+        wait = IDLE
+        while wait:
+            time.sleep(wait)
+            over, wait = self._over()
+            for what in over:
+                what.close_idle()
+
+    def _over(self) -> tuple[list[Idling], float]:
+        """What is to be closed, and how long the rest has; 0 if there is none."""
+        with self.lock:
+            since = time.monotonic() - IDLE
+            over = [what for what, at in self._last.items() if at <= since]
+            for what in over:
+                del self._last[what]
+            self._closes = bool(self._last)
+            return over, min((at - since for at in self._last.values()), default=0.0)
+
+
+_processes: dict[int, _Process] = {}
+
+
+def _here() -> _Process:
+    found = _processes.get(os.getpid())
+    return found or _processes.setdefault(os.getpid(), _Process())

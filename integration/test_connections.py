@@ -1,0 +1,190 @@
+"""Many queries in one process need no more connections than one, and idle ones are closed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.runs import Job
+from integration.servers.process import wait_until
+from pymysql.cursors import Cursor
+from pyspark.sql import SparkSession
+from redis import Redis
+
+from pyspark_mysql.connector import MySqlConnector
+from sparkonce import shared
+
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+QUERIES = 60
+NEW = 3
+"""Connections that all of them may need."""
+
+
+def run(number: int, make: Callable[..., Query], **options: str) -> None:
+    """An epoch of a query with a name and a checkpoint of its own."""
+    own = {"sinkId": f"q{number}", "checkpointLocation": f"/nowhere/{number}", "timeout": "29s"}
+    query = make(SCHEMA, **options, **own)
+    query.sink.store.check()
+    query.run(0, [{"id": number, "n": 1}])
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle connections are closed soon, by a process that has used none yet."""
+    monkeypatch.setattr(shared, "_processes", {})
+    monkeypatch.setattr(shared, "IDLE", 1.0)
+
+
+def of_mysql(mysql: Cursor) -> set[int]:
+    mysql.execute("SHOW PROCESSLIST")
+    return {int(row[0]) for row in mysql.fetchall()}
+
+
+@pytest.mark.usefixtures("soon")
+def test_many_queries_into_mysql_share_their_connections(
+    mysql: Cursor, mysql_url: str, table: str
+) -> None:
+    before = of_mysql(mysql)
+    for number in range(QUERIES):
+        run(number, MySqlQuery, url=mysql_url, dbtable=table, key="id", createTable="true")
+    assert 1 <= len(of_mysql(mysql) - before) <= NEW
+    wait_until(lambda: not of_mysql(mysql) - before, 10, "idle connections to be closed")
+    run(QUERIES, MySqlQuery, url=mysql_url, dbtable=table, key="id")
+    mysql.execute(f"SELECT COUNT(*) FROM {table}")
+    assert mysql.fetchone() == (QUERIES + 1,)
+
+
+@pytest.mark.usefixtures("soon")
+def test_many_queries_into_redis_share_their_connections(redis_url: str, unique: str) -> None:
+    with Redis.from_url(redis_url) as client:
+        before = {one["id"] for one in client.client_list()}
+
+        def new() -> set[str]:
+            return {one["id"] for one in client.client_list()} - before
+
+        for number in range(QUERIES):
+            run(number, Query, url=redis_url, key=f"{unique}:{{id}}")
+        assert 1 <= len(new()) <= NEW
+        wait_until(lambda: not new(), 10, "idle connections to be closed")
+        run(QUERIES, Query, url=redis_url, key=f"{unique}:{{id}}")
+        assert len(client.keys(f"{unique}:*")) == QUERIES + 1
+
+
+@pytest.mark.usefixtures("soon")
+def test_many_queries_into_elasticsearch_share_their_connections(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    def opened() -> int:
+        return next(iter(elastic.nodes.stats(metric="http")["nodes"].values()))["http"][
+            "current_open"
+        ]
+
+    before = opened()
+    for number in range(QUERIES):
+        own = {"sinkId": f"q{number}", "checkpointLocation": f"/nowhere/{number}"}
+        query = ElasticsearchQuery(SCHEMA, url=elasticsearch_url, index=index, timeout="29s", **own)
+        assert query.sink.store.read(query.name).revision == 0
+    assert 1 <= opened() - before <= NEW
+    wait_until(lambda: opened() <= before, 10, "idle connections to be closed")
+    assert query.sink.store.read(query.name).revision == 0
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_connection_has_one_user_at_a_time(mysql: Cursor, mysql_url: str, table: str) -> None:
+    before = of_mysql(mysql)
+    options = {"url": mysql_url, "dbtable": table, "key": "id", "createTable": "true"}
+    run(0, MySqlQuery, **options)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: run(number, MySqlQuery, **options), range(1, 40)))
+    assert 1 <= len(of_mysql(mysql) - before) <= 4
+    mysql.execute(f"SELECT COUNT(*) FROM {table}")
+    assert mysql.fetchone() == (40,)
+
+
+@pytest.mark.usefixtures("soon")
+def test_when_a_connection_broke_the_others_are_not_tried_one_by_one(
+    mysql: Cursor, mysql_url: str, table: str
+) -> None:
+    before = of_mysql(mysql)
+    options = {"url": mysql_url, "dbtable": table, "key": "id", "createTable": "true"}
+    run(0, MySqlQuery, **options)
+    session = MySqlQuery(SCHEMA, **options, timeout="29s").sink.store.session
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: session.run("SELECT SLEEP(0.2)"), range(4)))
+    for connection in of_mysql(mysql) - before:
+        mysql.execute(f"KILL {connection}")
+    wait_until(lambda: not of_mysql(mysql) - before, 10, "idle connections to be closed")
+    with pytest.raises(Exception, match=r"(?i)lost|gone|closed|\(0, ''\)"):
+        session.run("SELECT 1")
+    assert session.run("SELECT 1") == ((1,),)
+
+
+FORKED = textwrap.dedent(
+    """
+    import os, sys
+    from integration.epochs import MySqlQuery
+    import pyarrow as pa
+
+    query = MySqlQuery(pa.schema([("id", pa.int64())]), url=sys.argv[1], dbtable="t", key="id")
+    session = query.sink.store.session
+    asked = "SELECT CONNECTION_ID()"
+    own = session.run(asked)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if query.sink.store.session.run(asked) != own else 17)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert session.run(asked) == own
+    """
+)
+
+
+def test_a_forked_process_does_not_speak_on_a_socket_of_its_parent(mysql_url: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, mysql_url]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_a_password_that_was_changed_is_used_for_the_next_connection(
+    mysql: Cursor, mysql_url: str, unique: str, tmp_path: Path
+) -> None:
+    mysql.execute(f"CREATE USER {unique}@'%' IDENTIFIED BY 'first'")
+    mysql.execute(f"GRANT ALL ON *.* TO {unique}@'%'")
+    secret = tmp_path / "secret"
+    secret.write_text("first")
+    url = mysql_url.replace("//root@", f"//{unique}@")
+    query = MySqlQuery(SCHEMA, url=url, dbtable="t", key="id", passwordFile=str(secret))
+    session = query.sink.store.session
+    try:
+        assert session.run("SELECT 1") == ((1,),)
+        mysql.execute(f"ALTER USER {unique}@'%' IDENTIFIED BY 'second'")
+        secret.write_text("second")
+        session.pool.close_idle()
+        assert session.run("SELECT 1") == ((1,),)
+    finally:
+        mysql.execute(f"DROP USER {unique}@'%'")
+
+
+def test_a_session_of_spark_that_runs_many_queries_keeps_few_connections(
+    spark: SparkSession, mysql: Cursor, mysql_name: str, mysql_url: str, table: str, tmp_path: Path
+) -> None:
+    """Each query has a checkpoint of its own, which is one of its sink's options."""
+    if mysql_name != "mysql":
+        pytest.skip("the other server differs in nothing that matters here")
+    job = Job(spark, tmp_path / "job", mysql_url, table)
+    job.format = MySqlConnector.name
+    job.options = {"url": mysql_url, "dbtable": table, "key": "id", "createTable": "true"}
+    job.put(range(4))
+    before, seen = of_mysql(mysql), dict[int, Any]()
+    for number in range(1, 9):
+        job.run(checkpoint=tmp_path / f"checkpoint{number}")
+        seen[number] = len(of_mysql(mysql) - before)
+    assert seen[8] <= seen[3] + 1, seen

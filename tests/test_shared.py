@@ -1,0 +1,93 @@
+"""What sinks of one process share: made once a key, closed while idle, and never over a fork."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from sparkonce import shared
+
+
+class Connections:
+    """Counts how often it was closed."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close_idle(self) -> None:
+        self.closed += 1
+
+
+def closers() -> int:
+    return sum(thread.name == "sparkonce-idle" for thread in threading.enumerate())
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Seconds without use, of a process that has used nothing yet."""
+    monkeypatch.setattr(shared, "_processes", {})
+    monkeypatch.setattr(shared, "IDLE", 0.2)
+    return 0.2
+
+
+def until(happened: object, seconds: float = 5) -> None:
+    ends = time.monotonic() + seconds
+    while not happened() and time.monotonic() < ends:  # type: ignore[operator]
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("idle")
+def test_one_is_made_for_each_key() -> None:
+    made = [shared.shared(key, Connections) for key in ("a", "b", "a")]
+    assert made[0] is made[2]
+    assert made[0] is not made[1]
+
+
+@pytest.mark.usefixtures("idle")
+def test_what_can_not_be_made_is_tried_anew() -> None:
+    with pytest.raises(ZeroDivisionError):
+        shared.shared("a", lambda: 1 / 0)
+    assert shared.shared("a", lambda: 1) == 1
+
+
+def test_it_is_closed_once_nobody_has_used_it_for_a_while(idle: float) -> None:
+    before, busy, quiet = closers(), Connections(), Connections()
+    shared.used(quiet)
+    for _ in range(20):
+        shared.used(busy)
+        time.sleep(idle / 10)
+    assert (quiet.closed, busy.closed) == (1, 0)
+    assert closers() == before + 1
+    until(lambda: busy.closed)
+    until(lambda: closers() == before)
+    assert (quiet.closed, busy.closed, closers()) == (1, 1, before)
+
+
+def test_it_is_closed_again_after_it_was_used_again(idle: float) -> None:
+    it = Connections()
+    for times in (1, 2, 3):
+        shared.used(it)
+        until(lambda times=times: it.closed == times)
+        assert it.closed == times
+        time.sleep(idle / 4)
+
+
+FORK = """
+import os
+from sparkonce import shared
+
+first = shared.shared("a", object)
+child = os.fork()
+if child == 0:
+    os._exit(17 if shared.shared("a", object) is first else 0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert shared.shared("a", object) is first
+"""
+
+
+def test_a_forked_process_has_its_own() -> None:
+    subprocess.run([sys.executable, "-c", FORK], check=True)
