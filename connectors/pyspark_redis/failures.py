@@ -36,7 +36,8 @@ REFUSALS = {
     "The user executing the script": ACL,
     "OOM": Refusal(
         "maxmemory is reached, and the eviction policy drops nothing",
-        f"free memory or raise maxmemory, {GOES_ON}",
+        "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
+        f" maxmemory, {GOES_ON}",
     ),
     "READONLY": Refusal("this server is a replica", "point option url at the primary"),
     "MISCONF": Refusal(

@@ -64,8 +64,18 @@ class RedisStore:
         with translated("writing the ledger"):
             values = self._run(
                 scripts.swap(),
-                [self._record(name), self._key("names")],
+                self._of_sink(name),
                 [name, new.replaces, *_from_record(new), new.applied],
+            )
+        return _to_record(values)
+
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`. One script, that makes room before it writes."""
+        with translated("dooming staged rows"):
+            values = self._run(
+                scripts.doom(),
+                [*self._of_sink(name), *(self._log(name, attempt) for attempt in attempts)],
+                [name, new.replaces, *_from_record(new), new.applied, *attempts],
             )
         return _to_record(values)
 
@@ -163,13 +173,11 @@ class RedisStore:
             advance(part.rows[seq])
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:
-        """See `Store.discard`."""
-        if not attempts:
-            return
-        with translated("dropping staged rows"), self.client.pipeline(transaction=True) as pipe:
-            pipe.unlink(*(self._log(sink, attempt) for attempt in attempts))
-            pipe.hdel(self._key("staged", sink), *attempts)
-            pipe.execute()
+        """See `Store.discard`. A script, since Redis takes no transaction when it is full."""
+        if attempts:
+            logs = [self._log(sink, attempt) for attempt in attempts]
+            with translated("dropping staged rows"):
+                self._run(scripts.discard(), [*self._of_sink(sink), *logs], [sink, *attempts])
 
     def _run(self, text: str, keys: list[str], args: list[Any]) -> Any:
         if text not in self._scripts:
@@ -178,6 +186,9 @@ class RedisStore:
 
     def _key(self, *parts: str) -> str:
         return ":".join((f"{{{self.prefix}}}", *parts))
+
+    def _of_sink(self, name: str) -> list[str]:
+        return [self._record(name), self._key("names"), self._key("staged", name)]
 
     def _record(self, name: str) -> str:
         return self._key("record", name)
