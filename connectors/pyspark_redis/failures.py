@@ -39,7 +39,6 @@ REFUSALS = {
         "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
         f" maxmemory, {GOES_ON}",
     ),
-    "READONLY": Refusal("this server is a replica", "point option url at the primary"),
     "MISCONF": Refusal(
         "the server can't save to its disk and so takes no writes", f"mend its disk, {GOES_ON}"
     ),
@@ -74,12 +73,24 @@ CODES = {
     exceptions.AuthenticationError: "WRONGPASS",
     exceptions.NoPermissionError: "NOPERM",
     exceptions.OutOfMemoryError: "OOM",
-    exceptions.ReadOnlyError: "READONLY",
 }
 """The codes that redis-py cuts from the text of these errors."""
 
 PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN")
 """Codes that mean: later."""
+
+
+class Demoted(StoreUnreachable):
+    """The server is a replica, which may be made a primary, or be replaced by one, in a moment."""
+
+
+def demoted() -> Demoted:
+    """The error for a replica."""
+    return Demoted(
+        "The server is a replica",
+        why="it takes no writes",
+        todo="point option url at the primary",
+    )
 
 
 @contextmanager
@@ -94,6 +105,8 @@ def translated(doing: str) -> Iterator[None]:
 def translate(error: redis.RedisError, doing: str) -> StoreError:
     """Our error for one of redis-py's."""
     text = str(error) or type(error).__name__
+    if isinstance(error, exceptions.ReadOnlyError) or _has(text, "READONLY"):
+        return demoted()
     for kind, code in CODES.items():
         if isinstance(error, kind):
             return _refused(f"{code} {text}", doing)
