@@ -51,7 +51,8 @@ REFUSALS = {
         f"rename or delete that key, {GOES_ON}",
     ),
     "overflow": Refusal(
-        "the sum leaves the 64-bit range of Redis", f"set that field to a smaller number, {GOES_ON}"
+        "the sum leaves the 64-bit range of Redis's integers, or that of a double",
+        f"set that field to a smaller number, {GOES_ON}",
     ),
     "not an integer": Refusal(
         "the field holds something else than a whole number",
