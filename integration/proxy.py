@@ -198,10 +198,16 @@ class Proxy:
         """The clients that faults befell, by the ports at their end."""
         return self._plan.hits
 
-    def lead_to(self, url: str) -> None:
-        """Lead new connections to another server, as a name does after a failover."""
+    def lead_to(self, url: str, *, keep: bool = False) -> None:
+        """Lead new connections to another server, as a name does after a failover.
+
+        Args:
+            url: of the other server.
+            keep: let the connections there are go on to the first one.
+        """
         self._target = _address(url)
-        self.disconnect()
+        if not keep:
+            self.disconnect()
 
     def cut_request(self, matching: bytes | Predicate = b"", nth: int = 1) -> None:
         """Close the connection instead of forwarding the request: it is never executed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostDat
 
 SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}
 COUNTER = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.float64())])
+
+LARGEST = 1.7976931348623157e308
 
 
 @pytest.fixture
@@ -179,6 +182,54 @@ def test_counter_overflow_is_refused_and_says_so(
     with pytest.raises(RowRefused, match="64-bit range"):
         counters.run(1, ones(range(1, 2)))
     assert client.hget(f"{unique}:1", "a") == str(2**63 - 1)
+
+
+@pytest.mark.parametrize("added", [1e308, -1e308, 1.7976931348623157e308])
+def test_a_sum_that_is_no_double_is_refused_and_goes_on_once_there_is_room(
+    counters: Query, client: redis.Redis, unique: str, added: float
+) -> None:
+    key, row = f"{unique}:1", {"id": 1, "a": 1, "b": added}
+    counters.run(0, [row])
+    with pytest.raises(RowRefused, match="that of a double"):
+        counters.run(1, [row])
+    assert client.hget(key, "a") == "2"
+    assert float(client.hget(key, "b")) == added
+    client.hset(key, "b", "0")
+    counters.restart()
+    counters.run(1)
+    assert client.hget(key, "a") == "2"
+    assert float(client.hget(key, "b")) == added
+
+
+@pytest.mark.parametrize("added", [1e290, 9e269])
+def test_no_number_of_small_additions_leads_out_of_the_doubles(
+    counters: Query, client: redis.Redis, unique: str, added: float
+) -> None:
+    counters.run(0, [{"id": 1, "a": 1, "b": LARGEST}])
+    with contextlib.suppress(RowRefused):
+        counters.run(1, [{"id": 1, "a": 1, "b": added}] * 3000)
+    assert float(client.hget(f"{unique}:1", "b")) == LARGEST
+
+
+@pytest.mark.parametrize("place", ["value", "key", "nested"])
+def test_text_that_is_not_utf8_is_a_bad_row(redis_url: str, unique: str, place: str) -> None:
+    """Binary columns hold any bytes; strings don't, though Spark lets them."""
+    bad = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    good, raw = pa.array(["x"]), pa.array([b"\xff"])
+    nested = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), bad)
+    columns = {
+        "id": bad if place == "key" else good,
+        "v": {"value": bad, "nested": nested}.get(place, good),
+        "raw": raw,
+    }
+    rows = pa.record_batch(columns)
+    query = Query(rows.schema, url=redis_url, key=f"{unique}:{{id}}")
+    with pytest.raises(BadRow, match="a string is not valid UTF-8"):
+        query.stage_batches(0, [rows])
+    fine = rows.set_column(0, "id", good).set_column(1, "v", good)
+    Query(fine.schema, url=redis_url, key=f"{unique}:{{raw}}").run_batches(0, [fine])
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.hget(f"{unique}:".encode() + b"\xff", "raw") == b"\xff"
 
 
 def test_vanished_chunk_is_found_before_the_decision_and_after_it(

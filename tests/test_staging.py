@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.kit import World, batch, encode
 
-from sparkonce.errors import BadRow, ChunkTooLarge, StoreUnreachable
+from sparkonce.errors import BadRow, ChunkTooLarge, StoreRefused, StoreUnreachable
 from sparkonce.protocol import Chunk, Receipt, Store
 from sparkonce.staging import ChunkSize, stage
 from sparkonce.tck.actors import QUICK, Query
@@ -29,6 +29,7 @@ class Log:
         self.most = ROOMY
         self.store = cast("Store", self)
         self.read = query.world.memory.read
+        self.discard = query.world.memory.discard
 
     def stage(self, chunk: Chunk) -> None:
         if len(chunk.payload) > self.most:
@@ -165,6 +166,34 @@ def test_a_value_that_has_no_form_in_the_store_is_a_bad_row(query: Query) -> Non
     assert query.world.staged() == 0
 
 
+@pytest.mark.parametrize("culprit", ["encoder", "rows", "store"])
+def test_a_task_that_raises_drops_its_own_chunks_and_no_others(query: Query, culprit: str) -> None:
+    run = query.start()
+    [other] = run.stage(0, ["kept"])
+
+    def fill() -> None:
+        raise StoreRefused("culprit")
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield batch(["a", "b"])
+        if culprit == "store":
+            store.before("stage", fill)
+        if culprit == "rows":
+            raise RuntimeError("culprit")
+        yield batch(["bad"])
+
+    def refuse(rows: pa.RecordBatch) -> bytes:
+        if culprit == "encoder" and rows.column("id")[0].as_py() == "bad":
+            raise ValueError("culprit")
+        return encode(rows)
+
+    store = query.faulty()
+    with pytest.raises((BadRow, RuntimeError, StoreRefused), match="culprit"):
+        stage(store, run.task(0), rows(), refuse, ChunkSize(1, ROOMY), QUICK)
+    [left] = query.world.memory.staged(query.name)
+    assert left.attempt == other.task.attempt
+
+
 # -- skipping
 
 
@@ -228,7 +257,7 @@ def test_a_store_that_stays_away_fails_the_task_after_the_retries(query: Query) 
         store.fail_at(call, REQUEST_LOST)
     with pytest.raises(StoreUnreachable):
         query.start().stage(0, ["a"])
-    assert store.calls == ["read"] + ["stage"] * (QUICK.max_retries + 1)
+    assert store.calls == ["read"] + ["stage"] * (QUICK.max_retries + 1) + ["discard"]
 
 
 def test_two_attempts_of_one_task_never_share_a_name(query: Query) -> None:

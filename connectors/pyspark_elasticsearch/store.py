@@ -94,6 +94,13 @@ class ElasticsearchStore:
             self._acknowledged = new.token
         return there
 
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`. Two steps: Elasticsearch has no transactions."""
+        there = self.swap(name, new)
+        if there.stamp == new.stamp:
+            self.discard(name, attempts)
+        return there
+
     def names(self) -> list[str]:
         """See `Store.names`."""
         return sorted({*self.records.names(), *self.log.sinks()})

@@ -87,6 +87,13 @@ class MySqlStore:
                 self.records.update(name, new)
                 return new
 
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`. Two steps: to drop gigabytes is no step of one transaction."""
+        there = self.swap(name, new)
+        if there.stamp == new.stamp:
+            self.discard(name, attempts)
+        return there
+
     def names(self) -> list[str]:
         """See `Store.names`."""
         with translated("listing the ledgers"):

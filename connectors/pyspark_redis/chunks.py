@@ -15,9 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.template import Key, keys
+from pyspark_redis.template import Key, keys, utf8
 from sparkonce.errors import BadRow
-from sparkonce.text import to_text
 
 
 class ChunkEncoder:
@@ -34,6 +33,7 @@ class ChunkEncoder:
 
         Raises:
             BadRow: a key is null or reserved, or a number to add is not finite.
+            ValueError: a value has no text, or a string is not UTF-8.
         """
         row_keys = keys(self.key, rows, self.reserved)
         columns = [self._column(rows, name) for name in self.fields]
@@ -52,7 +52,7 @@ class ChunkEncoder:
         if self.finite and pa.types.is_floating(column.type):
             self._require_finite(column, name)
         try:
-            return to_text(column)
+            return utf8(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
 

@@ -98,9 +98,10 @@ class RedisConnector:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 
-    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> RedisStore:  # noqa: ARG002
+    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> RedisStore:
         """See `Connector.connect`."""
-        return RedisStore(client.connect(options), options["keyPrefix"])
+        expiring = plan is not None and "ttl" in plan.detail
+        return RedisStore(client.connect(options), options["keyPrefix"], expiring=expiring)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

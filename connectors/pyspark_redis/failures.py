@@ -36,9 +36,9 @@ REFUSALS = {
     "The user executing the script": ACL,
     "OOM": Refusal(
         "maxmemory is reached, and the eviction policy drops nothing",
-        f"free memory or raise maxmemory, {GOES_ON}",
+        "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
+        f" maxmemory, {GOES_ON}",
     ),
-    "READONLY": Refusal("this server is a replica", "point option url at the primary"),
     "MISCONF": Refusal(
         "the server can't save to its disk and so takes no writes", f"mend its disk, {GOES_ON}"
     ),
@@ -51,7 +51,8 @@ REFUSALS = {
         f"rename or delete that key, {GOES_ON}",
     ),
     "overflow": Refusal(
-        "the sum leaves the 64-bit range of Redis", f"set that field to a smaller number, {GOES_ON}"
+        "the sum leaves the 64-bit range of Redis's integers, or that of a double",
+        f"set that field to a smaller number, {GOES_ON}",
     ),
     "not an integer": Refusal(
         "the field holds something else than a whole number",
@@ -73,12 +74,24 @@ CODES = {
     exceptions.AuthenticationError: "WRONGPASS",
     exceptions.NoPermissionError: "NOPERM",
     exceptions.OutOfMemoryError: "OOM",
-    exceptions.ReadOnlyError: "READONLY",
 }
 """The codes that redis-py cuts from the text of these errors."""
 
 PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN")
 """Codes that mean: later."""
+
+
+class Demoted(StoreUnreachable):
+    """The server is a replica, which may be made a primary, or be replaced by one, in a moment."""
+
+
+def demoted() -> Demoted:
+    """The error for a replica."""
+    return Demoted(
+        "The server is a replica",
+        why="it takes no writes",
+        todo="point option url at the primary",
+    )
 
 
 @contextmanager
@@ -93,6 +106,8 @@ def translated(doing: str) -> Iterator[None]:
 def translate(error: redis.RedisError, doing: str) -> StoreError:
     """Our error for one of redis-py's."""
     text = str(error) or type(error).__name__
+    if isinstance(error, exceptions.ReadOnlyError) or _has(text, "READONLY"):
+        return demoted()
     for kind, code in CODES.items():
         if isinstance(error, kind):
             return _refused(f"{code} {text}", doing)

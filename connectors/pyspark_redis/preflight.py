@@ -5,18 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
+import redis
+
+from pyspark_redis.failures import demoted
+from sparkonce.errors import StoreRefused, StoreUnsafe
 
 OLDEST = (6, 2)
 
+LEAST = 1024 * 1024
+"""The least value that the server takes for each of `BOUNDS`, in bytes."""
 
-def require_fit(info: Mapping[str, Any]) -> None:
-    """Check the answer of INFO.
+BOUNDS = ("proto-max-bulk-len", "client-query-buffer-limit")
+"""Settings that bound what one request may hold. Beyond them the server hangs up."""
+
+SOME = (
+    "CONFIG SET maxmemory-policy noeviction; where the server is a managed one, its provider's"
+    " console has that setting"
+)
+
+
+def require_fit(client: redis.Redis, *, expiring: bool) -> None:
+    """Refuse a server that could lose what was acknowledged.
+
+    Args:
+        client: of the server.
+        expiring: whether the sink's rows have a time to live.
 
     Raises:
-        StoreUnsafe: the eviction policy could drop the ledger.
-        StoreRefused: the server is too old, or a node of a cluster.
+        Demoted: it is a replica.
+        StoreRefused: it is too old, or a node of a cluster.
+        StoreUnsafe: it could evict the ledger or rows, or does not say whether it could.
     """
+    info = client.info()
+    if info.get("role") == "slave":
+        raise demoted()
+    _require_able(info)
+    _require_no_eviction(
+        _told(client, info, "maxmemory-policy"), _told(client, info, "maxmemory"), expiring
+    )
+
+
+def most_bytes(client: redis.Redis) -> int | None:
+    """What one value of a request may hold, in bytes; None if the server does not tell."""
+    bounds = [_configured(client, name) for name in BOUNDS]
+    return None if None in bounds else min(int(bound) for bound in bounds if bound is not None)
+
+
+def _require_able(info: Mapping[str, Any]) -> None:
     version = str(info["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         raise StoreRefused(
@@ -30,20 +65,41 @@ def require_fit(info: Mapping[str, Any]) -> None:
             why="a commit is atomic within one server only",
             todo="use a server that is not in cluster mode",
         )
-    policy = str(info.get("maxmemory_policy", "noeviction"))
+
+
+def _require_no_eviction(policy: str | None, maxmemory: str | None, expiring: bool) -> None:
+    if policy is None:
+        raise StoreUnsafe(
+            "The server does not tell its maxmemory-policy",
+            why="INFO leaves it out and CONFIG GET is refused; with allkeys-* it could evict the"
+            " ledger, staged rows and the target's",
+            todo="grant the user +config|get, so that it can be asked for",
+        )
     if policy.startswith("allkeys"):
         raise StoreUnsafe(
             f"The server's maxmemory-policy is {policy}",
             why="it may evict the ledger and staged rows, which have no TTL, and then rows are"
             " lost or doubled in silence",
-            todo="CONFIG SET maxmemory-policy noeviction (or one of volatile-*)",
+            todo=SOME,
+        )
+    if expiring and policy.startswith("volatile") and maxmemory != "0":
+        raise StoreUnsafe(
+            f"The server's maxmemory-policy is {policy}, and the rows of this sink have a ttl",
+            why="when memory is full it evicts keys that have a TTL long before they expire, in"
+            " silence",
+            todo=f"{SOME}; or leave option ttl out",
         )
 
 
-def is_replica() -> StoreUnreachable:
-    """The error for a replica, which may be made a primary, or be replaced by one, in a moment."""
-    return StoreUnreachable(
-        "The server is a replica",
-        why="it takes no writes",
-        todo="point option url at the primary",
-    )
+def _told(client: redis.Redis, info: Mapping[str, Any], name: str) -> str | None:
+    """A setting, which INFO may leave out: some managed servers do."""
+    value = info.get(name.replace("-", "_"))
+    return _configured(client, name) if value is None else str(value)
+
+
+def _configured(client: redis.Redis, name: str) -> str | None:
+    try:
+        value = client.config_get(name).get(name)
+    except redis.ResponseError:
+        return None
+    return None if value is None else str(value)

@@ -25,6 +25,16 @@ def swap() -> str:
     return script("record", "swap")
 
 
+def doom() -> str:
+    """Compare-and-set of a record, and drop attempts."""
+    return script("record", "drop", "doom")
+
+
+def discard() -> str:
+    """Drop attempts."""
+    return script("drop", "discard")
+
+
 def apply(model: str, mode: str) -> str:
     """Apply one chunk."""
     return script("refused", LIBRARIES[model, mode], "apply")

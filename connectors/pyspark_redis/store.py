@@ -10,18 +10,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import redis
 
 from pyspark_redis import preflight, scripts
-from pyspark_redis.failures import refusal, translated
+from pyspark_redis.failures import Demoted, refusal, translated
 from sparkonce import losses
-from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData, StoreUnreachable
+from sparkonce.errors import (
+    ChunkTooLarge,
+    RowRefused,
+    StagedDataMissing,
+    StoreLostData,
+    StoreUnreachable,
+)
 from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
 
 SMALL_BYTES = 2 * 1024 * 1024
+
+ROOM = 64 * 1024
+"""Bytes of a request that are left for all that is not payload."""
 
 
 class RedisStore:
@@ -30,6 +40,7 @@ class RedisStore:
     Args:
         client: sends each request once; its retries must be off.
         prefix: the hash tag of the connector's own keys.
+        expiring: whether the sink's rows have a time to live.
 
     Attributes:
         small_cost: an epoch up to this size is published by one script, which then blocks the
@@ -39,54 +50,82 @@ class RedisStore:
 
     small_cost = 48_000
 
-    def __init__(self, client: redis.Redis, prefix: str) -> None:
-        self.client, self.prefix = client, prefix
+    def __init__(self, client: redis.Redis, prefix: str, *, expiring: bool = False) -> None:
+        self.client, self.prefix, self.expiring = client, prefix, expiring
+        self._most_bytes: int | None = None
         self._scripts: dict[str, Any] = {}
 
     def check(self) -> None:
-        """Refuse a server that could lose the ledger."""
-        with translated("asking the server for its settings"):
-            info = self.client.info()
-        if info.get("role") == "slave":
-            # After a failover the name may lead elsewhere, while the connection stayed.
-            self.client.connection_pool.disconnect(inuse_connections=False)
-            raise preflight.is_replica()
-        preflight.require_fit(info)
+        """Refuse a server that could lose the ledger, or rows that expire."""
+        with self._asking("asking the server for its settings"):
+            preflight.require_fit(self.client, expiring=self.expiring)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
-        with translated("reading the ledger"):
+        with self._asking("reading the ledger"):
             values = self.client.hmget(self._record(name), "revision", "stamp", "token", "body")
         return _to_record(values)
 
     def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`."""
-        with translated("writing the ledger"):
+        with self._asking("writing the ledger"):
             values = self._run(
                 scripts.swap(),
-                [self._record(name), self._key("names")],
+                self._of_sink(name),
                 [name, new.replaces, *_from_record(new), new.applied],
+            )
+        return _to_record(values)
+
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`. One script, that makes room before it writes."""
+        with self._asking("dooming staged rows"):
+            values = self._run(
+                scripts.doom(),
+                [*self._of_sink(name), *(self._log(name, attempt) for attempt in attempts)],
+                [name, new.replaces, *_from_record(new), new.applied, *attempts],
             )
         return _to_record(values)
 
     def names(self) -> list[str]:
         """See `Store.names`."""
-        with translated("listing the ledgers"):
+        with self._asking("listing the ledgers"):
             return sorted(_text(name) for name in self.client.smembers(self._key("names")))
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""
         task = chunk.task
         about = {"query": task.query_id, "epoch": task.epoch, "at": time.time()}
-        with translated("staging rows"), self.client.pipeline(transaction=True) as pipe:
+        doing = self._require_room(chunk)
+        with self._asking(doing), self.client.pipeline(transaction=True) as pipe:
             pipe.sadd(self._key("names"), task.sink)
             pipe.hset(self._key("staged", task.sink), task.attempt, json.dumps(about))
             pipe.hset(self._log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
             pipe.execute()
 
+    def _require_room(self, chunk: Chunk) -> str:
+        """See that the server will not hang up on a chunk; gives what is being done, in words."""
+        size = len(chunk.payload)
+        if size <= preflight.LEAST - ROOM:
+            return "staging rows"
+        if self._most_bytes is None:
+            with self._asking("asking the server for its settings"):
+                self._most_bytes = preflight.most_bytes(self.client)
+        if self._most_bytes is None:
+            return (
+                f"staging a chunk of {size:,} bytes (if its {' or '.join(preflight.BOUNDS)} is"
+                " smaller, set option chunkBytes below that)"
+            )
+        if size > self._most_bytes - ROOM:
+            raise ChunkTooLarge(
+                f"Redis takes no row of {size:,} bytes",
+                why=f"its {' or '.join(preflight.BOUNDS)} is {self._most_bytes:,} bytes",
+                todo="raise that setting, or drop or cut the row's large columns before the sink",
+            )
+        return "staging rows"
+
     def staged(self, sink: str) -> list[Staged]:
         """See `Store.staged`."""
-        with translated("listing staged rows"):
+        with self._asking("listing staged rows"):
             found = self.client.hgetall(self._key("staged", sink))
             if not found:
                 return []
@@ -101,7 +140,7 @@ class RedisStore:
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. A chunk is whole if it has the size that was staged."""
-        with translated("checking staged rows"), self.client.pipeline(transaction=False) as pipe:
+        with self._asking("checking staged rows"), self.client.pipeline(transaction=False) as pipe:
             for part, seq in manifest.chunks:
                 pipe.hstrlen(self._log(manifest.sink, part.attempt), str(seq))
             sizes = pipe.execute()
@@ -122,7 +161,7 @@ class RedisStore:
             for index, part in enumerate(manifest.parts)
             for seq, rows in enumerate(part.rows)
         ]
-        with translated(f"publishing epoch {manifest.epoch}"):
+        with self._asking(f"publishing epoch {manifest.epoch}"):
             status, first, second, *values = self._run(
                 scripts.publish(manifest.detail["model"], manifest.detail["mode"]),
                 [self._record(manifest.sink), self._key("names"), *logs],
@@ -146,7 +185,7 @@ class RedisStore:
         script = scripts.apply(manifest.detail["model"], manifest.detail["mode"])
         plan = json.dumps(manifest.detail)
         for ordinal, (part, seq) in enumerate(manifest.chunks):
-            with translated(f"applying epoch {manifest.epoch}"):
+            with self._asking(f"applying epoch {manifest.epoch}"):
                 status, *detail = self._run(
                     script,
                     [self._record(manifest.sink), self._log(manifest.sink, part.attempt)],
@@ -163,13 +202,21 @@ class RedisStore:
             advance(part.rows[seq])
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:
-        """See `Store.discard`."""
-        if not attempts:
-            return
-        with translated("dropping staged rows"), self.client.pipeline(transaction=True) as pipe:
-            pipe.unlink(*(self._log(sink, attempt) for attempt in attempts))
-            pipe.hdel(self._key("staged", sink), *attempts)
-            pipe.execute()
+        """See `Store.discard`. A script, since Redis takes no transaction when it is full."""
+        if attempts:
+            logs = [self._log(sink, attempt) for attempt in attempts]
+            with self._asking("dropping staged rows"):
+                self._run(scripts.discard(), [*self._of_sink(sink), *logs], [sink, *attempts])
+
+    @contextmanager
+    def _asking(self, doing: str) -> Iterator[None]:
+        """See `translated`. After a failover the name may lead elsewhere; connections must, too."""
+        try:
+            with translated(doing):
+                yield
+        except Demoted:
+            self.client.connection_pool.disconnect(inuse_connections=False)
+            raise
 
     def _run(self, text: str, keys: list[str], args: list[Any]) -> Any:
         if text not in self._scripts:
@@ -178,6 +225,9 @@ class RedisStore:
 
     def _key(self, *parts: str) -> str:
         return ":".join((f"{{{self.prefix}}}", *parts))
+
+    def _of_sink(self, name: str) -> list[str]:
+        return [self._record(name), self._key("names"), self._key("staged", name)]
 
     def _record(self, name: str) -> str:
         return self._key("record", name)

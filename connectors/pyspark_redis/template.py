@@ -80,6 +80,7 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
 
     Raises:
         BadRow: a key column is null, or a key lies among the connector's own.
+        ValueError: a string is not UTF-8.
     """
     pieces = []
     for i, part in enumerate(key.parts):
@@ -89,7 +90,8 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
         column = rows.column(part)
         if column.null_count:
             raise null_key(part, rows, key.text, "a row without a key has no place in Redis")
-        pieces.append(percent_encoded(to_text(column)) if key.escaped else to_text(column))
+        text = utf8(column)
+        pieces.append(percent_encoded(text) if key.escaped else text)
     made = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
     if pc.any(pc.starts_with(made, pattern=reserved)).as_py():
         raise BadRow(
@@ -98,6 +100,21 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
             todo="begin the key option with a fixed text, or set option keyPrefix to another name",
         )
     return made
+
+
+def utf8(column: pa.Array) -> pa.BinaryArray:
+    """The text of each value, as `to_text` gives it; binary values may be any bytes, strings not.
+
+    Raises:
+        ValueError: a value has no text, or a string is not UTF-8: Spark checks none.
+    """
+    text = to_text(column)
+    if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
+        try:
+            text.cast(pa.string())
+        except pa.ArrowInvalid:
+            raise ValueError("a string is not valid UTF-8") from None
+    return text
 
 
 def _template(option: str) -> tuple[str, ...]:

@@ -111,16 +111,14 @@ class Admin:
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
 
-        They are doomed first, so that a commit that counts on them fails.
+        They are doomed too, so that a commit that counts on them fails.
         """
         over = sink.leftovers(grace)
         if not over:
             return 0
         absent = Ledger(sink.name, over[0].query_id, target="")
         attempts = {staged.attempt: staged.query_id for staged in over}
-        doomed = self.registers.doom(sink.name, absent, attempts)
-        self.store.discard(sink.name, doomed)
-        return len(doomed)
+        return len(self.registers.doom(sink.name, absent, attempts))
 
     def forget(self, name: str) -> None:
         """Retire a sink's query for ever, free its checkpoint path, drop what is staged.

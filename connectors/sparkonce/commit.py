@@ -98,13 +98,13 @@ class Committer:
     def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
         """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
 
-        They are doomed first, so that a commit which still lives can't decide them. Nothing is
+        They are doomed too, so that a commit which still lives can't decide them. Nothing is
         tried twice, since Spark waits for it to report the error that came before.
         """
         registers = Registers(self.store, Patience(max_retries=0))
         absent = Ledger(driver.name, driver.query_id, driver.target)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
-        self.store.discard(driver.name, registers.doom(driver.name, absent, mine))
+        registers.doom(driver.name, absent, mine)
 
     def _pause(self, lost: int) -> None:
         """Wait before the next try, where it was no other writer but silence that lost this one."""

@@ -88,6 +88,10 @@ class MemoryStore:
         """See `Store.swap`."""
         return self.link("swap", lambda: self._swap(name, new))
 
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`."""
+        return self.link("doom", lambda: self._doom(name, new, attempts))
+
     def names(self) -> list[str]:
         """See `Store.names`."""
         return self.link("names", lambda: sorted({*self.records, *(sink for sink, _ in self.log)}))
@@ -132,6 +136,12 @@ class MemoryStore:
         if held.stamp == new.replaces and self.applied.get(held.token, 0) >= new.applied:
             self.records[name] = new
         return self._read(name)
+
+    def _doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        there = self._swap(name, new)
+        if there.stamp == new.stamp:
+            self._discard(name, attempts)
+        return there
 
     def _stage(self, chunk: Chunk) -> None:
         attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})

@@ -212,6 +212,13 @@ class Store(Protocol):
     def swap(self, name: str, new: Record) -> Record:
         """Write `new` if what it `replaces` is there, and `applied`. Return what is there then."""
 
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """Write `new` as `swap` does; if it is there then, drop these attempts of the sink `name`.
+
+        In one atomic step where the store can, and then the attempts first: a full store may take
+        no write but one that makes room. Else first the record. Returns what is there then.
+        """
+
     def names(self) -> list[str]:
         """The names of all records, and of all sinks that have something staged."""
 

@@ -68,10 +68,10 @@ class Registers:
             return self.patience.run(lambda: self._fence(new))
 
     def doom(self, name: str, absent: Ledger, attempts: Mapping[str, str]) -> list[str]:
-        """See that these attempts can't be decided any more; gives those that are not already.
+        """See that these attempts can't be decided any more, and drop them.
 
-        This moves the revision, so that a decide which is on its way fails; and one that is
-        tried again finds its attempts doomed. They can then be dropped.
+        Gives those that no decision holds already. The step moves the revision, so that a decide
+        which is on its way fails; and one that is tried again finds its attempts doomed.
 
         Args:
             name: of the ledger.
@@ -79,14 +79,22 @@ class Registers:
             attempts: to be dropped, with the query of each.
 
         Raises:
+            StoreUnreachable: they are doomed, and may not be dropped.
             ConcurrentDriver: something else writes the ledger all the time.
         """
         for _ in range(LOST_RACES):
             doomed = (self.load(name) or absent).dooming(attempts)
-            now = self.swap(doomed)
+            free = sorted(set(attempts) & set(doomed.doomed))
+            now = self.learn(doomed, partial(self.store.doom, name, doomed.to_record(), free))
             if now.stamp == doomed.stamp:
-                return sorted(set(attempts) & set(now.doomed))
+                self._drop_unheard(name, free)
+                return free
         raise contended(name)
+
+    def _drop_unheard(self, name: str, doomed: list[str]) -> None:
+        """Drop what is doomed, where the answer to the step that does so was lost."""
+        if self.unanswered is not None:
+            self.patience.run(partial(self.store.discard, name, doomed))
 
     def finish(self, ledger: Ledger, advance: Advance = ignore) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.

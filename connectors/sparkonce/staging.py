@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import BadRow, ChunkTooLarge
+from sparkonce.errors import BadRow, ChunkTooLarge, StoreError
 from sparkonce.ledger import from_record
 from sparkonce.protocol import Chunk, Encoder, Receipt, Store, Task
 from sparkonce.retry import Patience
@@ -15,6 +17,8 @@ from sparkonce.retry import Patience
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+log = logging.getLogger("sparkonce")
 
 LARGEST_ROW = 256 * 1024 * 1024
 
@@ -46,10 +50,27 @@ def stage(
         drain(batches)
         return Receipt(task, skipped=ledger.token)
     staging = _Staging(store, task, encode, size.bytes, patience)
-    for batch in batches:
-        for start in range(0, batch.num_rows, size.rows):
-            staging.take(batch.slice(start, size.rows))
+    with _dropped_if_failed(store, task):
+        for batch in batches:
+            for start in range(0, batch.num_rows, size.rows):
+                staging.take(batch.slice(start, size.rows))
     return Receipt(task, tuple(staging.rows), tuple(staging.sizes))
+
+
+@contextmanager
+def _dropped_if_failed(store: Store, task: Task) -> Iterator[None]:
+    """Drop what an attempt has staged if it raises: it has no receipt, so nothing can decide it.
+
+    A query that fails at each start, and is started again and again, would fill the store.
+    """
+    try:
+        yield
+    except Exception:
+        try:
+            store.discard(task.sink, [task.attempt])
+        except StoreError as error:
+            log.warning("What attempt %s staged stays until it is cleaned: %s", task.attempt, error)
+        raise
 
 
 def drain(batches: Iterable[pa.RecordBatch]) -> None:

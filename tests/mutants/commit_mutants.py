@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -142,6 +143,20 @@ def _stages_by_epoch(store: Store, task: Task, batches: Iterable[Any], *how: Any
     if ledger is not None and ledger.epoch >= task.epoch:
         return Receipt(task, skipped=ledger.token)
     return stage(store, task, batches, *how)
+
+
+@contextlib.contextmanager
+def _keeps_what_failed(*_: Any) -> Iterator[None]:
+    yield
+
+
+@contextlib.contextmanager
+def _hides_the_error(store: Store, task: Task) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        store.discard(task.sink, [task.attempt])
+        raise
 
 
 def _gives_up_on_none(self: StreamWriter, messages: Sequence[Any], epoch: int) -> None:
@@ -288,6 +303,18 @@ COMMIT_MUTANTS = [
         "A02",
         (CHUNKS, ROWS),
         patches={"sparkonce.commit.require_not_doomed": _nothing},
+    ),
+    Mutant(
+        "failed tasks never cleaned",
+        "what a task staged before it raised stays",
+        "C18",
+        patches={"sparkonce.staging._dropped_if_failed": _keeps_what_failed},
+    ),
+    Mutant(
+        "clean-up hides the error of a task",
+        "a drop that fails is raised in place of what made the task fail",
+        "C18",
+        patches={"sparkonce.staging._dropped_if_failed": _hides_the_error},
     ),
     Mutant(
         "skip without asking whose epoch",

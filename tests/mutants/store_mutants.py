@@ -90,6 +90,17 @@ class DropsOfAnySink(MemoryStore):
             del self.log[key]
 
 
+class DropsBeforeItCompares(MemoryStore):
+    def _doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        self._discard(name, attempts)
+        return self._swap(name, new)
+
+
+class DoomsAndDropsNothing(MemoryStore):
+    def _doom(self, name: str, new: Record, _attempts: Sequence[str]) -> Record:
+        return self._swap(name, new)
+
+
 class WritesLatin1(MemoryStore):
     def _swap(self, name: str, new: Record) -> Record:
         body = new.body.encode("latin-1", "replace").decode("latin-1")
@@ -181,6 +192,20 @@ STORE_MUTANTS = [
         "discard drops attempts of that name, whatever sink staged them",
         "S11",
         store=DropsOfAnySink,
+    ),
+    Mutant(
+        "dropped before compared",
+        "doom drops attempts also where another record is there, which may hold them",
+        "S16",
+        (WHOLE, CHUNKS),
+        DropsBeforeItCompares,
+    ),
+    Mutant(
+        "doomed and kept",
+        "doom writes its record, and drops nothing",
+        "S16",
+        (WHOLE, CHUNKS),
+        DoomsAndDropsNothing,
     ),
     Mutant(
         "names without case",

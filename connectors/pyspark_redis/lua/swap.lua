@@ -1,6 +1,6 @@
 -- Replaces a record if its stamp is the expected one (compare-and-set), and so many chunks of its
 -- decision are applied: a failover may have lost those that were applied last.
--- KEYS[1] record   KEYS[2] set of names
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3] staged attempts of the sink
 -- ARGV[1] name     ARGV[2] expected stamp ('': no record yet)
 -- ARGV[3..6] the new revision, stamp, token, body   ARGV[7] chunks that must be applied
 -- Returns the record as it then is: {revision, stamp, token, body}.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -116,7 +116,11 @@ class Run:
 
     def stage_task(self, task: Task, rows: Sequence[str]) -> Receipt:
         """Run one task."""
-        return stage(self.query.store, task, _batches(rows), self.query.world.encode, SMALL, QUICK)
+        return self.stage_batches(task, _batches(rows))
+
+    def stage_batches(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+        """Run one task over rows as Spark hands them to it."""
+        return stage(self.query.store, task, batches, self.query.world.encode, SMALL, QUICK)
 
     def stage_late(self, epoch: int, rows: Sequence[str], partition: int = 0) -> None:
         """A chunk of a task that read the ledger long ago arrives in the store."""

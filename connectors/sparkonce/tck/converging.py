@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -80,6 +80,13 @@ class ConvergingStore(MemoryStore):
     def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`. Sent again it finds its own stamp."""
         return self._ask("swap", lambda: self._swap(name, new))
+
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`. Two requests: the store has no step for both."""
+        there = self.swap(name, new)
+        if there.stamp == new.stamp:
+            self.discard(name, attempts)
+        return there
 
     def names(self) -> list[str]:
         """See `Store.names`."""

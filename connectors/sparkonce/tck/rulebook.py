@@ -121,6 +121,14 @@ RULES: Sequence[Rule] = (
         "Store.swap: compare Record.applied with the progress that Store.apply keeps",
     ),
     Rule(
+        "S16",
+        MUST,
+        "`doom` writes as `swap` does, and drops the attempts that it names only where its record"
+        " is then there.",
+        "What was dropped for a record that another one came before may be decided by that one.",
+        "Store.doom: one atomic step, or first the record; and a full store must still take it",
+    ),
+    Rule(
         "C01",
         MUST,
         "A process that dies before or after any call to the store loses and doubles nothing.",
@@ -248,11 +256,18 @@ RULES: Sequence[Rule] = (
         "Store.apply: what it has applied before the row is marked in the same step",
     ),
     Rule(
+        "C18",
+        MUST,
+        "A task that raises drops what it has staged, and its own error is the one that is seen.",
+        "A query that fails at one row, and is started again and again, fills the store.",
+        "staging.stage: an attempt without a receipt can't be decided",
+    ),
+    Rule(
         "A01",
         MUST,
         "Abort drops what its own tasks staged, unless it is decided; nothing decided is undone.",
         "Spark calls abort after a commit that raised, also if its decide had arrived.",
-        "commit.abort: attempts are doomed before they are dropped",
+        "commit.abort: attempts are doomed in the step that drops them, or before it",
     ),
     Rule(
         "A02",
@@ -260,7 +275,7 @@ RULES: Sequence[Rule] = (
         "Abort and commit of one epoch, delayed and interleaved at any call, lose and double"
         " nothing.",
         "After the loss of a commit worker Spark calls abort while a decide is on its way.",
-        "commit.abort: doomed in the ledger first; guards.require_not_doomed",
+        "Store.doom: the ledger is never written after the drop; guards.require_not_doomed",
     ),
     Rule(
         "I01",

@@ -8,6 +8,7 @@ and gives, in its conftest.py, the fixture ``new_subject``: a function that make
 
 from __future__ import annotations
 
+from sparkonce.tck.cleaning import CleaningRules
 from sparkonce.tck.commits import CommitRules
 from sparkonce.tck.crashes import CrashRules
 from sparkonce.tck.drivers import DriverRules
@@ -21,6 +22,7 @@ from sparkonce.tck.volumes import VolumeRules
 class StoreContract(
     StepRules,
     VolumeRules,
+    CleaningRules,
     CrashRules,
     LineRules,
     CommitRules,

@@ -117,6 +117,11 @@ class Client:
         self._about = {"sink": name, "new": new}
         return self._store.swap(name, new)
 
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        """See `Store.doom`."""
+        self._about = {"sink": name, "new": new, "more": ",".join(attempts)}
+        return self._store.doom(name, new, attempts)
+
     def names(self) -> list[str]:
         """See `Store.names`."""
         self._about = {}

@@ -36,7 +36,7 @@ LATE = [
 ]
 MOST_FAULTS = 8
 MOST_REQUESTS = 1500
-HOT = frozenset({"swap", "publish", "prepare", "apply", "fence"})
+HOT = frozenset({"swap", "doom", "publish", "prepare", "apply", "fence"})
 """Requests before which it matters most who goes on."""
 
 Event = Callable[[], str]

@@ -1,0 +1,188 @@
+"""Servers that were demoted, that evict rows, that hang up on large requests, or tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.counters import COUNTER, ones
+from integration.epochs import Query
+from integration.proxy import Proxy
+from integration.servers.process import wait_until
+from integration.servers.redis import RedisProcess
+
+from sparkonce.errors import BadRow, StoreUnreachable, StoreUnsafe
+from sparkonce.sink import _open
+
+TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
+VOLATILE = ["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"]
+Private = Callable[..., RedisProcess]
+
+
+def counting(url: str, **options: str) -> Query:
+    return Query(COUNTER, url=url, key="c:{id}", writeMode="increment", **options)
+
+
+def address(server: RedisProcess) -> tuple[str, str]:
+    host, port = server.url.removeprefix("redis://").removesuffix("/0").split(":")
+    return host, port
+
+
+# -- a primary is demoted while a connection to it is kept
+
+
+def fail_over(old: RedisProcess, new: RedisProcess) -> None:
+    """Make the replica the primary, and the primary its replica. No client is disconnected."""
+    with redis.Redis.from_url(old.url) as was, redis.Redis.from_url(new.url) as becomes:
+        wait_until(lambda: becomes.info()["master_link_status"] == "up", 20, "no replication")
+        wait_until(
+            lambda: was.info()["master_repl_offset"] == becomes.info()["slave_repl_offset"],
+            20,
+            "the replica lags behind",
+        )
+        becomes.replicaof("NO", "ONE")
+        was.replicaof(*address(new))
+
+
+@pytest.fixture
+def pair(private_redis: Private) -> tuple[RedisProcess, RedisProcess]:
+    primary = private_redis("repl-diskless-sync-delay 0")
+    return primary, private_redis("replicaof {} {}".format(*address(primary)))
+
+
+@pytest.mark.parametrize("step", ["stage", "decide", "apply", "discard"])
+def test_a_connection_to_a_demoted_primary_is_given_up(
+    pair: tuple[RedisProcess, RedisProcess], step: str
+) -> None:
+    primary, replica = pair
+    with Proxy(primary.url) as proxy:
+        query = counting(proxy.url)
+        query.run(0, ones(range(10)))
+        store = query.sink.store
+        store.small_cost = 0 if step == "apply" else 48_000
+        receipts = query.stage(1, ones(range(20)))
+
+        def demote() -> None:
+            fail_over(primary, replica)
+            proxy.lead_to(replica.url, keep=True)
+
+        if step == "apply":
+            moments, apply = iter([demote]), store.apply
+            store.apply = lambda *args: [next(moments, int)(), apply(*args)]
+        else:
+            demote()
+        if step == "discard":
+            with pytest.raises(StoreUnreachable, match="is a replica"):
+                store.discard(query.name, [receipts[0].task.attempt])
+            store.discard(query.name, [receipts[0].task.attempt])
+        if step in ("stage", "discard"):
+            receipts = query.stage(1, ones(range(20)))
+        query.commit(1, receipts)
+    with redis.Redis.from_url(replica.url, decode_responses=True) as client:
+        counts = [int(client.hget(f"c:{i}", "n")) for i in range(20)]
+        assert counts == [2] * 10 + [1] * 10
+
+
+# -- rows that expire are rows that are evicted
+
+
+@pytest.mark.parametrize("policy", VOLATILE)
+def test_a_policy_that_evicts_rows_with_a_ttl_is_refused(
+    private_redis: Private, policy: str
+) -> None:
+    server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
+    with pytest.raises(StoreUnsafe, match=f"{policy}, and the rows of this sink have a ttl"):
+        counting(server.url, ttl="7d").sink.store.check()
+    counting(server.url).sink.store.check()
+
+
+def test_a_policy_that_never_comes_to_evict_is_allowed(private_redis: Private) -> None:
+    server = private_redis("maxmemory-policy volatile-lru", "maxmemory 0")
+    query = counting(server.url, ttl="7d")
+    query.sink.store.check()
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory", "100mb")
+    with pytest.raises(StoreUnsafe, match="volatile-lru"):
+        query.sink.store.check()
+
+
+# -- a server that leaves its settings out of INFO
+
+
+class Terse:
+    """A client whose server's INFO lacks settings: no server to be had here is like that."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.client = client
+        self.connection_pool = client.connection_pool
+
+    def info(self) -> dict[str, Any]:
+        told = self.client.info()
+        return {name: told[name] for name in told if not name.startswith("maxmemory")}
+
+    def config_get(self, name: str) -> dict[str, str]:
+        return self.client.config_get(name)
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-lru"])
+def test_what_info_leaves_out_is_asked_of_config(private_redis: Private, policy: str) -> None:
+    server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
+    store = counting(server.url, ttl="7d").sink.store
+    store.client = Terse(store.client)
+    with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
+        store.check()
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory-policy", "noeviction")
+    store.check()
+
+
+def test_a_server_that_does_not_tell_its_policy_is_refused(private_redis: Private) -> None:
+    server = private_redis()
+    with redis.Redis.from_url(server.url) as client:
+        client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
+    store = counting(server.url, user="app", password="pw").sink.store
+    store.check()
+    store.client = Terse(store.client)
+    with pytest.raises(StoreUnsafe, match=r"does not tell its maxmemory-policy"):
+        store.check()
+
+
+# -- a server that hangs up on large requests
+
+
+@pytest.fixture(params=["proto-max-bulk-len", "client-query-buffer-limit"])
+def narrow(private_redis: Private, request: pytest.FixtureRequest) -> Iterator[RedisProcess]:
+    yield private_redis(f"{request.param} 1mb")
+    _open.cache_clear()
+
+
+def texts(url: str, **options: str) -> Query:
+    return Query(TEXTS, url=url, key="t:{id}", chunkBytes="32000000", maxRetries="0", **options)
+
+
+def test_chunks_are_cut_to_what_the_server_takes(narrow: RedisProcess) -> None:
+    query = texts(narrow.url)
+    query.run(0, [{"id": i, "text": "x" * 300_000} for i in range(12)])
+    with redis.Redis.from_url(narrow.url) as client:
+        assert sum(client.hstrlen(f"t:{i}", "text") for i in range(12)) == 12 * 300_000
+
+
+def test_a_row_that_the_server_does_not_take_is_a_bad_row(narrow: RedisProcess) -> None:
+    query = texts(narrow.url)
+    with pytest.raises(BadRow, match="client-query-buffer-limit is 1,048,576"):
+        query.run(0, [{"id": 1, "text": "x" * 1_040_000}])
+    query.run(0, [{"id": 1, "text": "x" * 900_000}])
+
+
+def test_a_server_that_hangs_up_and_does_not_tell_why_is_guessed_at(narrow: RedisProcess) -> None:
+    with redis.Redis.from_url(narrow.url) as client:
+        client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
+    query = texts(narrow.url, user="app", password="pw")
+    rows = [{"id": i, "text": "x" * 300_000} for i in range(12)]
+    with pytest.raises(Exception, match="proto-max-bulk-len or client-query-buffer-limit is small"):
+        query.run(0, rows)
+    query.restart(chunkBytes="900000")
+    query.run(0, rows)
