@@ -157,8 +157,8 @@ class ElasticsearchStore:
             return
         if manifest.token != prepared and manifest.notes["index"]:
             noted = {**manifest.detail, "index": manifest.notes["index"]}
-            there = targets.require_there(self.cluster, noted)
-            pipelines.require_kept(self.cluster, noted, there.settings)
+            target = targets.require_there(self.cluster, noted)
+            pipelines.require_kept(self.cluster, noted, target.settings)
         if self.dead_letters is not None:
             if self.plan is None:
                 self._require_apart(manifest.notes["index"] or manifest.detail["index"])
