@@ -8,6 +8,7 @@ document ends with the last row of its key.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,7 @@ from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender,
 from sparkonce.errors import BadRow, StoreRefused
 from sparkonce.ledger import from_record
 from sparkonce.protocol import BLOCK, Plan, Task
-from sparkonce.rows import Bad, all_bytes, sorted_out
+from sparkonce.rows import Bad, all_bytes, sorted_out, unwritable
 
 PARTITION_BITS, BLOCK_BITS = 13, 15
 FENCES = 1 << PARTITION_BITS + BLOCK_BITS - ORDINAL_BITS
@@ -74,12 +75,19 @@ class ElasticsearchOutlet:
         bad: list[Bad] = []
         if self.aside is not None:
             _, bad = sorted_out(rows, self.encode.lines, first)
-        texts = self.encode.lines(self._with_versions(first, rows, bad)).texts
+        texts = self._texts(self._with_versions(first, rows, bad))
         refused = self._sent(bytes(all_bytes(texts)), len(texts))
         for one in refused:
             if self.aside is None or one.is_conflict:
                 raise self._refusal(one)
         self._put_aside(bad, refused)
+
+    def _texts(self, rows: pa.RecordBatch) -> Any:
+        try:
+            return self.encode.lines(rows).texts
+        except ValueError as error:
+            key_first = dict.fromkeys([*self.encode.key, *rows.schema.names])
+            raise unwritable(rows.select([*key_first]), self.encode.lines, error) from None
 
     def _with_versions(self, first: int, rows: pa.RecordBatch, bad: list[Bad]) -> pa.RecordBatch:
         at = pc.add(numbers(len(rows)), first)
