@@ -190,6 +190,22 @@ def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: Kind)
     assert known(400, {**FAILED, "caused_by": cause}).kind is kind
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("no enrich index exists for policy with name [p]", Kind.REFUSED),
+        ("no write index is defined for alias [x]. The write index may be ...", Kind.REFUSED),
+        ("Number of documents in shard [x] exceeds the limit of [5]", Kind.REFUSED),
+        ("mapper [n] cannot be changed from type [long] to [text]", Kind.ROW),
+        ("Document contains at least one immense term in field=...", Kind.ROW),
+        ("field [x] doesn't exist", Kind.UNCLEAR),
+    ],
+)
+def test_illegal_argument_is_told_by_its_words(reason: str, kind: Kind) -> None:
+    error = {"type": "illegal_argument_exception", "reason": reason}
+    assert known(400, error).kind is kind
+
+
 OWN = "own"
 PLACE = Place("sink", "attempt", 0, 1, 2)
 ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {

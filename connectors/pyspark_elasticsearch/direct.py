@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_elasticsearch import doubt
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
 from pyspark_elasticsearch.encoder import OWN_VERSION, ChunkEncoder
@@ -76,7 +77,10 @@ class ElasticsearchOutlet:
         if self.aside is not None:
             _, bad = sorted_out(rows, self.encode.lines, first)
         texts = self._texts(self._with_versions(first, rows, bad))
-        refused = self._sent(bytes(all_bytes(texts)), len(texts))
+        lines = bytes(all_bytes(texts))
+        refused = self._sent(lines, len(texts))
+        if self.aside is not None:
+            doubt.require_not_all(refused, lines, OUTCOME)
         for one in refused:
             if self.aside is None or one.is_conflict:
                 raise self._refusal(one)
