@@ -115,6 +115,15 @@ def test_server_that_is_not_elasticsearch_is_named(say: Say) -> None:
         preflight.require_fit_server(say(200, version("2.11.0"), product=None))
 
 
+def test_opensearch_and_serverless_are_refused_by_name(say: Say) -> None:
+    other = {"version": {"number": "2.11.0", "distribution": "opensearch"}}
+    with pytest.raises(StoreRefused, match="answers is OpenSearch"):
+        preflight.require_fit_server(say(200, other, product=None))
+    hosted = {"version": {"number": "8.11.0", "build_flavor": "serverless"}}
+    with pytest.raises(StoreRefused, match="is Elasticsearch Serverless"):
+        preflight.require_fit_server(say(200, hosted))
+
+
 @pytest.mark.parametrize(
     ("status", "body"), [(502, b"<html>"), (200, b'{"items": ['), (500, {"error": "words"})]
 )

@@ -253,8 +253,11 @@ def translated(doing: str) -> Iterator[None]:
 def translate(error: Exception, doing: str) -> StoreError:
     """Our error for one of the client's."""
     if isinstance(error, elasticsearch.UnsupportedProductError):
+        about = error.body.get("version") if isinstance(error.body, Mapping) else None
+        name = about.get("distribution") if isinstance(about, Mapping) else None
+        said = "OpenSearch" if name == "opensearch" else "not Elasticsearch"
         return StoreRefused(
-            f"What answers is not Elasticsearch, while {doing}",
+            f"What answers is {said}, while {doing}",
             why=str(error.message),
             todo="check option url; OpenSearch and servers before 7.14 are not supported",
         )
