@@ -138,12 +138,13 @@ def test_late_update_changes_nothing(into_index: Make, elastic: Elasticsearch, i
 def test_increment_adds_exactly_once_whatever_is_sent_again(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    query = into_index(COUNTER, key="id", writeMode="increment", chunkRows="2")
+    query = into_index(COUNTER, key="id", writeMode="increment", chunkRows="9")
     keep_log(query)
     big = 2**62
     first = [{"id": 1, "n": big, "x": 0.25}, {"id": 2, "n": 1, "x": None}] * 2
     with pytest.raises(BadRow, match="leaves the range of a long"):
         query.stage(0, [{"id": 1, "n": big, "x": 0.0}] * 2)
+    query.stage(0, [{"id": id_, "n": big, "x": 0.0} for id_ in range(9)])  # each fits by itself
     first[2] = {"id": 1, "n": big - 1, "x": 0.5}
     late = decide(query, 0, first, [{"id": 2, "n": 5, "x": 0.5}])
     for _ in range(2):

@@ -46,6 +46,33 @@ def test_mapping_conflict_fails_the_task_and_names_id_field_and_reason(
     assert [one["n"] for one in documents(elastic, narrow).values()] == [1, 100, 2]
 
 
+NOT_UTF8 = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+YEAR_10000 = pa.array([253402300800000000], pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize("write", ["direct", "logged"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (pa.array([float("nan")]), "nan has no place"),
+        (NOT_UTF8, "not valid UTF-8"),
+        (YEAR_10000, "only 0001-01-01"),
+    ],
+    ids=["nan", "utf8", "year"],
+)
+def test_value_that_no_document_takes_is_told_with_its_column_and_row(
+    into_index: Make, wrong: pa.Array, said: str, write: str
+) -> None:
+    schema = pa.schema([("v", wrong.type), ("id", pa.int64())])
+    values = pa.concat_arrays([pa.nulls(5, wrong.type), wrong, pa.nulls(3, wrong.type)])
+    batch = pa.record_batch([values, pa.array(range(10, 19))], schema=schema)
+    query = into_index(schema, key="id", write=write)
+    with pytest.raises(BadRow, match=rf"column 'v': .*{said}.*; the row: .*'id': '15'") as told:
+        query.stage_batches(0, [batch])
+    assert told.value.why
+    assert told.value.todo
+
+
 def test_dead_letters_are_written_once_whoever_writes_again(
     into_index: Make, elastic: Elasticsearch, narrow: str, bad_index: str
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.counters import COUNTER
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, decide
+from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
@@ -142,6 +142,46 @@ def test_alias_that_comes_up_after_the_decision_stops_the_epoch_until_it_is_drop
         elastic.indices.delete(index=f"{index}-1")
     query.run(0, [])
     assert [one["n"] for one in documents(elastic, index).values()] == [1]
+
+
+DAY = 86_400 * 10**9
+
+
+@SCRIPTED
+def test_guards_of_sinks_that_wrote_long_ago_make_way_for_one_number_that_refuses_them(
+    into_index: Make, elastic: Elasticsearch, index: str, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Each new checkpoint without a sinkId is a sink of its own."""
+    now = time.time_ns()
+
+    def new_checkpoint(days_ago: int, n: int) -> Any:
+        query = into_index(COUNTER, key="id", writeMode=mode)
+        keep_log(query)
+        with monkeypatch.context() as patch:
+            then = now - days_ago * DAY
+            patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: then)
+            late = decide(query, 0, [{"id": 1, "n": n}])
+        query.restart()
+        query.run(0, [])
+        return query, late
+
+    def guards() -> dict[str, Any]:
+        found: dict[str, Any] = elastic.get(index=index, id="1")["_source"]["sparkonce"]
+        return found
+
+    old = [new_checkpoint(days, 1) for days in (80, 70, 45)]
+    recent, _ = new_checkpoint(20, 1)
+    assert set(guards()) == {old[2][0].name, recent.name, "past"}
+    newest, again = new_checkpoint(0, 5)
+    assert set(guards()) == {recent.name, newest.name, "past"}
+    apply_again(newest, again)
+    for query, late in old:
+        with pytest.raises(StoreUnsafe, match="later changes than fence"):
+            apply_again(query, late)
+    recent.restart()
+    recent.run(1, [{"id": 1, "n": 7}])
+    (found,) = documents(elastic, index).values()
+    assert found["n"] == (4 + 5 + 7 if mode == "increment" else 7)
 
 
 REMEDY = re.search(

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.documents import has_script_processor
 from integration.epochs import ElasticsearchQuery, decide
 
 from sparkonce.errors import StoreRefused
@@ -33,6 +34,8 @@ def found(client: Elasticsearch, index: str) -> Counter[int]:
 @pytest.fixture
 def pipeline(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]]:
     """Make a pipeline of these processors."""
+    if not has_script_processor(elastic):
+        pytest.skip("the server lacks the processors")
     made = []
 
     def make(*processors: dict[str, Any], name: str = unique) -> str:

@@ -25,6 +25,38 @@ def several(elastic: Elasticsearch, index: str) -> Iterator[None]:
     elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
 
 
+def test_index_that_is_made_and_turns_out_not_to_be_fit_is_taken_back(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    unsafe = {"settings": {"translog.durability": "async"}}
+    elastic.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
+    try:
+        with pytest.raises(StoreUnsafe, match="durability=async"):
+            into_index(ROWS)
+        assert not elastic.indices.exists(index=index)
+    finally:
+        elastic.indices.delete_index_template(name=index)
+    into_index(ROWS)
+
+
+def test_index_that_is_not_fit_is_kept_with_the_document_that_it_got_meanwhile(
+    into_index: Make,
+    elastic: Elasticsearch,
+    index: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def written_meanwhile(*_: object) -> None:
+        elastic.index(index=index, id="1", document={"id": 1})
+        raise StoreUnsafe("not fit")
+
+    monkeypatch.setattr("pyspark_elasticsearch.targets.require_safe", written_meanwhile)
+    monkeypatch.setattr("pyspark_elasticsearch.preflight.require_safe_indices", lambda *_: None)
+    with pytest.raises(StoreUnsafe):
+        into_index(ROWS)
+    elastic.index(index=index, id="2", document={"id": 2})  # it takes writes as before
+    assert len(documents(elastic, index)) == 2
+
+
 def test_composite_keys_are_joined_unambiguously(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:

@@ -46,6 +46,31 @@ def sent(encode: ChunkEncoder, rows: pa.RecordBatch) -> list[tuple[str, dict[str
     return found
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.none() | st.integers(-(2**63), 2**63 - 1)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_increments_are_refused_only_where_the_sum_of_one_key_is_no_long(
+    rows: list[tuple[str, int | None]],
+) -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
+    encode = encoder(schema, key="k", writeMode="increment")
+    sums = {k: sum(n or 0 for other, n in rows if other == k) for k, _ in rows}
+    given_rows = batch([{"k": k, "n": n} for k, n in rows], schema)
+    if all(-(2**63) <= one < 2**63 for one in sums.values()):
+        found = sent(encode, given_rows)
+        added = {
+            about["_id"]: document["script"]["params"]["a"]["n"] for _, about, document in found
+        }
+        assert {k: n or 0 for k, n in added.items()} == sums
+    else:
+        with pytest.raises(ValueError, match=r"'n'.*with id '[ab]' leaves the range of a long"):
+            encode(given_rows)
+
+
 @given(st.lists(st.tuples(TEXT, TEXT, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=9))
 def test_lines_are_json_whatever_is_in_the_rows(rows: list[tuple[str, str, int]]) -> None:
     given_rows = [dict(zip("kjn", row, strict=True)) for row in rows]

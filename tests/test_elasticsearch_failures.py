@@ -115,6 +115,15 @@ def test_server_that_is_not_elasticsearch_is_named(say: Say) -> None:
         preflight.require_fit_server(say(200, version("2.11.0"), product=None))
 
 
+def test_opensearch_and_serverless_are_refused_by_name(say: Say) -> None:
+    other = {"version": {"number": "2.11.0", "distribution": "opensearch"}}
+    with pytest.raises(StoreRefused, match="answers is OpenSearch"):
+        preflight.require_fit_server(say(200, other, product=None))
+    hosted = {"version": {"number": "8.11.0", "build_flavor": "serverless"}}
+    with pytest.raises(StoreRefused, match="is Elasticsearch Serverless"):
+        preflight.require_fit_server(say(200, hosted))
+
+
 @pytest.mark.parametrize(
     ("status", "body"), [(502, b"<html>"), (200, b'{"items": ['), (500, {"error": "words"})]
 )
@@ -192,6 +201,22 @@ UNCOMPILED = {"type": "general_script_exception", "reason": "Failed to compile",
 def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: Kind) -> None:
     """The server tells all of them by the same type; a row would be put aside for good."""
     assert known(400, {**FAILED, "caused_by": cause}).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("no enrich index exists for policy with name [p]", Kind.REFUSED),
+        ("no write index is defined for alias [x]. The write index may be ...", Kind.REFUSED),
+        ("Number of documents in shard [x] exceeds the limit of [5]", Kind.REFUSED),
+        ("mapper [n] cannot be changed from type [long] to [text]", Kind.ROW),
+        ("Document contains at least one immense term in field=...", Kind.ROW),
+        ("field [x] doesn't exist", Kind.UNCLEAR),
+    ],
+)
+def test_illegal_argument_is_told_by_its_words(reason: str, kind: Kind) -> None:
+    error = {"type": "illegal_argument_exception", "reason": reason}
+    assert known(400, error).kind is kind
 
 
 OWN = "own"

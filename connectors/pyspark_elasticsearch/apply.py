@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from pyspark_elasticsearch import guarded, sequence
+from pyspark_elasticsearch import doubt, guarded, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, unpacked
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
@@ -96,9 +96,12 @@ class Applier:
         left_out = self._losers.get(ordinal, frozenset()) | _judged(found)
         if left_out:
             kept = [one for one in numbered(lines) if one.position not in left_out]
+            lines = b"".join(one.lines for one in kept)
             refused = self.sender.settle(kept)
         else:
             refused = self.sender.send(lines, chunk.operations)
+        if self.aside is not None:
+            doubt.require_not_all(refused, lines, self.sender.errand.outcome)
         self._put_aside(place, found, chunk, refused)
         return place.rows
 

@@ -8,10 +8,12 @@ document ends with the last row of its key.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_elasticsearch import doubt
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
 from pyspark_elasticsearch.encoder import OWN_VERSION, ChunkEncoder
@@ -22,7 +24,7 @@ from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender,
 from sparkonce.errors import BadRow, StoreRefused
 from sparkonce.ledger import from_record
 from sparkonce.protocol import BLOCK, Plan, Task
-from sparkonce.rows import Bad, all_bytes, sorted_out
+from sparkonce.rows import Bad, all_bytes, sorted_out, unwritable
 
 PARTITION_BITS, BLOCK_BITS = 13, 15
 FENCES = 1 << PARTITION_BITS + BLOCK_BITS - ORDINAL_BITS
@@ -74,12 +76,22 @@ class ElasticsearchOutlet:
         bad: list[Bad] = []
         if self.aside is not None:
             _, bad = sorted_out(rows, self.encode.lines, first)
-        texts = self.encode.lines(self._with_versions(first, rows, bad)).texts
-        refused = self._sent(bytes(all_bytes(texts)), len(texts))
+        texts = self._texts(self._with_versions(first, rows, bad))
+        lines = bytes(all_bytes(texts))
+        refused = self._sent(lines, len(texts))
+        if self.aside is not None:
+            doubt.require_not_all(refused, lines, OUTCOME)
         for one in refused:
             if self.aside is None or one.is_conflict:
                 raise self._refusal(one)
         self._put_aside(bad, refused)
+
+    def _texts(self, rows: pa.RecordBatch) -> Any:
+        try:
+            return self.encode.lines(rows).texts
+        except ValueError as error:
+            key_first = dict.fromkeys([*self.encode.key, *rows.schema.names])
+            raise unwritable(rows.select([*key_first]), self.encode.lines, error) from None
 
     def _with_versions(self, first: int, rows: pa.RecordBatch, bad: list[Bad]) -> pa.RecordBatch:
         at = pc.add(numbers(len(rows)), first)

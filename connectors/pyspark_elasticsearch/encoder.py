@@ -182,9 +182,9 @@ class ChunkEncoder:
     def _summed(self, rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
         """One row for each id, with the sums of its numbers."""
         added = self.detail["added"]
-        for name in added:
-            _require_no_overflow(rows, name)
         documents = self._documents(rows, ids)
+        for name in added:
+            keys.require_sums_fit(documents, rows, name)
         places, sums = keys.sums_of_each(documents, [rows.column(name) for name in added])
         if places is None:
             return rows, ids
@@ -227,19 +227,6 @@ def _versions(rows: pa.RecordBatch, name: str) -> Any:
     if column.null_count or (lowest is not None and lowest < 0):
         raise ValueError(f"column {name!r}, of option versionColumn, is null or negative in a row")
     return column.cast(pa.string())
-
-
-def _require_no_overflow(rows: pa.RecordBatch, name: str) -> None:
-    """Refuse what could wrap around unseen when it is summed up."""
-    column = rows.column(name)
-    if not pa.types.is_int64(column.type):
-        return
-    ends = pc.min_max(column)
-    largest = max(abs(ends[end].as_py() or 0) for end in ("min", "max"))
-    if largest * len(rows) >= 2**63 and len(rows) > 1:
-        total = sum(abs(value) for value in column.to_pylist() if value is not None)
-        if total >= 2**63:
-            raise ValueError(f"column {name!r}: the sum of a chunk leaves the range of a long")
 
 
 def _one_batch(batches: list[pa.RecordBatch], of: pa.RecordBatch) -> pa.RecordBatch:

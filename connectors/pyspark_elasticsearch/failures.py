@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -24,6 +25,7 @@ class Kind(enum.Enum):
     CONFLICT = "the document has a version that is as high"
     LATE = "the document's guard has a higher fence"
     ROW = "this document can't be stored"
+    UNCLEAR = "this document can't be stored, or none of them now"
     TOO_LARGE = "the request is larger than the server takes"
     REFUSED = "someone must change something"
 
@@ -46,6 +48,10 @@ def _row(why: str) -> Known:
         why,
         "mend the mapping, or set option onBadRow=deadLetter, which puts such rows aside",
     )
+
+
+def _unclear(why: str) -> Known:
+    return _row(why)._replace(kind=Kind.UNCLEAR)
 
 
 _BUSY = Known(Kind.PASSING, "the cluster has more to do than it can", AGAIN)
@@ -78,14 +84,14 @@ BY_TYPE = {
     "mapper_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_exception": _row("a field does not fit the mapping"),
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
-    "illegal_argument_exception": _row("the cluster can't store the document as it is"),
+    "illegal_argument_exception": _unclear("the cluster can't store the document as it is"),
     "script_exception": _row("the number can't be added to what is stored"),
     "document_missing_exception": _row("there is no such document"),
     "routing_missing_exception": _row("the mapping asks for a routing; set option routing"),
     "parsing_exception": _row("the document is malformed"),
     "x_content_parse_exception": _row("the document is malformed"),
     "action_request_validation_exception": _row("the document's id or size is refused"),
-    "ingest_processor_exception": _row("the ingest pipeline failed on it"),
+    "ingest_processor_exception": _unclear("the ingest pipeline failed on it"),
     "fail_processor_exception": _row("the ingest pipeline refused it"),
     "failure_store_used": _refused(
         "it would hold the row once more at each try, and this connector would know of none",
@@ -116,6 +122,26 @@ BY_STATUS = {
     503: Known(Kind.PASSING, "the cluster is not ready: it has no master, or starts", AGAIN),
     504: Known(Kind.LOST, "a proxy waited too long for the server", AGAIN),
 }
+
+_CONDITIONS = {
+    "no enrich index exists": _refused(
+        "an enrich policy of the ingest pipeline was not executed", "execute it"
+    ),
+    "no write index is defined": _refused(
+        "the name is an alias of several indices", "set is_write_index on one of them"
+    ),
+    "Number of documents in ": _refused(
+        "the index's shard has as many documents as one can have",
+        "take an index with more shards, or names from the rows' dates",
+    ),
+}
+"""What an illegal argument says, in its first words, where it is about no row."""
+
+_OF_ROWS = re.compile(
+    r"Document contains at least one immense term|mapper \[.*\] cannot be changed from type"
+    r"|can't merge a (?:non-nested|non object|nested) "
+)
+"""What it says where it is about the row."""
 
 NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
 TOO_MANY_SCRIPTS = Known(
@@ -149,10 +175,6 @@ MAPPING_LATE = Known(
     "the mapping could not be extended in time for a new field: the master or a node is slow",
     AGAIN,
 )
-FULL_SHARD = _refused(
-    "the index's shard has as many documents as one can have",
-    "take an index with more shards, or names from the rows' dates",
-)
 
 
 def known(status: int, error: Any) -> Known:
@@ -176,8 +198,11 @@ def _of_illegal(error: Mapping[str, Any]) -> Known:
     reason = str(error.get("reason", ""))
     if reason.startswith("pipeline with id [") and reason.endswith("] does not exist"):
         return NO_PIPELINE
-    if reason.startswith("Number of documents in "):
-        return FULL_SHARD
+    for words, about in _CONDITIONS.items():
+        if any(str(cause.get("reason")).startswith(words) for cause in _causes(error)):
+            return about
+    if _OF_ROWS.match(reason):
+        return _row("a field does not fit its mapping, or the index")
     if "sparkonce: the guard has" in message(error):
         return LATE
     if reason == "failed to execute script":
@@ -228,8 +253,11 @@ def translated(doing: str) -> Iterator[None]:
 def translate(error: Exception, doing: str) -> StoreError:
     """Our error for one of the client's."""
     if isinstance(error, elasticsearch.UnsupportedProductError):
+        about = error.body.get("version") if isinstance(error.body, Mapping) else None
+        name = about.get("distribution") if isinstance(about, Mapping) else None
+        said = "OpenSearch" if name == "opensearch" else "not Elasticsearch"
         return StoreRefused(
-            f"What answers is not Elasticsearch, while {doing}",
+            f"What answers is {said}, while {doing}",
             why=str(error.message),
             todo="check option url; OpenSearch and servers before 7.14 are not supported",
         )

@@ -83,6 +83,31 @@ def sums_of_each(texts: Any, columns: list[Any]) -> tuple[Any | None, list[Any]]
     ]
 
 
+def require_sums_fit(texts: Any, rows: pa.RecordBatch, name: str) -> None:
+    """Refuse sums that would wrap around unseen.
+
+    Raises:
+        ValueError: the sum of a column over the rows of one id leaves the range of a long.
+    """
+    column = rows.column(name)
+    if not types.is_int64(column.type):
+        return
+    ends = pc.min_max(column)
+    largest = max(abs(ends[end].as_py() or 0) for end in ("min", "max"))
+    if largest * len(rows) < 2**63:
+        return
+    halves = {"high": pc.shift_right(column, 32), "low": pc.bit_wise_and(column, 0xFFFFFFFF)}
+    table = pa.table({"id": texts, **halves}).group_by("id")
+    sums = table.aggregate([("high", "sum"), ("low", "sum")])
+    high = pc.add(sums.column("high_sum"), pc.shift_right(sums.column("low_sum"), 32))
+    wrong = pc.or_(pc.less(high, -(2**31)), pc.greater_equal(high, 2**31))
+    if pc.any(wrong).as_py():
+        id_ = sums.column("id").filter(wrong)[0].as_py()
+        raise ValueError(
+            f"column {name!r}: the sum of a chunk's rows with id {id_!r} leaves the range of a long"
+        )
+
+
 def numbers(count: int) -> Any:
     """Whole numbers from 0 on."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)

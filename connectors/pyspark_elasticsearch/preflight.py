@@ -9,7 +9,7 @@ import elasticsearch
 
 from pyspark_elasticsearch import pipelines, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.errors import OptionError, SparkonceError, StoreRefused
 
 OLDEST = 8
 CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
@@ -20,12 +20,19 @@ def require_fit_server(cluster: Cluster) -> None:
     """Refuse a server that this client does not speak to.
 
     Raises:
-        StoreRefused: it is too old, or the client too new.
+        StoreRefused: it is too old, or the client too new, or it is no cluster of one's own.
     """
     answer = cluster.ask("asking the server for its version", "GET", "/", allow=(400,))
     client = elasticsearch.__version__[0]
     if answer.status == 400:  # it does not know the headers of so new a client
         raise _versions(f"older than {client}", client, OLDEST)
+    if answer.body["version"].get("build_flavor") == "serverless":
+        raise StoreRefused(
+            "The server is Elasticsearch Serverless",
+            why="it shows and takes no settings of an index on which the guarantee rests, such as"
+            " index.translog.durability and index.gc_deletes",
+            todo="use a cluster of your own, or a hosted deployment of Elastic Cloud",
+        )
     version = str(answer.body["version"]["number"])
     major = int(version.partition(".")[0])
     if not OLDEST <= major <= client + 1 or client > major:
@@ -58,8 +65,19 @@ def require_fit_target(
         return None  # there is nothing to look at before the first row
     found = targets.resolve(cluster, detail)
     if found is None and new_index is not None:
-        _create(cluster, detail["index"], new_index)
-        found = targets.resolve(cluster, detail)
+        made = _create(cluster, detail["index"], new_index)
+        try:
+            return _require_fit(cluster, detail, targets.resolve(cluster, detail))
+        except SparkonceError:
+            if made:
+                _take_back(cluster, detail["index"])
+            raise
+    return _require_fit(cluster, detail, found)
+
+
+def _require_fit(
+    cluster: Cluster, detail: Mapping[str, Any], found: targets.Target | None
+) -> targets.Target:
     if found is None:
         raise OptionError(
             f"Option index: there is no index {detail['index']}",
@@ -77,7 +95,8 @@ def require_fit_target(
     return found
 
 
-def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> None:
+def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
+    """Make an index; whether it was not there."""
     made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=(400,))
     error = made.body.get("error", {}) if made.status == 400 else {}
     if error and error.get("type") != "resource_already_exists_exception":
@@ -86,6 +105,23 @@ def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> None:
             why="the cluster refuses the name or the mappings",
             todo="mend option index, or create the index by hand",
         )
+    return not error
+
+
+def _take_back(cluster: Cluster, index: str) -> None:
+    """Delete an index that was just made and is not fit, unless somebody has written to it."""
+    doing, absent = f"taking back index {index}", (403, 404)
+    blocked = cluster.ask(doing, "PUT", path(index, "_block", "write"), allow=absent)
+    if blocked.status != 200:
+        return
+    cluster.ask(doing, "POST", path(index, "_refresh"), allow=absent)
+    counted = cluster.ask(doing, "GET", path(index, "_count"), allow=absent)
+    whole = counted.status == 200 and not counted.body["_shards"]["failed"]
+    if whole and not counted.body["count"]:
+        cluster.ask(doing, "DELETE", path(index), allow=absent)
+    else:
+        body = {"index.blocks.write": None}
+        cluster.ask(doing, "PUT", path(index, "_settings"), body=body, allow=absent)
 
 
 def _require_pipeline(cluster: Cluster, name: str) -> None:

@@ -164,8 +164,8 @@ class ElasticsearchStore:
             return
         if manifest.token != prepared and manifest.notes["index"]:
             noted = {**manifest.detail, "index": manifest.notes["index"]}
-            there = targets.require_there(self.cluster, noted)
-            pipelines.require_kept(self.cluster, noted, there.settings)
+            target = targets.require_there(self.cluster, noted)
+            pipelines.require_kept(self.cluster, noted, target.settings)
         if self.dead_letters is not None:
             if self.plan is None:
                 self._require_apart(manifest.notes["index"] or manifest.detail["index"])
@@ -185,8 +185,8 @@ class ElasticsearchStore:
             return
         except Gone as gone:
             # Only a write proves that the ledger read here is the present one.
-            there = self.records.advance(manifest.sink, manifest.token, 0, always=True)
-            if there is not None and there < total:
+            reached = self.records.advance(manifest.sink, manifest.token, 0, always=True)
+            if reached is not None and reached < total:
                 raise _lost(manifest, gone.place) from None
             return
         alias = manifest.detail["visibleAlias"]

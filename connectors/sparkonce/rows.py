@@ -49,6 +49,36 @@ def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
     )
 
 
+def unwritable(
+    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], object], error: ValueError
+) -> BadRow:
+    """The error for rows that can't be encoded; it shows the first of them that is at fault.
+
+    Args:
+        rows: of a query.
+        encode: raised the error for them.
+        error: what was raised; of rows that are at fault only together it is told as it is.
+    """
+    rest = rows
+    while len(rest) > 1:
+        half = rest.slice(0, len(rest) // 2)
+        rest = half if _fails(half, encode) else rest.slice(len(half))
+    row = f"; the row: {shown(rest, 0)}" if _fails(rest, encode) else ""
+    return BadRow(
+        f"A value can't be written: {error}{row}",
+        why="it has no documented form in the store",
+        todo="filter such rows out, or replace the value before the sink",
+    )
+
+
+def _fails(rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], object]) -> bool:
+    try:
+        encode(rows)
+    except (BadRow, ValueError):
+        return True
+    return False
+
+
 def sorted_out(
     rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], first: int = 0
 ) -> tuple[list[T], list[Bad]]:

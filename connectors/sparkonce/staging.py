@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import BadRow, ChunkTooLarge, StoreError
+from sparkonce.errors import ChunkTooLarge, StoreError
 from sparkonce.ledger import from_record
 from sparkonce.protocol import Chunk, Encoder, Receipt, Store, Task
 from sparkonce.retry import Patience
@@ -128,8 +128,6 @@ def _encoded(rows: pa.RecordBatch, encode: Encoder) -> bytes:
     try:
         return encode(rows)
     except ValueError as error:
-        raise BadRow(
-            f"A value can't be written: {error}",
-            why="it has no documented form in the store",
-            todo="filter such rows out, or replace the value before the sink",
-        ) from None
+        from sparkonce.rows import unwritable
+
+        raise unwritable(rows, encode, error) from None
