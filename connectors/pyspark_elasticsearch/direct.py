@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
+from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict, of_lines, of_refusal
 from pyspark_elasticsearch.encoder import OWN_VERSION, ChunkEncoder
 from pyspark_elasticsearch.failures import advice
 from pyspark_elasticsearch.keys import numbers
@@ -22,7 +22,7 @@ from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender,
 from sparkonce.errors import BadRow, StoreRefused
 from sparkonce.ledger import from_record
 from sparkonce.protocol import BLOCK, Plan, Task
-from sparkonce.rows import Bad, all_bytes, sorted_out
+from sparkonce.rows import Bad, all_bytes, naming, sorted_out
 
 PARTITION_BITS, BLOCK_BITS = 13, 15
 FENCES = 1 << PARTITION_BITS + BLOCK_BITS - ORDINAL_BITS
@@ -60,6 +60,7 @@ class ElasticsearchOutlet:
         self.records, self.task, self.aside = records, task, aside
         self.index = aim.index or plan.detail["index"]
         self.encode = ChunkEncoder(plan.detail)
+        self._lines = naming(self.encode.lines, plan.key)
         self.lowest = (aim.fence << ORDINAL_BITS) + (task.partition << BLOCK_BITS)
         errand = Errand(
             task.epoch, plan.detail, aim, aim.index or plan.target, OUTCOME, self._is_overtaken
@@ -74,7 +75,7 @@ class ElasticsearchOutlet:
         bad: list[Bad] = []
         if self.aside is not None:
             _, bad = sorted_out(rows, self.encode.lines, first)
-        texts = self.encode.lines(self._with_versions(first, rows, bad)).texts
+        texts = self._lines(self._with_versions(first, rows, bad)).texts
         refused = self._sent(bytes(all_bytes(texts)), len(texts))
         for one in refused:
             if self.aside is None or one.is_conflict:
@@ -113,21 +114,23 @@ class ElasticsearchOutlet:
         """Name letters by what they are about, so that another attempt writes none anew."""
         task = self.task
         of_rows = {
-            self._named(f"{task.epoch}/{task.partition}/{one.number}"): Letter(
-                self.index, "", one.reason, one.row
+            self._named(f"{task.epoch}/{task.partition}/{one.number}"): Addressed(
+                Verdict(self.index, "", one.reason), self.encode.letter(one)
             )
             for one in bad
         }
         of_operations = {
-            self._named(f"{task.epoch}\n{one.operation.lines.decode()}"): of_refusal(
-                one, self.index
-            )
+            self._named(f"{task.epoch}\n{one.operation.lines.decode()}"): self._letter(one)
             for one in refused
         }
-        letters = of_rows | of_operations
-        if letters and self.aside is not None:
-            cut = {name: letter.cut(len(letters)) for name, letter in letters.items()}
-            self.aside.write(task.sink, task.epoch, cut)
+        named = of_rows | of_operations
+        if named and self.aside is not None:
+            self.aside.write(task.sink, task.epoch, task.partition, named)
+
+    def _letter(self, one: Refusal) -> Addressed:
+        verdict = of_refusal(one, self.index).cut(1)
+        lines = one.operation.lines
+        return Addressed(verdict, of_lines(verdict.reason, lines, self.encode.detail))
 
     def _named(self, row: str) -> str:
         about = "\n".join([self.task.sink, self.task.query_id, row])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +10,13 @@ import pymysql
 from pyspark_mysql.bends import Bend, bends_of
 from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
-from pyspark_mysql.dead_letters import Aside
+from pyspark_mysql.dead_letters import Aside, of_literals
 from pyspark_mysql.failures import Kind, known, message, number
 from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import Frame, frame
 from pyspark_mysql.target import Target
 from sparkonce.errors import SparkonceError
+from sparkonce.letters import Letter
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""
@@ -57,6 +57,7 @@ class Applier:
         self.bends = bends_of(detail, target.columns)
         self.frame = self._frame()
         self.changed = 0
+        self.partition: int | None = None
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
     def begin(self) -> None:
@@ -76,8 +77,10 @@ class Applier:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        for reason, row in chunk.bad:
-            self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
+        self.partition = chunk.partition
+        for letter in chunk.bad:
+            error = RefusedRow(letter.reason, "", "set option onBadRow=deadLetter again")
+            self._put_aside(error, letter)
         bent = self._bent(chunk.rows)
         for at, bend in bent.items():
             literals = chunk.rows.row(at).literals()
@@ -138,12 +141,13 @@ class Applier:
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL can't store the row with {shown}: {error.what}"
-        self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
+        refused = RefusedRow(what, error.why, error.todo)
+        self._put_aside(refused, of_literals(what, row, self.detail) if self.aside else None)
 
-    def _put_aside(self, error: RefusedRow, row: str) -> None:
-        if self.aside is None:
+    def _put_aside(self, error: RefusedRow, letter: Letter | None) -> None:
+        if self.aside is None or letter is None:
             raise error
-        self.aside(error.what, row)
+        self.aside(letter, self.partition)
 
 
 def _refused(bend: Bend, literal: str) -> RefusedRow:
