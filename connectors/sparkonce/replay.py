@@ -34,15 +34,20 @@ def rows(
     encoded = letters[base64]
     if isinstance(letters.schema[base64].dataType, spark.StringType):
         encoded = f.from_json(encoded, "array<string>")
+    own = "sparkonce_row", "sparkonce_base64"  # read once, and not for each column anew
     read = f.from_json(letters[row], _readable_struct(kind), {"mode": "FAILFAST"})
-    fields = []
-    for field in kind.fields:
-        value = read.getField(field.name)
-        plain = _restored(value, field.dataType, armored=False)
+    known = letters.select("*", read.alias(own[0]), encoded.alias(own[1]))
+    fields = [_field(known[own[0]], known[own[1]], field) for field in kind.fields]
+    return known.select(*letters.columns, f.struct(*fields).alias("restored"))
+
+
+def _field(read: Column, encoded: Column, field: spark.StructField) -> Column:
+    value = read.getField(field.name)
+    restored = _restored(value, field.dataType, armored=False)
+    if not _is_ready(field.dataType, armored=True):
         armored = _restored(value, field.dataType, armored=True)
-        is_armored = f.array_contains(encoded, field.name)
-        fields.append(f.when(is_armored, armored).otherwise(plain).alias(field.name))
-    return letters.select("*", f.struct(*fields).alias("restored"))
+        restored = f.when(f.array_contains(encoded, field.name), armored).otherwise(restored)
+    return restored.alias(field.name)
 
 
 def _parsed(ddl: str) -> spark.StructType:

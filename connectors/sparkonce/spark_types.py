@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from sparkonce.errors import OptionError
-from sparkonce.schema_text import INTERVAL, NAMES, typed
+from sparkonce.schema_text import INTERVAL, NAMES, require_distinct, typed
 
 BINARY = "UTF8_BINARY"
 """The collation by which texts are equal only if all their bytes are."""
@@ -18,14 +18,7 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
     Raises:
         OptionError: a column has a type that can't be written, or two have the same name.
     """
-    names = [field.name for field in schema.fields]
-    for name in names:
-        if names.count(name) > 1:
-            raise OptionError(
-                f"Column {name!r} is there twice",
-                why="rows are stored by column name",
-                todo="rename one of them before the sink",
-            )
+    require_distinct([field.name for field in schema.fields])
     return pa.schema([_named(field, field.name) for field in schema.fields])
 
 
