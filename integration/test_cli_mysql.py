@@ -101,3 +101,30 @@ def test_ddl_of_a_store_without_tables_says_so() -> None:
     told = sparkonce("ddl", "redis")
     assert told.exit_code == 1
     assert "needs no tables of its own" in told.output
+
+
+def test_check_looks_at_options_server_and_target_without_spark(url: str, mysql: Cursor) -> None:
+    given = ["check", "mysql", "-o", f"url={url}", "-o", "dbtable=t", "-o", "key=id"]
+    fit = sparkonce(*given, "--schema", "id bigint, n int")
+    assert (fit.exit_code, "takes such rows" in fit.output) == (0, True)
+    fields = [{"name": n, "type": "long", "nullable": True, "metadata": {}} for n in COUNTER.names]
+    spark = json.dumps({"type": "struct", "fields": fields})
+    told = json.loads(sparkonce(*given, "--json", "--schema", spark).output)
+    assert len(told["checked"]) == 4
+    misfit = sparkonce(*given, "--schema", "id bigint, n string")
+    assert (misfit.exit_code, "'n'" in misfit.output) == (1, True)
+    alone = sparkonce(*given)
+    assert (alone.exit_code, "target" in alone.output) == (0, False)
+    mysql.execute(f"SELECT COUNT(*) FROM {url.rpartition('/')[2]}.t")
+    assert mysql.fetchone() == (0,)
+
+
+def test_status_of_one_sink(url: str) -> None:
+    query, other = counting(url), counting(url, sinkId="other")
+    query.run(0, ones(2))
+    other.run(0, ones(2))
+    (told,) = json.loads(sparkonce("status", url, query.name, "--json").output)
+    assert told["sink"] == query.name
+    absent = sparkonce("status", url, "absent", "--json")
+    assert absent.exit_code == 1
+    assert "No sink is named 'absent'" in json.loads(absent.output)["error"]["what"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_bad_rows_of_server_and_client_are_put_aside(
         reasons, ("id=3: 1264", "Column 'id' is null", "column 'x': inf", "id=20"), strict=True
     ):
         assert said in reason
-    assert json.loads(letters[0][2]) == {"id": "3", "n": "300", "x": "0.5e0"}
+    assert json.loads(letters[0][2]) == {"id": 3, "n": 300, "x": 0.5}
 
 
 def test_sum_that_overflows_in_a_later_epoch_is_put_aside(
@@ -140,5 +141,5 @@ def test_row_that_is_larger_than_a_packet_is_put_aside_and_cut(
         assert mysql.fetchall() == ((2, "y"),)
         mysql.execute("SELECT reason, LENGTH(row_data) FROM bad")
         ((reason, length),) = mysql.fetchall()
-    assert "id=1: it takes 65,5" in reason
-    assert 1000 < length < packet
+    assert re.match("larger than the server takes, and cut: .*id=1: it takes 65,5", reason)
+    assert 0 <= length < packet

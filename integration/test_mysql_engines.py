@@ -14,7 +14,10 @@ from pyspark_mysql.connector import MySqlConnector
 from sparkonce.errors import StoreUnsafe
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-BAD = "sink TEXT, epoch INT, target TEXT, reason TEXT, row_data TEXT"
+BAD = (
+    "sink TEXT, epoch INT, partition_id INT, target TEXT, reason TEXT, row_key TEXT,"
+    " row_data TEXT, base64 TEXT"
+)
 
 
 @pytest.fixture

@@ -298,3 +298,13 @@ def test_wide_rows_make_small_chunks(columns: int, rows: int) -> None:
     schema = pa.schema([(f"c{number}", pa.string()) for number in range(columns)])
     assert open_sink(Source.connector, {}, schema).size.rows == rows
     assert open_sink(Source.connector, {"chunkrows": "7"}, schema).size.rows == 7
+
+
+def test_reading_is_refused_with_what_can_be_done_instead() -> None:
+    source = Source({})
+    for read in (source.schema, lambda: source.reader(SCHEMA), lambda: source.streamReader(SCHEMA)):
+        with pytest.raises(UnsupportedQuery) as refused:
+            read()
+        assert refused.value.what == 'format("memory") writes streams only'
+        assert refused.value.why
+        assert "writeStream" in refused.value.todo

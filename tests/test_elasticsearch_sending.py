@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from pyspark_elasticsearch.client import Answer
-from pyspark_elasticsearch.dead_letters import DeadLetters, Letter
+from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict
 from pyspark_elasticsearch.records import Aim
 from pyspark_elasticsearch.sending import Errand, Refusal, Sender
 from sparkonce.errors import StoreRefused
+from sparkonce.letters import Letter
 
 CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
 UNKNOWN = {"type": "new_exception", "reason": "words"}
@@ -82,10 +83,10 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
 
 
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
-    letter = {"a": Letter("x", "1", "words", "{}")}
-    DeadLetters(Cluster((409, CONFLICT)), "bad").write("sink", 0, letter)  # type: ignore[arg-type]
+    letter = {"a": Addressed(Verdict("x", "1", "words"), Letter("words", "{}"))}
+    DeadLetters(Cluster((409, CONFLICT)), "bad").write("sink", 0, 0, letter)  # type: ignore[arg-type]
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
-        DeadLetters(Cluster((409, UNKNOWN)), "bad").write("sink", 0, letter)  # type: ignore[arg-type]
+        DeadLetters(Cluster((409, UNKNOWN)), "bad").write("sink", 0, 0, letter)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert", "increment"])

@@ -98,3 +98,10 @@ def test_every_error_is_raised_somewhere() -> None:
 def test_an_unreachable_store_is_worth_another_try_and_others_are_not() -> None:
     retried = [name for name, cls in CLASSES.items() if issubclass(cls, StoreUnreachable)]
     assert retried == ["StoreUnreachable"]
+
+
+@pytest.mark.parametrize("end", ["", ".", "..", ". "])
+def test_a_part_that_ends_in_a_full_stop_gets_no_second_one(end: str) -> None:
+    error = SparkonceError(f"Connection refused{end}", f"It is down{end}", f"start it{end}")
+    assert str(error) == "Connection refused. Why: It is down. What to do: start it."
+    assert str(SparkonceError("What?", "", "this?")) == "What? What to do: this?"

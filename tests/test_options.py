@@ -235,3 +235,21 @@ def test_every_option_says_what_it_means_in_a_sentence() -> None:
     for option in COMMON:
         assert option.meaning.endswith("."), option.name
         assert "|" not in option.meaning, option.name
+
+
+def test_all_problems_are_told_at_once() -> None:
+    given = {"urll": "x", "timeout": "soon", "chunkRows": "0", "foo": "1"}
+    with pytest.raises(OptionError) as refused:
+        parse(TABLE, given)
+    for said in ("'urll' is unknown", "timeout='soon'", "chunkRows='0'", "'foo'", "url is missing"):
+        assert said in refused.value.what
+    assert "did you mean 'url'" in refused.value.todo
+    assert refused.value.what.startswith("5 options are wrong: ")
+
+
+@pytest.mark.parametrize("name", ["sinkId\u200b", "sink\xadId", "\uff53inkId", " sinkId"])
+def test_a_name_that_looks_like_a_known_one_is_shown_by_what_differs(name: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        parse(TABLE, {**URL, name: "x"})
+    assert "did you mean" not in refused.value.todo
+    assert refused.value.todo == f"write it as 'sinkId'; what was given is {name!a}"

@@ -6,6 +6,8 @@ import traceback
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sparkonce.errors import OptionError
 from sparkonce.ledger import Ledger
@@ -83,6 +85,32 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
 )
 def test_a_url_of_another_form_is_shown_without_its_password(url: str) -> None:
     assert "hunter2" not in redact_url(url)
+
+
+FILLING = st.text("abzAZ09-_.~!$&'()*+;=:@/?# ,[]%", max_size=6).filter(lambda one: "//" not in one)
+
+
+@given(
+    st.sampled_from(["redis", "rediss", "mysql", "jdbc:mysql", "https", ""]),
+    st.sampled_from(["://", ":/", "//", ":", ""]),
+    st.sampled_from(["", "app"]),
+    FILLING,
+    FILLING,
+    st.sampled_from(["@db", "@db:6379/0", "@[::1]:6379", "@one:9200,two:9200/x?y=1", "", "@"]),
+)
+@example("redis", ":/", "app", "", "", "@host/0")
+@example("", "", "app", "", "", "@host:6379")
+@example("redis", "://", "app", "", "", "")
+@example("redis", "://", "app", "/", "", "")
+def test_nothing_that_may_be_a_password_is_shown(
+    scheme: str, sign: str, user: str, before: str, after: str, place: str
+) -> None:
+    url = f"{scheme}{sign}{user}:{before}{SECRET}{after}{place}"
+    assert SECRET not in redact_url(url)
+    table = [Option("url", "Where the store is.", pattern(r"-", "-"))]
+    with pytest.raises(OptionError) as refused:
+        parse(table, {"url": url})
+    assert SECRET not in str(refused.value)
 
 
 def test_a_url_that_is_none_can_be_shown_all_the_same() -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.resources import files
 
 from pyspark_elasticsearch import doubt, guarded, sequence
-from pyspark_elasticsearch.chunks import Chunk, chunk_name, unpacked
+from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
 from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
+from pyspark_elasticsearch.dead_letters import (
+    Addressed,
+    DeadLetters,
+    Verdict,
+    of_lines,
+    of_refusal,
+)
 from pyspark_elasticsearch.failures import advice
 from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.log import Found, Log, Place
@@ -27,6 +34,19 @@ class Gone(Exception):
     def __init__(self, place: Place) -> None:
         super().__init__(place.id)
         self.place = place
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A chunk, and its lines as they are sent."""
+
+    chunk: Chunk
+    lines: bytes
+
+    @cached_property
+    def operations(self) -> list[bytes]:
+        """The lines of each operation."""
+        return list(operations(self.lines))
 
 
 class Applier:
@@ -66,6 +86,7 @@ class Applier:
             fresh_until,
         )
         self.sender = Sender(cluster, records, errand, on_conflict)
+        self._partitions = {part.attempt: part.partition for part in manifest.parts}
         self._guarded: set[str] = set()
         self._losers: Mapping[int, frozenset[int]] = {}
 
@@ -102,7 +123,7 @@ class Applier:
             refused = self.sender.send(lines, chunk.operations)
         if self.aside is not None:
             doubt.require_not_all(refused, lines, self.sender.errand.outcome)
-        self._put_aside(place, found, chunk, refused)
+        self._put_aside(place, found, _Sent(chunk, lines), refused)
         return place.rows
 
     def _chunk(self, place: Place) -> tuple[Found, Chunk]:
@@ -127,37 +148,44 @@ class Applier:
 
     # -- rows that can't be stored
 
-    def _put_aside(self, place: Place, found: Found, chunk: Chunk, refused: list[Refusal]) -> None:
+    def _put_aside(self, place: Place, found: Found, sent: _Sent, refused: list[Refusal]) -> None:
         """Note them first: a verdict is final, whatever a later try would find."""
         for one in refused:
             if one.is_conflict:
                 raise self._refusal(of_refusal(one, self.manifest.notes["index"]))
         verdict = found.verdict
-        letters = dict(verdict.get("letters", {}))
-        fresh = {f"c{at}": Letter("", "", *bad) for at, bad in enumerate(chunk.bad)}
+        verdicts = dict(verdict.get("letters", {}))
+        fresh = {f"c{at}": Verdict("", "", bad.reason) for at, bad in enumerate(sent.chunk.bad)}
         index = self.manifest.notes["index"]
         fresh |= {str(one.operation.position): of_refusal(one, index) for one in refused}
-        new = {at: letter for at, letter in fresh.items() if at not in letters}
+        new = {at: one for at, one in fresh.items() if at not in verdicts}
         if new:
             if self.aside is None:
                 raise self._refusal(next(iter(new.values())))
-            letters.update({at: letter.cut(len(fresh)) for at, letter in new.items()})
-            verdict = {"index": self.aside.index, **verdict, "letters": letters}
+            verdicts.update({at: one.cut(len(fresh)) for at, one in new.items()})
+            verdict = {"index": self.aside.index, **verdict, "letters": verdicts}
             if not self.log.judge(place, verdict, found.guard):
-                return self._put_aside(place, self.log.fetch(place), chunk, refused)
-        if letters:
+                return self._put_aside(place, self.log.fetch(place), sent, refused)
+        if verdicts:
             box, name = (
                 DeadLetters(self.cluster, verdict["index"]),
                 chunk_name(place.attempt, place.seq),
             )
-            named = {f"{name}{at}": self._addressed(Letter(*one)) for at, one in letters.items()}
-            box.write(self.manifest.sink, self.manifest.epoch, named)
+            named = {f"{name}{at}": self._letter(at, one, sent) for at, one in verdicts.items()}
+            partition = self._partitions[place.attempt]
+            box.write(self.manifest.sink, self.manifest.epoch, partition, named)
         return None
 
-    def _addressed(self, letter: Letter) -> Letter:
-        return letter if letter.place else letter._replace(place=self.detail["index"])
+    def _letter(self, at: str, judged: Sequence[str], sent: _Sent) -> Addressed:
+        """The letter that a verdict is about: what the row holds, the chunk knows."""
+        verdict = Verdict(*judged[:3])
+        if not at.isdigit():
+            addressed = verdict._replace(place=self.detail["index"])
+            return Addressed(addressed, sent.chunk.bad[int(at[1:])])
+        lines = sent.operations[int(at)]
+        return Addressed(verdict, of_lines(verdict.reason, lines, self.detail))
 
-    def _refusal(self, letter: Letter) -> RowRefused:
+    def _refusal(self, letter: Verdict) -> RowRefused:
         status = int(letter.reason.partition(" ")[0]) if letter.id else 0
         error = {"type": letter.reason.partition(" ")[2].partition(":")[0]}
         why, todo = "", "set option onBadRow=deadLetter again"

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from sparkonce.letters import Letter
 from sparkonce.rows import all_bytes
 
 HEAD = struct.Struct("<IIQQ")
@@ -31,13 +32,13 @@ class Chunk(NamedTuple):
     Attributes:
         operations: how many are in its lines.
         lines: of the request, with control characters for what was not known.
-        bad: rows that have no lines: the reason, and what they hold as JSON.
+        bad: rows that have no lines.
         order: ids and sequences of the operations; empty where the last one wins.
     """
 
     operations: int
     lines: bytes
-    bad: list[tuple[str, str]]
+    bad: list[Letter]
     order: bytes
 
     def filled(self, name: str, version: int, script: bytes, stamp: bytes = b"") -> bytes:
@@ -53,7 +54,7 @@ class Chunk(NamedTuple):
         return lines
 
 
-def packed(texts: Any, bad: list[tuple[str, str]], order: bytes = b"") -> bytes:
+def packed(texts: Any, bad: list[Letter], order: bytes = b"") -> bytes:
     """The chunk with these lines."""
     letters = json.dumps(bad).encode() if bad else b""
     lines = all_bytes(texts)
@@ -78,7 +79,7 @@ def unpacked(payload: bytes) -> Chunk:
         raise ValueError(str(error)) from None
     bad = json.loads(raw[:letters]) if letters else []
     lines = letters + order
-    return Chunk(count, raw[lines:], [(why, row) for why, row in bad], raw[letters:lines])
+    return Chunk(count, raw[lines:], [Letter(*one) for one in bad], raw[letters:lines])
 
 
 def operations(lines: bytes) -> Iterator[bytes]:

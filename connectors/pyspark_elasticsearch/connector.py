@@ -5,7 +5,8 @@ The plan's detail, which the manifest keeps: ``index`` (as the option says),
 ``columns`` (that are stored), ``added`` (that an increment adds), ``nulls``, ``op`` (the column of
 operations), ``sequence`` (the column to compare by), ``versioning``, ``versionColumn``,
 ``routing``, ``pipeline``, ``visibleAlias``, ``aside`` (bad rows are put into chunks as such),
-``create`` (settings and mappings of a target that may be made).
+``create`` (settings and mappings of a target that may be made), ``schema`` (of the query, as
+Spark's DDL).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pyspark_elasticsearch.encoder import ChunkEncoder
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.options import OPTIONS
 from pyspark_elasticsearch.store import ElasticsearchStore, Settings
-from sparkonce import checks
+from sparkonce import checks, schema_text
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Encoder, Plan
 
@@ -37,7 +38,7 @@ class ElasticsearchConnector:
 
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
-        key = [checks.column("key", name, schema) for name in options["key"] or []]
+        key = [checks.key_column("key", name, schema) for name in options["key"] or []]
         op, version, routing, order = (
             checks.column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "versionColumn", "routing", "sequenceColumn")
@@ -79,7 +80,9 @@ class ElasticsearchConnector:
                 "visibleAlias": options["visibleAlias"],
                 "aside": options["onBadRow"] == "deadLetter",
                 "create": _new_index(options, mode, op, schema),
+                "schema": schema_text.shown(schema),
             },
+            key=tuple(key),
         )
 
     def encoder(self, plan: Plan) -> Encoder:

@@ -4,32 +4,66 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
 
 from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
 from pyspark_elasticsearch.sending import Refusal
+from sparkonce import letters, schema_text, untext
+from sparkonce.letters import Letter
 
 DOING = "writing dead letters"
 LONGEST = 32_000
 ROOM = 400_000
-"""Characters for all letters of a chunk; a reason and a row are cut so that they fit."""
+"""Characters for the reasons of a chunk's letters, which are cut so that they fit."""
+
+REQUEST = 8 * 1024 * 1024
+"""Bytes from which letters are written by several requests."""
+
+LONGEST_ROW = 20_000_000
+"""Characters of a text that every release reads."""
+
+CUT = "larger than the cluster takes, and cut: "
 
 
-class Letter(NamedTuple):
-    """A row that can't be stored: its index and id, why, and what it holds as JSON."""
+class Verdict(NamedTuple):
+    """That a row can't be stored: its index and id, and why."""
 
     place: str
     id: str
     reason: str
-    row: str
 
-    def cut(self, of: int) -> Letter:
-        """The letter as it is kept, as one of so many of a chunk."""
-        most = max(200, min(LONGEST, ROOM // of))
-        return self._replace(reason=self.reason[:most], row=self.row[:most])
+    def cut(self, of: int) -> Verdict:
+        """The verdict as it is kept, as one of so many of a chunk."""
+        return self._replace(reason=self.reason[: max(200, min(LONGEST, ROOM // of))])
+
+
+class Addressed(NamedTuple):
+    """A letter, and the verdict that it is about."""
+
+    verdict: Verdict
+    letter: Letter
+
+    def document(self, about: Mapping[str, Any], most: int) -> bytes:
+        """What is stored of it, with so many characters of the row."""
+        key, row, reason = self.letter.key, self.letter.row, self.verdict.reason
+        if len(row) > most:
+            key, row, reason = key[:most], row[:most], CUT + reason
+        source = {
+            **about,
+            "index": self.verdict.place,
+            "id": self.verdict.id,
+            "reason": reason,
+            "key": key,
+            "row": row,
+            "base64": self.letter.base64,
+        }
+        return json.dumps(source).encode()
 
 
 class DeadLetters:
@@ -50,22 +84,40 @@ class DeadLetters:
             indices.ensure(self.cluster, self.index, "dead_letter", create=create)
             self._there = True
 
-    def write(self, sink: str, epoch: int, letters: Mapping[str, Letter]) -> None:
-        """Write letters under their ids; those that are there already stay as they are."""
-        now, lines = time.time_ns() // 1_000_000, []
-        for name, letter in letters.items():
-            about = {
-                "sink": sink,
-                "epoch": epoch,
-                "index": letter.place,
-                "id": letter.id,
-                "reason": letter.reason,
-                "row": letter.row,
-                "at": now,
-            }
-            lines += [json.dumps({"create": {"_id": name}}), json.dumps(about)]
-        text = "".join(f"{line}\n" for line in lines).encode()
-        items = bulk.send(self.cluster, DOING, path(self.index, "_bulk"), text, len(letters))
+    def write(self, sink: str, epoch: int, partition: int, named: Mapping[str, Addressed]) -> None:
+        """Write letters under their ids; those that are there already stay as they are.
+
+        Args:
+            sink: whose they are.
+            epoch: of the rows.
+            partition: of the rows.
+            named: the letters by their ids.
+        """
+        now = time.time_ns() // 1_000_000
+        about = {"sink": sink, "epoch": epoch, "partition": partition, "at": now}
+        waiting: list[str] = []
+        size = 0
+        for name, letter in named.items():
+            if waiting and size + len(letter.letter.row) > REQUEST:
+                self._send(about, {one: named[one] for one in waiting})
+                waiting, size = [], 0
+            waiting.append(name)
+            size += len(letter.letter.row)
+        self._send(about, {one: named[one] for one in waiting})
+
+    def _send(
+        self, about: Mapping[str, Any], named: Mapping[str, Addressed], most: int = LONGEST_ROW
+    ) -> None:
+        lines = []
+        for name, letter in named.items():
+            action = json.dumps({"create": {"_id": name}}).encode()
+            lines += [action, letter.document(about, most)]
+        text = b"".join(line + b"\n" for line in lines)
+        items = bulk.send(self.cluster, DOING, path(self.index, "_bulk"), text, len(named))
+        if isinstance(items, int) and most == LONGEST_ROW:
+            for name, letter in named.items():
+                self._send(about, {name: letter}, ROOM)
+            return
         if isinstance(items, int):
             raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, DOING)
         for item in items:
@@ -73,26 +125,60 @@ class DeadLetters:
                 raise of_answer(item.status, item.error, DOING)
 
 
-def of_refusal(one: Refusal, index: str) -> Letter:
-    """The letter of an operation that was refused.
+def of_refusal(one: Refusal, index: str) -> Verdict:
+    """The verdict on an operation that was refused.
 
     Args:
         one: what was sent, and the answer.
         index: to which it went if it does not say so itself.
     """
-    place, id_, row = described(one.operation.lines)
-    return Letter(place or index, id_, f"{one.item.status} {message(one.item.error)}", row)
+    told = _action(one.operation.lines)
+    reason = f"{one.item.status} {message(one.item.error)}"
+    return Verdict(told.get("_index") or index, told["_id"], reason)
 
 
-def described(lines: bytes) -> tuple[str, str, str]:
-    """The index and the id that an operation names, and what the row holds."""
-    action, _, document = lines.partition(b"\n")
-    (told,) = json.loads(action).values()
-    index, id_ = told.get("_index", ""), told["_id"]
+def of_lines(reason: str, lines: bytes, detail: Mapping[str, Any]) -> Letter:
+    """The letter of an operation that was refused.
+
+    Args:
+        reason: why.
+        lines: what was sent.
+        detail: of the manifest.
+    """
+    trees = _trees(lines, detail)
+    if "schema" not in detail:  # of an earlier release
+        plain = pa.schema([(name, pa.string()) for name in trees])
+        return letters.of_trees(reason, trees, plain, detail["key"])
+    schema = schema_text.parse(detail["schema"])
+    return letters.of_trees(reason, trees, schema, detail["key"])
+
+
+def _trees(lines: bytes, detail: Mapping[str, Any]) -> dict[str, untext.Tree]:
+    """What the row holds: of a delete, what its action says."""
+    document = _document(lines)
+    op = {detail["op"]: "u" if document else "d"} if detail["op"] else {}
     if not document:
-        return index, id_, "{}"
-    found: Any = json.loads(document)
+        return {**_of_action(_action(lines), detail), **op}
+    found = untext.parsed(document)
     if isinstance(found, dict) and "script" in found and "scripted_upsert" in found:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
-        return index, id_, json.dumps(found, ensure_ascii=False)
-    return index, id_, document.decode(errors="replace").rstrip("\n")
+    return {**found, **op}
+
+
+def _of_action(told: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, untext.Tree]:
+    key: Sequence[str] = detail["key"]
+    texts = [told["_id"]] if len(key) == 1 else map(unquote, told["_id"].split(":"))
+    found = dict(zip(key, texts, strict=False))
+    for column, name in ((detail["versionColumn"], "version"), (detail["routing"], "routing")):
+        if column and name in told:
+            found[column] = str(told[name])
+    return found
+
+
+def _action(lines: bytes) -> dict[str, Any]:
+    (told,) = json.loads(lines.partition(b"\n")[0]).values()
+    return dict(told)
+
+
+def _document(lines: bytes) -> bytes:
+    return lines.partition(b"\n")[2]

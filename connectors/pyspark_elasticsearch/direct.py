@@ -8,14 +8,13 @@ document ends with the last row of its key.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_elasticsearch import doubt
 from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.dead_letters import DeadLetters, Letter, of_refusal
+from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict, of_lines, of_refusal
 from pyspark_elasticsearch.encoder import OWN_VERSION, ChunkEncoder
 from pyspark_elasticsearch.failures import advice
 from pyspark_elasticsearch.keys import numbers
@@ -24,7 +23,7 @@ from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender,
 from sparkonce.errors import BadRow, StoreRefused
 from sparkonce.ledger import from_record
 from sparkonce.protocol import BLOCK, Plan, Task
-from sparkonce.rows import Bad, all_bytes, sorted_out, unwritable
+from sparkonce.rows import Bad, all_bytes, naming, sorted_out
 
 PARTITION_BITS, BLOCK_BITS = 13, 15
 FENCES = 1 << PARTITION_BITS + BLOCK_BITS - ORDINAL_BITS
@@ -62,6 +61,7 @@ class ElasticsearchOutlet:
         self.records, self.task, self.aside = records, task, aside
         self.index = aim.index or plan.detail["index"]
         self.encode = ChunkEncoder(plan.detail)
+        self._lines = naming(self.encode.lines, plan.key)
         self.lowest = (aim.fence << ORDINAL_BITS) + (task.partition << BLOCK_BITS)
         errand = Errand(
             task.epoch, plan.detail, aim, aim.index or plan.target, OUTCOME, self._is_overtaken
@@ -76,7 +76,7 @@ class ElasticsearchOutlet:
         bad: list[Bad] = []
         if self.aside is not None:
             _, bad = sorted_out(rows, self.encode.lines, first)
-        texts = self._texts(self._with_versions(first, rows, bad))
+        texts = self._lines(self._with_versions(first, rows, bad)).texts
         lines = bytes(all_bytes(texts))
         refused = self._sent(lines, len(texts))
         if self.aside is not None:
@@ -85,13 +85,6 @@ class ElasticsearchOutlet:
             if self.aside is None or one.is_conflict:
                 raise self._refusal(one)
         self._put_aside(bad, refused)
-
-    def _texts(self, rows: pa.RecordBatch) -> Any:
-        try:
-            return self.encode.lines(rows).texts
-        except ValueError as error:
-            key_first = dict.fromkeys([*self.encode.key, *rows.schema.names])
-            raise unwritable(rows.select([*key_first]), self.encode.lines, error) from None
 
     def _with_versions(self, first: int, rows: pa.RecordBatch, bad: list[Bad]) -> pa.RecordBatch:
         at = pc.add(numbers(len(rows)), first)
@@ -125,21 +118,23 @@ class ElasticsearchOutlet:
         """Name letters by what they are about, so that another attempt writes none anew."""
         task = self.task
         of_rows = {
-            self._named(f"{task.epoch}/{task.partition}/{one.number}"): Letter(
-                self.index, "", one.reason, one.row
+            self._named(f"{task.epoch}/{task.partition}/{one.number}"): Addressed(
+                Verdict(self.index, "", one.reason), self.encode.letter(one)
             )
             for one in bad
         }
         of_operations = {
-            self._named(f"{task.epoch}\n{one.operation.lines.decode()}"): of_refusal(
-                one, self.index
-            )
+            self._named(f"{task.epoch}\n{one.operation.lines.decode()}"): self._letter(one)
             for one in refused
         }
-        letters = of_rows | of_operations
-        if letters and self.aside is not None:
-            cut = {name: letter.cut(len(letters)) for name, letter in letters.items()}
-            self.aside.write(task.sink, task.epoch, cut)
+        named = of_rows | of_operations
+        if named and self.aside is not None:
+            self.aside.write(task.sink, task.epoch, task.partition, named)
+
+    def _letter(self, one: Refusal) -> Addressed:
+        verdict = of_refusal(one, self.index).cut(1)
+        lines = one.operation.lines
+        return Addressed(verdict, of_lines(verdict.reason, lines, self.encode.detail))
 
     def _named(self, row: str) -> str:
         about = "\n".join([self.task.sink, self.task.query_id, row])

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from pyspark_elasticsearch import keys, names, sequence
 from pyspark_elasticsearch.chunks import packed
 from pyspark_elasticsearch.documents import joined, member, values
-from sparkonce import operations
-from sparkonce.rows import sorted_out
+from sparkonce import letters, operations, schema_text
+from sparkonce.letters import Letter
+from sparkonce.rows import Bad, sorted_out
 
 FENCED = ',"version":\x01,"version_type":"external_gte"'
 
@@ -36,6 +37,7 @@ class ChunkEncoder:
         self.key: list[str] = detail["key"]
         self.columns: list[str] = detail["columns"]
         self.parts: list[names.Part] = detail["parts"]
+        self.schema = schema_text.parse(detail["schema"])
         self._lines: Callable[[pa.RecordBatch, Any], Any] = {
             "append": self._created,
             "upsert": self._indexed,
@@ -51,12 +53,16 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no place in a document.
         """
-        bad: list[tuple[str, str]] = []
+        bad: list[Letter] = []
         if self.detail["aside"]:
             fit, found = sorted_out(rows, self._tried)
-            rows, bad = _one_batch(fit, rows), [(one.reason, one.row) for one in found]
+            rows, bad = _one_batch(fit, rows), [self.letter(one) for one in found]
         lines = self.lines(rows) if len(rows) else Lines(pa.array([], pa.string()))
         return packed(lines.texts, bad, lines.order)
+
+    def letter(self, bad: Bad) -> Letter:
+        """What is put aside of a row that has no lines."""
+        return letters.of_row(bad.reason, bad.row, self.schema, self.key)
 
     def lines(self, rows: pa.RecordBatch) -> Lines:
         """One text for each row that does something: its action, and its document."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +12,13 @@ from pyspark_mysql.bends import Bends, Finder, bends_of
 from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.cuts import cuts_of
-from pyspark_mysql.dead_letters import Aside
+from pyspark_mysql.dead_letters import Aside, of_literals
 from pyspark_mysql.failures import Kind, is_of_values, known, message
 from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import OTHER, Frame, frame
 from pyspark_mysql.target import Target
 from sparkonce.errors import SparkonceError
+from sparkonce.letters import Letter
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""
@@ -69,6 +69,7 @@ class Applier:
         self.frame = self._frame()
         self.changed = 0
         self.doubts: Counter[str] = Counter()
+        self.partition: int | None = None
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
     def begin(self) -> None:
@@ -88,8 +89,10 @@ class Applier:
             RefusedRow: a row is refused; the caller rolls all of it back.
             pymysql.MySQLError: anything else.
         """
-        for reason, row in chunk.bad:
-            self._put_aside(RefusedRow(reason, "", "set option onBadRow=deadLetter again"), row)
+        self.partition = chunk.partition
+        for letter in chunk.bad:
+            error = RefusedRow(letter.reason, "", "set option onBadRow=deadLetter again")
+            self._put_aside(error, letter)
         bent = self._bent(chunk.rows)
         for at, bend in bent.items():
             literals = chunk.rows.row(at).literals()
@@ -170,12 +173,13 @@ class Applier:
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL can't store the row with {shown}: {error.what}"
         self.doubts.update([error.what] if error.doubtful else [])
-        self._put_aside(RefusedRow(what, error.why, error.todo), json.dumps(literals))
+        refused = RefusedRow(what, error.why, error.todo)
+        self._put_aside(refused, of_literals(what, row, self.detail) if self.aside else None)
 
-    def _put_aside(self, error: RefusedRow, row: str) -> None:
-        if self.aside is None:
+    def _put_aside(self, error: RefusedRow, letter: Letter | None) -> None:
+        if self.aside is None or letter is None:
             raise error
-        self.aside(error.what, row)
+        self.aside(letter, self.partition)
 
 
 def _refused(bend: Finder, literal: str) -> RefusedRow:

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_mysql.literals import LITERAL, literals
-from sparkonce import operations
+from sparkonce import letters, operations, schema_text
+from sparkonce.letters import Letter
 from sparkonce.rows import all_bytes, null_key, sorted_out
 
 HEAD = struct.Struct("<II")
@@ -43,6 +44,7 @@ class ChunkEncoder:
         self.folded, self.op = bool(detail["folded"]), detail["op"]
         self.never_null = [*self.key, *filter(None, [detail["sequence"]])]
         self.aside = bool(detail["aside"])
+        self.schema = schema_text.parse(detail["schema"])
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
@@ -53,17 +55,17 @@ class ChunkEncoder:
         """
         texts, bad = self._sorted_out(rows) if self.aside else (self._texts(rows), [])
         lengths = pc.binary_length(texts).buffers()[1]
-        letters = json.dumps(bad).encode() if bad else b""
-        head = HEAD.pack(len(texts), len(letters))
-        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], letters, all_bytes(texts)])
+        aside = json.dumps(bad).encode() if bad else b""
+        head = HEAD.pack(len(texts), len(aside))
+        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], aside, all_bytes(texts)])
         packed: bytes = CODEC.compress(raw, asbytes=True)
         return SIZE.pack(len(raw)) + packed
 
-    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[tuple[str, str]]]:
-        """The texts of the good rows, and of each bad one the reason and what it holds."""
+    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[Letter]]:
+        """The texts of the good rows, and the bad ones."""
         texts, bad = sorted_out(rows, self._texts)
-        letters = [(one.reason, one.row) for one in bad]
-        return pa.concat_arrays(texts or [pa.array([], pa.binary())]), letters
+        about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
+        return pa.concat_arrays(texts or [pa.array([], pa.binary())]), about
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
         flags = []
@@ -164,11 +166,13 @@ class Chunk(NamedTuple):
 
     Attributes:
         rows: to apply.
-        bad: rows that have no text: the reason, and what they hold as JSON.
+        bad: rows that have no text.
+        partition: whose rows they are; None if that is not known.
     """
 
     rows: Rows
-    bad: list[tuple[str, str]]
+    bad: list[Letter]
+    partition: int | None = None
 
 
 def decode(payload: bytes) -> Chunk:
@@ -177,10 +181,10 @@ def decode(payload: bytes) -> Chunk:
     raw = memoryview(CODEC.decompress(memoryview(payload)[SIZE.size :], size))
     count, size = HEAD.unpack_from(raw)
     lengths = HEAD.size + 4 * count
-    letters = lengths + size
-    bad = json.loads(bytes(raw[lengths:letters])) if size else []
+    texts = lengths + size
+    bad = json.loads(bytes(raw[lengths:texts])) if size else []
     offsets = _offsets(raw[HEAD.size : lengths], count)
-    return Chunk(Rows(raw[letters:], offsets, 0, count), [(why, row) for why, row in bad])
+    return Chunk(Rows(raw[texts:], offsets, 0, count), [Letter(*one) for one in bad])
 
 
 def _offsets(lengths: memoryview, count: int) -> memoryview:

@@ -4,7 +4,7 @@ The plan's detail, which the manifest keeps and the statements are made from: ``
 and name), ``mode``, ``columns`` (in the order of a chunk's rows), ``key``, ``added`` (columns that
 an increment adds), ``nulls``, ``kinds`` (the type of each column), ``folded`` (rows of one key are
 compared before they are written), ``op`` and ``sequence`` (the columns to compare by), ``aside``
-(bad rows are put into chunks as such).
+(bad rows are put into chunks as such), ``schema`` (of the query, as Spark's DDL).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_mysql.columns import kind_of
 from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.options import OPTIONS
 from pyspark_mysql.store import MySqlStore
-from sparkonce import checks, operations
+from sparkonce import checks, operations, schema_text
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Encoder, Plan
 
@@ -54,7 +54,7 @@ class MySqlConnector:
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
         table = _table(options)
-        key = [checks.column("key", name, schema) for name in options["key"] or []]
+        key = [checks.key_column("key", name, schema) for name in options["key"] or []]
         op, sequence = (
             checks.column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "sequenceColumn")
@@ -90,7 +90,9 @@ class MySqlConnector:
                 "sequence": sequence,
                 "aside": options["onBadRow"] == "deadLetter",
                 "kinds": {name: kinds[name] for name in written},
+                "schema": schema_text.shown(schema),
             },
+            key=tuple(key),
         )
 
     def encoder(self, plan: Plan) -> Encoder:

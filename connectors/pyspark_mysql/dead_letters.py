@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
 
 from pyspark_mysql.client import Session
 from pyspark_mysql.engines import require_transactions
-from pyspark_mysql.literals import identifier
+from pyspark_mysql.literals import identifier, value
 from pyspark_mysql.tables import read_sql
+from sparkonce import letters, schema_text, untext
+from sparkonce.letters import Letter
 from sparkonce.protocol import Manifest
 
-Aside = Callable[[str, str], None]
-"""Takes a row that can't be stored: why, and the row as JSON."""
+Aside = Callable[[Letter, int | None], None]
+"""Takes a row that can't be stored, and its partition, if that is known."""
 
-ROOM = 4096
+ROOM = 64 * 1024
 LONGEST_REASON = 4000
+CUT = "larger than the server takes, and cut: "
+COLUMNS = "sink, epoch, partition_id, target, reason, row_key, row_data, base64"
 
 
 class DeadLetters:
@@ -34,21 +42,54 @@ class DeadLetters:
         if create:
             self.session.run(read_sql("dead_letter", dead_letter=self.table))
         require_transactions(self.session, self.name)
-        names = "sink, epoch, target, reason, row_data"
-        nulls = "NULL, NULL, NULL, NULL, NULL"
-        self.session.run(f"INSERT INTO {self.table} ({names}) SELECT {nulls} FROM DUAL WHERE 1 = 0")
+        nulls = ", ".join("NULL" for _ in COLUMNS.split(","))
+        self.session.run(
+            f"INSERT INTO {self.table} ({COLUMNS}) SELECT {nulls} FROM DUAL WHERE 1 = 0"
+        )
 
     def of(self, manifest: Manifest) -> Aside:
-        """What takes the rows of an epoch; a row that is larger than a packet is cut."""
+        """What takes the rows of an epoch; one that is larger than a packet is cut, and says so."""
 
-        def write(reason: str, row: str) -> None:
-            most = (self.session.live.packet - ROOM) // 8
+        def write(letter: Letter, partition: int | None) -> None:
+            # The client may write each byte as two.
+            most = (self.session.live.packet - ROOM) // 2
+            row, key, base64 = letter.row, letter.key, json.dumps(letter.base64)
+            room = most - sum(len(text.encode()) for text in (key, base64))
+            reason = letter.reason
+            if len(row.encode()) > room:
+                key, base64 = _cut(key, most // 4), _cut(base64, most // 4)
+                reason, row = CUT + reason, _cut(row, most // 2)
+            marks = ", ".join("%s" for _ in COLUMNS.split(","))
             self.session.run(
-                f"INSERT INTO {self.table.replace('%', '%%')}"
-                " (sink, epoch, target, reason, row_data)"
-                " VALUES (%s, %s, %s, %s, %s)",
-                *(manifest.sink, manifest.epoch, manifest.target[:255]),
-                *(reason[:LONGEST_REASON], row[:most]),
+                f"INSERT INTO {self.table.replace('%', '%%')} ({COLUMNS}) VALUES ({marks})",
+                *(manifest.sink, manifest.epoch, partition, manifest.target[:255]),
+                *(reason[:LONGEST_REASON], key, row, base64),
             )
 
         return write
+
+
+def of_literals(reason: str, row: Sequence[str], detail: Mapping[str, Any]) -> Letter:
+    """The letter of a row that the server refused.
+
+    Args:
+        reason: why.
+        row: its literals, and a flag behind them if rows of its plan are folded.
+        detail: of the manifest.
+    """
+    named = dict(zip(detail["columns"], row, strict=False))
+    trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
+    if "schema" not in detail:  # of an earlier release
+        plain = pa.schema([(name, pa.string()) for name in trees])
+        return letters.of_trees(reason, trees, plain, detail["key"])
+    schema = schema_text.parse(detail["schema"])
+    for field in schema:
+        if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
+            trees[field.name] = untext.parsed(trees[field.name])
+    if detail["op"]:
+        trees[detail["op"]] = "d" if row[-1] == "1" else "u"
+    return letters.of_trees(reason, trees, schema, detail["key"])
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore")

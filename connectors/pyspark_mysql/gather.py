@@ -22,7 +22,7 @@ from pyspark_mysql.failures import Kind, known, number
 from pyspark_mysql.foreign_keys import leads_back
 from pyspark_mysql.literals import identifier, string
 from pyspark_mysql.statements import Frame
-from pyspark_mysql.steps import ROW, Pace, Step, halves
+from pyspark_mysql.steps import FLAG, ROW, Pace, Step, halves
 from pyspark_mysql.target import Target
 
 OF_FOREIGN_KEYS = (1216, 1217, 1451, 1452, 1761, 1762)
@@ -76,6 +76,7 @@ class Gathering(Applier):
         """
         timeout = float(self.session.options["timeout"])
         ((last,),) = self.session.run(f"SELECT COALESCE(MAX({ROW}), 0) FROM {self.scratch.table}")
+        self.partition = None  # a key's rows may come from several
         for place in range(len(self.steps)):
             pace = Pace(timeout)
             for rows in pace.ranges(int(last)):
@@ -135,11 +136,17 @@ class Gathering(Applier):
         return progress
 
     def _give_up(self, row: int, error: RefusedRow) -> None:
-        names = ", ".join(map(identifier, self.detail["columns"]))
+        shown = [_exactly(name, self.detail["kinds"][name]) for name in self.detail["columns"]]
+        names = ", ".join([*shown, FLAG] if self.detail["folded"] else shown)
         sql = f"SELECT {names} FROM {self.scratch.table} WHERE {ROW} = {row}"
         (values,) = self.session.run(sql)
         self.given_up.add(row)
         self._refuse([literal(value) for value in values], error)
+
+
+def _exactly(name: str, kind: str) -> str:
+    """A column whose digits are all shown: those of a FLOAT are not."""
+    return f"{identifier(name)} + 0e0" if kind == "float" else identifier(name)
 
 
 def literal(value: Any) -> str:

@@ -33,6 +33,17 @@ def identifier(*names: str) -> str:
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
+def value(literal: str) -> str | bytes | None:
+    """The text, or the bytes, that a literal stands for."""
+    if literal == "NULL":
+        return None
+    if literal.startswith("X'"):
+        return bytes.fromhex(literal[2:-1])
+    if literal.startswith(HEX_TEXT.decode()):
+        return bytes.fromhex(literal[len(HEX_TEXT) : -1]).decode()
+    return literal[1:-1].replace("''", "'") if literal.startswith("'") else literal
+
+
 def string(text: str) -> str:
     """One text as a literal."""
     quoted: bytes = _text(pa.array([text]))[0].as_py()

@@ -207,7 +207,7 @@ class MySqlStore:
         payload = self.log.payload(manifest.sink, part.attempt, seq)
         if len(payload) != part.sizes[seq]:
             raise gone(manifest, part.attempt, seq)
-        return chunks.decode(payload)
+        return chunks.decode(payload)._replace(partition=part.partition)
 
     def _apply_decided(self, manifest: Manifest, part: Part, seq: int) -> None:
         chunk = self._chunk(manifest, _lost, (part, seq))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pyspark_redis.template import Key, keys, utf8
 from sparkonce.errors import BadRow
+from sparkonce.rows import shown
 
 
 class ChunkEncoder:
@@ -50,18 +51,19 @@ class ChunkEncoder:
     def _column(self, rows: pa.RecordBatch, name: str) -> Any:
         column = rows.column(name)
         if self.finite and pa.types.is_floating(column.type):
-            self._require_finite(column, name)
+            self._require_finite(rows, name)
         try:
             return utf8(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
 
-    def _require_finite(self, column: Any, name: str) -> None:
-        finite = pc.fill_null(pc.is_finite(column), True)
+    def _require_finite(self, rows: pa.RecordBatch, name: str) -> None:
+        finite = pc.fill_null(pc.is_finite(rows.column(name)), True)
         if not pc.all(finite).as_py():
-            value = column[pc.index(finite, False).as_py()]
+            row = pc.index(finite, False).as_py()
             raise BadRow(
-                f"Column {name!r} holds {value}, which can't be added",
+                f"Column {name!r} holds {rows.column(name)[row]}, which can't be added; the row:"
+                f" {shown(rows, row)}",
                 why="a counter that once took it would stay it for ever",
                 todo=f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
             )

@@ -92,6 +92,7 @@ class RedisConnector:
                 "prefix": options["keyPrefix"],
                 **({"ttl": str(int(ttl * 1000))} if ttl else {}),
             },
+            key=key.columns,
         )
 
     def encoder(self, plan: Plan) -> Encoder:

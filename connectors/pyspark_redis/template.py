@@ -142,7 +142,7 @@ def _bad_template(option: str, why: str) -> OptionError:
 
 
 def _column(name: str, option: str, schema: pa.Schema) -> str:
-    found = checks.column(f"key={option!r}", name, schema)
+    found = checks.key_column(f"key={option!r}", name, schema)
     kind = schema.field(found).type
     if not any(is_exact(kind) for is_exact in EXACT):
         raise OptionError(

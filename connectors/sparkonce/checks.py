@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from sparkonce import text
+from sparkonce import schema_text, text
 from sparkonce.errors import OptionError
+from sparkonce.options import suggestion
 
 
 def column(option: str, name: str, schema: pa.Schema) -> str:
@@ -27,12 +27,41 @@ def column(option: str, name: str, schema: pa.Schema) -> str:
     found = found or [other for other in schema.names if other.lower() == name.lower()]
     if len(found) == 1:
         return str(found[0])
-    near = difflib.get_close_matches(name, schema.names, n=1)
+    if found:
+        raise OptionError(
+            f"Option {option} names column {name!r}, which may be one of several",
+            why=f"the query has {', '.join(map(repr, found))}, which differ by case alone",
+            todo="write one of them exactly as it is, or rename the others before the sink",
+        )
     raise OptionError(
         f"Option {option} names column {name!r}, which the query does not have",
         why=f"its columns are {', '.join(schema.names)}",
-        todo=f"did you mean {near[0]!r}?" if near else "name one of them",
+        todo=suggestion(name, schema.names) or "name one of them",
     )
+
+
+def key_column(option: str, name: str, schema: pa.Schema) -> str:
+    """The column that an option makes part of a key.
+
+    Args:
+        option: its name, or its name and value, as an error shows it.
+        name: what it says.
+        schema: of the query.
+
+    Raises:
+        OptionError: the query has no such column, or its equal values have different texts.
+    """
+    found = column(option, name, schema)
+    kind = schema_text.spark_type(schema.field(found))
+    if "collate" in kind:
+        raise OptionError(
+            f"Option {option} names column {found!r} of type {kind}",
+            why="by its collation texts are equal that are not the same, so that one row of Spark's"
+            " would become several in the store",
+            todo="cast it to a plain string before the sink; where case does not count,"
+            f" cast(lower({found}) as string)",
+        )
+    return found
 
 
 def require_texts(fields: Iterable[pa.Field], store: str) -> list[str]:

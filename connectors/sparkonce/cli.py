@@ -13,17 +13,51 @@ from rich.progress import Progress
 
 from sparkonce import __version__, lost_offsets, options
 from sparkonce.admin import Admin, SinkStatus, ago
+from sparkonce.checkup import checkup
 from sparkonce.errors import SparkonceError
-from sparkonce.registry import for_url
+from sparkonce.registry import for_name, for_url
 
 Command = Callable[..., None]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+with_options = click.option(
+    "-o",
+    "--option",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the connector, such as passwordFile=/run/secret or keyPrefix=x.",
+)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 GRACE = options.seconds(0, 365 * 86400)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands whose errors are told in one way: without a traceback, and as JSON on demand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click."""
+        ctx.meta["as_json"] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See click."""
+        try:
+            return super().invoke(ctx)
+        except SparkonceError as error:
+            if not ctx.meta["as_json"]:
+                raise click.ClickException(str(error)) from None
+            told, code = error.to_json(), 1
+        except click.ClickException as error:
+            if not ctx.meta["as_json"]:
+                raise
+            name, what = type(error).__name__, error.format_message()
+            told, code = {"type": name, "what": what, "why": "", "todo": ""}, error.exit_code
+        click.echo(json.dumps({"error": told}))
+        raise click.exceptions.Exit(code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
     """Exactly-once sinks for Spark Structured Streaming: look after their ledgers.
@@ -33,33 +67,24 @@ def main() -> None:
 
 
 def over_store(command: Command) -> Command:
-    """Give a command its URL and its connector's options; show our errors without a traceback."""
+    """Give a command its URL and its connector's options."""
 
     @click.argument("url")
-    @click.option(
-        "-o",
-        "--option",
-        "given",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="An option of the connector, such as passwordFile=/run/secret or keyPrefix=x.",
-    )
+    @with_options
     @wraps(command)
     def run(url: str, given: tuple[str, ...], **rest: Any) -> None:
-        try:
-            command(_admin(url, given), **rest)
-        except SparkonceError as error:
-            raise click.ClickException(str(error)) from None
+        command(_admin(url, given), **rest)
 
     return run
 
 
 @main.command()
 @over_store
+@click.argument("sink", required=False)
 @as_json
-def status(admin: Admin, as_json: bool) -> None:
-    """Show every sink: query, epoch, rows, what is staged or waits."""
-    sinks = admin.sinks()
+def status(admin: Admin, sink: str | None, as_json: bool) -> None:
+    """Show every sink, or SINK alone: query, epoch, rows, what is staged or waits."""
+    sinks = admin.sinks() if sink is None else [_known(admin, sink)]
     if as_json:
         click.echo(json.dumps([sink.to_json() for sink in sinks], indent=2))
     elif sinks:
@@ -90,7 +115,13 @@ def recover(admin: Admin, accept_loss: bool, as_json: bool) -> None:
 
 @main.command()
 @over_store
-@click.option("--grace", default="1h", help="Age from which an undecided attempt is dropped.")
+@click.option(
+    "--grace",
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="Age from which an undecided attempt is dropped, such as 90s, 15m, 12h or 7d.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
 @yes
 @as_json
@@ -120,9 +151,7 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
 @as_json
 def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
     """Retire SINK and free its checkpoint path. A query that still writes to it is refused."""
-    known = admin.sink(sink)
-    if not known.known:
-        raise click.ClickException(f"No sink is named {sink!r}; see sparkonce status.")
+    _known(admin, sink)
     if not yes:
         click.confirm(f"Forget {sink}? Its next commit will be refused", abort=True, err=as_json)
     admin.forget(sink)
@@ -154,24 +183,53 @@ def show_offsets(admin: Admin, sink: str, restore: str | None) -> None:
 @click.argument("scheme")
 def show_options(scheme: str) -> None:
     """Print the options of a connector (redis, mysql, ...) in Markdown."""
-    try:
-        connector = for_url(f"{scheme}://")
-        click.echo(options.render(connector.name, connector.options), nl=False)
-    except SparkonceError as error:
-        raise click.ClickException(str(error)) from None
+    connector = for_name(scheme)
+    click.echo(options.render(connector.name, connector.options), nl=False)
 
 
 @main.command()
 @click.argument("scheme")
 def ddl(scheme: str) -> None:
     """Print the statements that make a connector's own tables (mysql, ...)."""
-    try:
-        statements = for_url(f"{scheme}://").ddl()
-    except SparkonceError as error:
-        raise click.ClickException(str(error)) from None
+    statements = for_name(scheme).ddl()
     if not statements:
         raise click.ClickException(f"The connector of {scheme} needs no tables of its own.")
     click.echo("".join(f"{statement};\n\n" for statement in statements), nl=False)
+
+
+@main.command()
+@click.argument("name", metavar="FORMAT")
+@with_options
+@click.option(
+    "--schema",
+    help='Columns of the query, such as "id bigint, name string", or the JSON of df.schema.json().',
+)
+@as_json
+def check(name: str, given: tuple[str, ...], schema: str | None, as_json: bool) -> None:
+    """Look at what a query of FORMAT (redis, mysql, ...) would find, without Spark.
+
+    It does what the start of a query does: it makes the connector's own tables or indices, and with
+    createTable or createIndex the target. No row is written.
+    """
+    done: list[str] = []
+    try:
+        for said in checkup(for_name(name), dict(map(_pair, given)), schema):
+            done.append(said)
+            if not as_json:
+                click.echo(said)
+    except SparkonceError as error:
+        if not as_json:
+            raise
+        click.echo(json.dumps({"checked": done, "error": error.to_json()}))
+        raise click.exceptions.Exit(1) from None
+    click.echo(json.dumps({"checked": done}) if as_json else "No query was started.")
+
+
+def _known(admin: Admin, sink: str) -> SinkStatus:
+    found = admin.sink(sink)
+    if not found.known:
+        raise click.ClickException(f"No sink is named {sink!r}; see sparkonce status.")
+    return found
 
 
 def _admin(url: str, given: tuple[str, ...]) -> Admin:

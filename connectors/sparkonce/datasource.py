@@ -58,6 +58,29 @@ class SinkSource(DataSource):
             )
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
+    def schema(self) -> NoReturn:
+        """See pyspark. Spark asks for it to read.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        raise self._writes_only()
+
+    def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
+        """See `schema`, which Spark does not ask for where a user gives one."""
+        raise self._writes_only()
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 (Spark's name)
+        """See `reader`."""
+        raise self._writes_only()
+
+    def _writes_only(self) -> UnsupportedQuery:
+        return UnsupportedQuery(
+            f'format("{self.name()}") writes streams only',
+            why="nothing of this package reads from a store into Spark",
+            todo="use df.writeStream to write; to read, a connector or client of the store itself",
+        )
+
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """See pyspark. Batch writes are refused.
 

@@ -70,10 +70,22 @@ class SparkonceError(Exception):
         super().__init__(what, why, todo)
 
     def __str__(self) -> str:
-        why = f" Why: {self.why}." if self.why else ""
-        todo = f" What to do: {self.todo}" if self.todo else ""
-        end = "." if todo and not todo.endswith("?") else ""
-        return f"{self.what}.{why}{todo}{end}"
+        parts = ("", self.what), ("Why: ", self.why), ("What to do: ", self.todo)
+        return " ".join(f"{said}{_sentence(part)}" for said, part in parts if part)
+
+    def to_json(self) -> dict[str, str]:
+        """Its type and its three parts."""
+        return {
+            "type": type(self).__name__,
+            "what": self.what,
+            "why": self.why,
+            "todo": self.todo,
+        }
+
+
+def _sentence(text: str) -> str:
+    """The text with one end."""
+    return text if text.endswith("?") else f"{text.rstrip('. ')}."
 
 
 class OptionError(SparkonceError):

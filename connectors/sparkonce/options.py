@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,25 +179,29 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
         complete: whether required ones must be there; not so to just connect.
 
     Raises:
-        OptionError: a name is unknown, a value can't be read, or a required one is missing.
+        OptionError: names are unknown, values can't be read, or required ones are missing; it
+            tells of all of them.
     """
     options = list(table)
     by_name = {option.name.lower(): option for option in options}
     values: dict[str, Any] = {option.name: option.default for option in options}
+    problems: list[OptionError] = []
     for name, text in raw.items():
         option = by_name.get(name.lower())
-        if option is None:
-            raise _unknown(name, options)
-        values[option.name] = _value(option, text)
+        try:
+            if option is None:
+                raise _unknown(name, options)
+            values[option.name] = _value(option, text)
+        except OptionError as error:
+            problems.append(error)
+    given = {name.lower() for name in raw}
     for option in options:
-        if complete and option.required and values[option.name] is None:
-            raise OptionError(
-                f"Option {option.name} is missing",
-                why=option.meaning.rstrip("."),
-                todo=f'add .option("{option.name}", ...)',
-            )
-    _one_password(values)
-    return Options(values, frozenset(option.name for option in options if option.secret))
+        if complete and option.required and option.name.lower() not in given:
+            problems.append(_missing(option))
+    if not problems:
+        _one_password(values)
+        return Options(values, frozenset(option.name for option in options if option.secret))
+    raise problems[0] if len(problems) == 1 else _all_of(problems)
 
 
 def password(options: Mapping[str, Any]) -> str | None:
@@ -218,12 +223,32 @@ def password(options: Mapping[str, Any]) -> str | None:
         ) from None
 
 
+_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token|key)=)[^&]*")
+_SCHEME = re.compile(r"(?:jdbc:)?[\w+.-]+://")
+_HOST = r"(?:\[[0-9A-Fa-f:.]*\]|[\w.-]*)(?::\d{1,5})?"
+_PLACE = re.compile(rf"{_HOST}(?:,{_HOST})*(?:[/?#][^:]*)?")
+_ONE_OF_SEVERAL = re.compile(rf"\w+://(?:[^@,/]*@)?{_HOST}(?:[/?#][^@,]*)?")
+
+
 def redact_url(url: str) -> str:
-    """The URL, or several with commas between, or what was meant as one, without a password."""
-    shown = [re.sub(r"(//[^:@/]*):.*@", r"\1:***@", part) for part in re.split(r",(?=\w+://)", url)]
-    return re.sub(
-        r"(?i)((?:password|passwd|pwd|secret|token|key)=)[^&]*", r"\1***", ",".join(shown)
-    )
+    """The URL, or several with commas between, or what was meant as one, without a password.
+
+    What can't be told from a password is not shown.
+    """
+    url = _SECRET.sub(r"\1***", url)
+    several = re.split(r",(?=\w+://)", url)
+    if len(several) > 1 and all(map(_ONE_OF_SEVERAL.fullmatch, several)):
+        return ",".join(re.sub(r"//.*@", "//***@", one) for one in several)
+    match = _SCHEME.match(url)
+    scheme = match[0] if match else ""
+    login, at, place = url[len(scheme) :].rpartition("@")
+    user, colon, _ = login.partition(":")
+    if colon:
+        login = f"{user}:***" if scheme and not re.search(r"[/?#]", user) else "***"
+    if not _PLACE.fullmatch(place):
+        host = re.split(r"[:/?#]", place)[0]
+        place = f"{host}:***" if not at and ":" in place else "***"
+    return f"{scheme}{login}{at}{place}"
 
 
 def render(name: str, table: Iterable[Option]) -> str:
@@ -251,7 +276,8 @@ def _value(option: Option, text: str) -> Any:
     try:
         return option.parse(text)
     except ValueError as error:
-        shown = "" if option.secret else f"={redact_url(text)!r}"
+        may_hold = option.name == "url" or "@" in text or "//" in text
+        shown = "" if option.secret else f"={(redact_url(text) if may_hold else text)!r}"
         raise OptionError(
             f"Option {option.name}{shown} can't be read",
             why=f"it must be {error}",
@@ -260,12 +286,50 @@ def _value(option: Option, text: str) -> Any:
 
 
 def _unknown(name: str, options: list[Option]) -> OptionError:
-    names = {option.name.lower(): option.name for option in options}
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    names = [option.name for option in options]
     return OptionError(
         f"Option {name!r} is unknown",
         why="a misspelt option would be ignored in silence",
-        todo=f"did you mean {names[near[0]]!r}?" if near else "known: " + ", ".join(names.values()),
+        todo=suggestion(name, names) or "known: " + ", ".join(names),
+    )
+
+
+def suggestion(given: str, names: Iterable[str]) -> str:
+    """What was meant by a name that is not known; empty if nothing is near.
+
+    A name that looks like the given one is not merely shown: nobody would see what to mend.
+    """
+    known = {_seen(name): name for name in names}
+    near = difflib.get_close_matches(_seen(given), known, n=1)
+    found = known[near[0]] if near else None
+    if found is None:
+        return ""
+    if _seen(given) == _seen(found):
+        return f"write it as {found!a}; what was given is {given!a}"
+    return f"did you mean {found!r}?"
+
+
+def _seen(name: str) -> str:
+    """What a reader sees of a name, whatever its case."""
+    shown = unicodedata.normalize("NFKC", name)
+    return "".join(char for char in shown if char.isprintable()).strip().casefold()
+
+
+def _missing(option: Option) -> OptionError:
+    return OptionError(
+        f"Option {option.name} is missing",
+        why=option.meaning.rstrip("."),
+        todo=f'add .option("{option.name}", ...)',
+    )
+
+
+def _all_of(problems: list[OptionError]) -> OptionError:
+    return OptionError(
+        f"{len(problems)} options are wrong: " + "; ".join(one.what for one in problems),
+        why="; ".join(dict.fromkeys(one.why for one in problems)),
+        todo="; ".join(
+            f"({number}) {one.todo.rstrip('?.')}" for number, one in enumerate(problems, 1)
+        ),
     )
 
 

@@ -55,6 +55,7 @@ class Plan:
             10 ms of work for a store.
         direct: rows take effect when a task writes them, and nothing is staged; the store is a
             `DirectStore`.
+        key: columns that tell a row from others, for errors about one.
     """
 
     target: str
@@ -63,6 +64,7 @@ class Plan:
     detail: Mapping[str, Any]
     cells: int = 24_000
     direct: bool = False
+    key: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 from importlib.metadata import entry_points
 
 from sparkonce.errors import MissingExtra, OptionError
+from sparkonce.options import suggestion
 from sparkonce.protocol import Connector
 
 GROUP = "sparkonce.connectors"
@@ -37,6 +39,22 @@ def load(path: str) -> Connector:
     return connector
 
 
+def for_name(name: str) -> Connector:
+    """The connector that ``format(name)`` or a URL's scheme means.
+
+    Raises:
+        OptionError: no installed connector has that name.
+    """
+    schemes = {point.name: point.value for point in entry_points(group=GROUP)}
+    if name not in schemes:
+        raise OptionError(
+            f"No connector is named {name!r}",
+            why=f"installed are {', '.join(sorted(schemes))}",
+            todo=suggestion(name, sorted(schemes)) or "name one of them",
+        )
+    return load(schemes[name])
+
+
 def for_url(url: str) -> Connector:
     """The connector for a URL, such as ``redis://localhost:6379``.
 
@@ -47,8 +65,9 @@ def for_url(url: str) -> Connector:
     scheme = scheme if found else ""
     schemes = {point.name: point.value for point in entry_points(group=GROUP)}
     if scheme not in schemes:
+        shown = scheme if re.fullmatch(r"[\w+.-]*", scheme) else "***"
         raise OptionError(
-            f"No connector knows the URL scheme {scheme!r}",
+            f"No connector knows the URL scheme {shown!r}",
             why=f"installed are {', '.join(sorted(schemes))}",
             todo="check the URL; it looks like redis://localhost:6379/0",
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -19,12 +18,13 @@ class Bad(NamedTuple):
 
     Attributes:
         number: its place among the rows that it was found in.
-        row: what it holds, as JSON.
+        reason: why.
+        row: the row alone.
     """
 
     number: int
     reason: str
-    row: str
+    row: pa.RecordBatch
 
 
 def shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
@@ -49,36 +49,6 @@ def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
     )
 
 
-def unwritable(
-    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], object], error: ValueError
-) -> BadRow:
-    """The error for rows that can't be encoded; it shows the first of them that is at fault.
-
-    Args:
-        rows: of a query.
-        encode: raised the error for them.
-        error: what was raised; of rows that are at fault only together it is told as it is.
-    """
-    rest = rows
-    while len(rest) > 1:
-        half = rest.slice(0, len(rest) // 2)
-        rest = half if _fails(half, encode) else rest.slice(len(half))
-    row = f"; the row: {shown(rest, 0)}" if _fails(rest, encode) else ""
-    return BadRow(
-        f"A value can't be written: {error}{row}",
-        why="it has no documented form in the store",
-        todo="filter such rows out, or replace the value before the sink",
-    )
-
-
-def _fails(rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], object]) -> bool:
-    try:
-        encode(rows)
-    except (BadRow, ValueError):
-        return True
-    return False
-
-
 def sorted_out(
     rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], first: int = 0
 ) -> tuple[list[T], list[Bad]]:
@@ -94,11 +64,53 @@ def sorted_out(
     except (BadRow, ValueError) as error:
         if len(rows) == 1:
             reason = error.what if isinstance(error, BadRow) else str(error)
-            return [], [Bad(first, reason, _as_json(rows))]
+            return [], [Bad(first, reason, rows)]
     middle = len(rows) // 2
     before = sorted_out(rows.slice(0, middle), encode, first)
     behind = sorted_out(rows.slice(middle), encode, first + middle)
     return before[0] + behind[0], before[1] + behind[1]
+
+
+def naming(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callable[..., T]:
+    """The same encoder, whose errors about a value name the row.
+
+    Args:
+        encode: raises ``ValueError`` if it can't encode one of the rows.
+        key: columns that tell a row from others; without them its first columns are shown.
+    """
+
+    def named(rows: pa.RecordBatch) -> T:
+        try:
+            return encode(rows)
+        except ValueError as error:
+            row, error = _first_bad(rows, encode, error)
+            about = row.select([n for n in row.schema.names if n in key]) if key else row
+            raise BadRow(
+                f"A value can't be written: {error}; the row: {shown(about, 0)}",
+                why="it has no documented form in the store",
+                todo="filter such rows out, or replace the value before the sink",
+            ) from None
+
+    return named
+
+
+def _first_bad(
+    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], error: ValueError
+) -> tuple[pa.RecordBatch, ValueError]:
+    """A row that can't be encoded, and why; of an error about several rows, what there is."""
+    while len(rows) > 1:
+        middle = len(rows) // 2
+        for half in (rows.slice(0, middle), rows.slice(middle)):
+            try:
+                encode(half)
+            except ValueError as found:
+                rows, error = half, found
+                break
+            except BadRow:
+                continue
+        else:
+            break
+    return rows, error
 
 
 def percent_encoded(texts: Any) -> Any:
@@ -119,10 +131,6 @@ def all_bytes(texts: Any) -> memoryview:
         return memoryview(b"")
     at = memoryview(offsets).cast("i")
     return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
-
-
-def _as_json(rows: pa.RecordBatch) -> str:
-    return json.dumps({name: _text(rows.column(name)[0]) for name in rows.schema.names})
 
 
 def _text(value: pa.Scalar) -> str:

@@ -12,6 +12,7 @@ from sparkonce.guards import Driver, Policy
 from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Store, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
+from sparkonce.rows import naming
 from sparkonce.staging import ChunkSize, stage
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
     return Sink(
         store=connector.connect(parsed, plan),
         plan=plan,
-        encode=connector.encoder(plan),
+        encode=naming(connector.encoder(plan), plan.key),
         policy=Policy(plan.repeatable, parsed["onNewCheckpoint"], parsed["onLostCommit"]),
         patience=Patience(parsed["maxRetries"]),
         size=ChunkSize(rows, parsed["chunkBytes"]),

@@ -6,49 +6,33 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from sparkonce.errors import OptionError
+from sparkonce.schema_text import INTERVAL, NAMES, require_distinct, typed
 
-SIMPLE: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
-    "tinyint": pa.int8(),
-    "short": pa.int16(),
-    "smallint": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "char": pa.string(),
-    "varchar": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "time": pa.time64("ns"),
-    "void": pa.null(),
-}
+BINARY = "UTF8_BINARY"
+"""The collation by which texts are equal only if all their bytes are."""
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """The Arrow schema of a streaming query's rows.
+    """The Arrow schema of a streaming query's rows, with Spark's own types as metadata.
 
     Raises:
         OptionError: a column has a type that can't be written, or two have the same name.
     """
-    names = [field.name for field in schema.fields]
-    for name in names:
-        if names.count(name) > 1:
-            raise OptionError(
-                f"Column {name!r} is there twice",
-                why="rows are stored by column name",
-                todo="rename one of them before the sink",
-            )
-    return pa.schema([_field(field, field.name) for field in schema.fields])
+    require_distinct([field.name for field in schema.fields])
+    return pa.schema([_named(field, field.name) for field in schema.fields])
 
 
-def _field(field: spark.StructField, path: str) -> pa.Field:
-    return pa.field(field.name, _arrow(field.dataType, path), field.nullable)
+def _named(field: spark.StructField, path: str) -> pa.Field:
+    return _field(field.name, field.dataType, path, nullable=field.nullable)
+
+
+def _field(name: str, kind: spark.DataType, path: str, *, nullable: bool = True) -> pa.Field:
+    told = ""
+    if isinstance(kind, spark.DayTimeIntervalType) and kind.simpleString() != INTERVAL:
+        told = kind.simpleString()
+    if isinstance(kind, spark.StringType) and kind.collation != BINARY:
+        told = f"string collate {kind.collation}"
+    return typed(name, _arrow(kind, path), told, nullable=nullable)
 
 
 def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
@@ -57,17 +41,17 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
     if isinstance(kind, spark.DayTimeIntervalType):
         return pa.duration("us")
     if isinstance(kind, spark.ArrayType):
-        return pa.list_(pa.field("element", _arrow(kind.elementType, path), kind.containsNull))
+        return pa.list_(_field("element", kind.elementType, path, nullable=kind.containsNull))
     if isinstance(kind, spark.MapType):
-        key, value = _arrow(kind.keyType, path), _arrow(kind.valueType, path)
-        return pa.map_(key, pa.field("value", value, kind.valueContainsNull))
+        key = _field("key", kind.keyType, path, nullable=False)
+        return pa.map_(key, _field("value", kind.valueType, path, nullable=kind.valueContainsNull))
     if isinstance(kind, spark.StructType):
-        return pa.struct([_field(field, f"{path}.{field.name}") for field in kind.fields])
-    name = kind.typeName().partition("(")[0]
-    if name not in SIMPLE:
+        return pa.struct([_named(field, f"{path}.{field.name}") for field in kind.fields])
+    name = "string" if isinstance(kind, spark.StringType) else kind.typeName().partition("(")[0]
+    if name not in NAMES:
         raise OptionError(
             f"Column {path!r} has type {kind.simpleString()}, which can't be written",
             why="it has no documented form in a store",
             todo="cast it (for example to string; to_json for a variant), or drop it",
         )
-    return SIMPLE[name]
+    return NAMES[name]

@@ -96,7 +96,7 @@ class _Staging:
         if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
             self._take_halves(rows)
             return
-        payload = _encoded(rows, self.encode)
+        payload = self.encode(rows)
         try:
             self._append(rows.num_rows, payload)
         except ChunkTooLarge:
@@ -122,12 +122,3 @@ class _Staging:
         self.patience.run(partial(self.store.stage, chunk))
         self.rows.append(count)
         self.sizes.append(len(payload))
-
-
-def _encoded(rows: pa.RecordBatch, encode: Encoder) -> bytes:
-    try:
-        return encode(rows)
-    except ValueError as error:
-        from sparkonce.rows import unwritable
-
-        raise unwritable(rows, encode, error) from None

@@ -1,0 +1,76 @@
+"""The `sparkonce` command, as far as it needs no server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkonce.cli import main
+
+COLUMNS = "id bigint, n int"
+INTO = ["check", "mysql", "-o", "dbtable=shop.orders"]
+
+
+def sparkonce(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["status", "mongo://h", "--json"], "No connector knows the URL scheme 'mongo'"),
+        (["options", "mongo"], "installed are elasticsearch, http, https, mariadb, mysql, redis"),
+        (["ddl", "mysq"], "did you mean 'mysql'?"),
+        (["status", "redis://h", "-o", "x=1", "-o", "tmeout=2"], "2 options are wrong"),
+    ],
+)
+def test_an_error_says_what_is_known(arguments: list[str], said: str) -> None:
+    result = sparkonce(*arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_error_is_json_where_that_is_asked_for() -> None:
+    result = sparkonce("status", "redis://h", "-o", "tmeout=2", "--json")
+    assert result.exit_code == 1
+    error = json.loads(result.stdout)["error"]
+    assert list(error) == ["type", "what", "why", "todo"]
+    assert (error["type"], error["what"]) == ("OptionError", "Option 'tmeout' is unknown")
+    assert error["todo"] == "did you mean 'timeout'?"
+
+
+@pytest.mark.parametrize("wrong", [["--grase", "1h"], ["--grace", "soon"], ["-o", "x"], []])
+def test_a_wrong_use_is_json_where_that_is_asked_for(wrong: list[str]) -> None:
+    result = sparkonce("gc", *(["redis://h"] if wrong else []), *wrong, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["what"]
+
+
+def test_the_form_of_a_time_is_in_the_help() -> None:
+    assert "90s, 15m, 12h or 7d" in " ".join(sparkonce("gc", "--help").output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "x=1", "-o", "chunkRows=0"], "3 options are wrong"),
+        (["-o", "url=mysql://h", "-o", "key=no", "--schema", COLUMNS], "names column 'no'"),
+        (["-o", "url=mysql://h", "--schema", "id bignum"], "not 'bignum'"),
+        (["-o", "url=mysql://h", "--schema", "id int, id int"], "Column 'id' is there twice"),
+        (["-o", "url=mysql://h", "--schema", "{}"], "df.schema.json()"),
+        (
+            ["-o", "url=mysql://127.0.0.1:1/d", "-o", "timeout=1", "--schema", COLUMNS],
+            "columns go to table:shop.orders",
+        ),
+    ],
+)
+def test_check_refuses_what_a_query_would_be_refused_for(arguments: list[str], said: str) -> None:
+    result = sparkonce(*INTO, *arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+    told = sparkonce(*INTO, *arguments, "--json")
+    assert told.exit_code == 1
+    assert set(json.loads(told.stdout)) == {"checked", "error"}
