@@ -18,6 +18,7 @@ from pymysql.constants import CLIENT
 from pyspark_mysql import address, tls
 from pyspark_mysql.failures import Kind, known
 from pyspark_mysql.upload import Uploading
+from pyspark_mysql.versions import MARIADB, supported
 from sparkonce.errors import StoreRefused
 from sparkonce.options import password
 
@@ -196,9 +197,10 @@ class Session:
         live = Live(
             connection, os.getpid(), mariadb=False, packet=0, loads=False, used=time.monotonic()
         )
-        asked = "SELECT VERSION(), @@max_allowed_packet, @@local_infile"
-        version, packet, loads = self._run(live, asked)[0]
-        live.mariadb, live.packet, live.loads = "MariaDB" in version, int(packet), bool(loads)
+        asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile"
+        version, comment, packet, loads = self._run(live, asked)[0]
+        version = supported(version, comment)
+        live.mariadb, live.packet, live.loads = MARIADB in version, int(packet), bool(loads)
         self._set_up(live, timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
         return live
 
