@@ -18,6 +18,7 @@ from pyspark_mysql import address, tls
 from pyspark_mysql.address import Address
 from pyspark_mysql.failures import Kind, known
 from pyspark_mysql.upload import Uploading
+from pyspark_mysql.versions import MARIADB, supported
 from sparkonce.errors import StoreRefused
 from sparkonce.options import password
 from sparkonce.shared import used
@@ -197,9 +198,10 @@ class Access:
                 todo="set option tlsMode=verify, or pip install 'sparkonce[mysql]'",
             ) from None
         live = Live(connection, mariadb=False, packet=0, loads=False, used=time.monotonic())
-        asked = "SELECT VERSION(), @@max_allowed_packet, @@local_infile"
-        version, packet, loads = live.run(asked)[0]
-        live.mariadb, live.packet, live.loads = "MariaDB" in version, int(packet), bool(loads)
+        asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile"
+        version, comment, packet, loads = live.run(asked)[0]
+        version = supported(version, comment)
+        live.mariadb, live.packet, live.loads = MARIADB in version, int(packet), bool(loads)
         _set_up(live, self.timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
         return live
 

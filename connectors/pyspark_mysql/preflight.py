@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pymysql
@@ -55,13 +56,40 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     """
     table = tuple(detail["table"])
     with translated(f"looking at table {'.'.join(table)}"):
-        if create and not is_there(session, table):
-            session.run(target_ddl(detail, mariadb=session.live.mariadb))
-        target = _require_fit(session, detail)
+        made = create and not is_there(session, table) and _make(session, detail)
+        try:
+            target = _require_fit(session, detail)
+        except (OptionError, StoreUnsafe):
+            if made:
+                _take_back(session, detail)
+            raise
     _require_rights(session, _stored(detail, target))
     if fold.gathers(detail):
         with translated("trying a temporary table"):
             fold.applier(session, detail, target).begin()
+
+
+def _make(session: Session, detail: Mapping[str, Any]) -> bool:
+    """Whether the table was not made by someone else in the same moment."""
+    try:
+        session.run(target_ddl(detail, mariadb=session.live.mariadb))
+    except pymysql.MySQLError as error:
+        if number(error) == TABLE_IS_THERE:
+            return False
+        raise
+    return True
+
+
+def _take_back(session: Session, detail: Mapping[str, Any]) -> None:
+    """Drop the table that was made, unless someone has written to it already."""
+    table = identifier(*detail["table"])
+    with suppress(pymysql.MySQLError):  # without the rights to do so it stays, empty
+        session.run(f"LOCK TABLES {table} WRITE")
+        try:
+            if not session.run(f"SELECT 1 FROM {table} LIMIT 1"):
+                session.run(f"DROP TABLE {table}")
+        finally:
+            session.run("UNLOCK TABLES")
 
 
 def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
@@ -178,3 +206,4 @@ def _looks(session: Session, detail: Mapping[str, Any]) -> list[str]:
 
 
 _NO_RIGHT = (1142, 1143, 1227)
+TABLE_IS_THERE = 1050

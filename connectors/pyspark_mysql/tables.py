@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -13,10 +14,11 @@ from pyspark_mysql.columns import definition
 from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import number, translate
 from pyspark_mysql.literals import identifier
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import OptionError, StoreRefused
 
 NAMES = ("ledger", "log")
 NO_SUCH_TABLE = 1146
+NAME = re.compile(r"[\x01-\uffff]{0,63}[\x01-\x1f\x21-\uffff]")
 
 
 class OwnTables:
@@ -84,7 +86,13 @@ def read_sql(name: str, **names: str) -> str:
 
 
 def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
-    """The statement that makes a target from the schema of a query; the key is its primary key."""
+    """The statement that makes a target from the schema of a query; the key is its primary key.
+
+    Raises:
+        OptionError: a name or a type can't be had.
+    """
+    for name in (detail["table"][-1], *detail["columns"]):
+        _require_name(name)
     key = detail["key"]
     columns = [
         definition(name, detail["kinds"][name], in_key=name in key, mariadb=mariadb)
@@ -92,6 +100,17 @@ def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
     ]
     if key:
         columns.append(f"PRIMARY KEY ({', '.join(map(identifier, key))})")
-    return f"CREATE TABLE IF NOT EXISTS {identifier(*detail['table'])} ({', '.join(columns)})" + (
+    return f"CREATE TABLE {identifier(*detail['table'])} ({', '.join(columns)})" + (
         " ENGINE=InnoDB"
     )
+
+
+def _require_name(name: str) -> None:
+    """See "Schema Object Names" in MySQL's manual: it makes question marks of some others."""
+    if not NAME.fullmatch(name):
+        raise OptionError(
+            f"Option createTable can't make a table or column of the name {name!r}",
+            why="a name has 1 to 64 characters, none of them an emoji or another one above U+FFFF,"
+            " and no space at its end",
+            todo="rename it before the sink",
+        )
