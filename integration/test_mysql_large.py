@@ -58,16 +58,26 @@ def test_a_transaction_holds_the_rows_of_an_epoch_and_not_what_was_staged(
 def test_what_keeps_the_log_from_being_cleaned_keeps_no_epoch_from_its_commit(
     latest: MySqlQuery, mysql_url: str, mysql: Cursor, table: str
 ) -> None:
-    receipts = latest.stage(0, changes(1))
+    receipts = latest.stage(0, changes(5))
     with connect(mysql_url, autocommit=False) as other, other.cursor() as cursor:
         where = "sink = %s AND attempt = %s"
         staged = (latest.name, receipts[0].task.attempt)
         cursor.execute(f"SELECT seq FROM sparkonce_log WHERE {where} FOR UPDATE", staged)
         assert latest.commit(0, receipts).epoch == 0
         mysql.execute(f"SELECT id, at FROM {table}")
-        assert mysql.fetchall() == ((1, 0),)
+        assert mysql.fetchall() == ((1, 4),)
         assert len(latest.sink.store.staged(latest.name)) == 1
     latest.run(1)
+    assert latest.sink.store.staged(latest.name) == []
+
+
+def test_few_chunks_go_with_their_epoch_and_need_no_second_transaction(
+    latest: MySqlQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them waits for the disk."""
+    with monkeypatch.context() as patch:
+        patch.setattr(latest.sink.store, "discard", lambda *_: None)
+        latest.run(0, changes(2), changes(1))
     assert latest.sink.store.staged(latest.name) == []
 
 
