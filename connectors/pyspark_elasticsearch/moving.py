@@ -45,7 +45,7 @@ def redirected(cluster: Cluster, manifest: Manifest, index: str) -> Manifest:
     targets.require_safe(new)
     targets.require_ids_fit(new, detail)
     pipelines.require_kept(cluster, {**detail, "index": index}, new.settings)
-    _close_to_writes(cluster, there.name)
+    _close_to_writes(cluster, there)
     before = [*notes.get(BEFORE, ()), there.name]
     return replace(manifest, notes={**notes, "index": new.name, BEFORE: before})
 
@@ -61,13 +61,16 @@ def without_those_there(
     return [*left.values()]
 
 
-def _close_to_writes(cluster: Cluster, index: str) -> None:
-    doing = f"closing index {index} to writes"
-    said = cluster.ask(doing, "PUT", path(index, "_block", "write")).body
+def _close_to_writes(cluster: Cluster, index: targets.Target) -> None:
+    doing = f"closing index {index.name} to writes"
+    said = cluster.ask(doing, "PUT", path(index.name, "_block", "write")).body
     blocked = [one.get("blocked") for one in said.get("indices", ())]
-    if not (said["acknowledged"] and said["shards_acknowledged"] and all(blocked)):
+    # Elasticsearch 8 does not look once more at the shards of an index that is closed already.
+    already = str(index.settings.get("index.blocks.write")).lower() == "true" and not blocked
+    closed = already or (said["shards_acknowledged"] and all(blocked))
+    if not (said["acknowledged"] and closed):
         raise StoreUnreachable(
-            f"Not every shard of {index} was closed to writes in time",
+            f"Not every shard of {index.name} was closed to writes in time",
             why="a row that is on its way there could be written twice",
             todo="look into the cluster, and run the command again",
         )
