@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
-from pyspark_elasticsearch import doubt, guarded, sequence
+from pyspark_elasticsearch import doubt, guarded, moving, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import (
@@ -75,7 +75,9 @@ class Applier:
     ) -> None:
         self.cluster, self.log, self.manifest, self.aside = cluster, log, manifest, aside
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
-        aim = Aim(**manifest.notes)
+        notes = dict(manifest.notes)
+        self.before: list[str] = notes.pop(moving.BEFORE, [])
+        aim = Aim(**notes)
         errand = Errand(
             manifest.epoch,
             self.detail,
@@ -115,8 +117,9 @@ class Applier:
         version = self.fence << ORDINAL_BITS | ordinal
         lines = chunk.filled(name, version, self._script(ordinal), stamp(self.manifest))
         left_out = self._losers.get(ordinal, frozenset()) | _judged(found)
-        if left_out:
+        if left_out or self.before:
             kept = [one for one in numbered(lines) if one.position not in left_out]
+            kept = moving.without_those_there(self.cluster, self.before, kept)
             lines = b"".join(one.lines for one in kept)
             refused = self.sender.settle(kept)
         else:

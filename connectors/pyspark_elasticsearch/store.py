@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import apart, pipelines, preflight, targets, visibility
+from pyspark_elasticsearch import apart, moving, pipelines, preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
@@ -193,6 +193,10 @@ class ElasticsearchStore:
         if alias and self.records.progress(manifest.sink, manifest.token) is not None:
             visibility.show(self.cluster, alias, manifest)
         self.records.advance(manifest.sink, manifest.token, total)
+
+    def redirect(self, manifest: Manifest, place: str) -> Manifest:
+        """See `MovableStore.redirect`."""
+        return moving.redirected(self.cluster, manifest, place)
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:
         """See `Store.discard`."""

@@ -36,6 +36,18 @@ def backing(cluster: Cluster, name: str) -> list[str]:
     return [str(index) for one in found for index in one["backing_indices"]]
 
 
+def found(cluster: Cluster, index: str, ids: Sequence[str]) -> set[str]:
+    """Those of the ids that this index has."""
+    target, body = path(index, "_mget"), {"ids": list(ids)}
+    params = {"_source": "false"}
+    told = cluster.ask(LOOKING, "POST", target, params=params, body=body, allow=(404,))
+    docs = told.body["docs"] if told.status == 200 else []
+    for error in (doc["error"] for doc in docs if "error" in doc):
+        if error.get("type") != GONE:  # deleted since, and the row with it
+            raise of_answer(503, error, LOOKING)
+    return {doc["_id"] for doc in docs if doc.get("found")}
+
+
 class Resender:
     """Sends operations to a data stream again.
 
@@ -55,7 +67,7 @@ class Resender:
         Raises:
             StoreError: the cluster can't do it; the same can be tried again.
         """
-        known, ids = self._since(), [_id(one) for one in rows]
+        known, ids = self._since(), [id_of(one) for one in rows]
         done = self._once(known, ids) if len(known) > 1 else set()
         rest = [one for one, id_ in zip(rows, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
@@ -84,7 +96,7 @@ class Resender:
                 time.sleep(0.2)  # a node hears of a rollover a little later than another
             self._own = frozenset(["", *backing(self.cluster, self.name)])
         gone = [
-            (item.place, _id(one))
+            (item.place, id_of(one))
             for one, item in zip(operations(lines), answer, strict=True)
             if _is_there(item) and item.place not in self._own
         ]
@@ -105,25 +117,14 @@ class Resender:
 
     def _once(self, indices: Sequence[str], ids: Sequence[str]) -> set[str]:
         """Those of the ids that are in one of the indices; in the first of several they stay."""
-        found: set[str] = set()
+        known: set[str] = set()
         again: list[tuple[str, str]] = []
         for index in indices:
-            there = self._found(index, ids)
-            again += [(index, id_) for id_ in sorted(there & found)]
-            found |= there
+            there = found(self.cluster, index, ids)
+            again += [(index, id_) for id_ in sorted(there & known)]
+            known |= there
         self._take_back(again)
-        return found
-
-    def _found(self, index: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that this index has."""
-        target, body = path(index, "_mget"), {"ids": list(ids)}
-        params = {"_source": "false"}
-        told = self.cluster.ask(LOOKING, "POST", target, params=params, body=body, allow=(404,))
-        docs = told.body["docs"] if told.status == 200 else []
-        for error in (doc["error"] for doc in docs if "error" in doc):
-            if error.get("type") != GONE:  # deleted since, and the row with it
-                raise of_answer(503, error, LOOKING)
-        return {doc["_id"] for doc in docs if doc.get("found")}
+        return known
 
     def _take_back(self, rows: Sequence[tuple[str, str]]) -> None:
         """Delete rows from the indices where they are a second time."""
@@ -146,6 +147,7 @@ def _is_behind(known: Sequence[str], item: bulk.Item) -> bool:
     return item.done and bool(item.place) and item.place not in known[-1:]
 
 
-def _id(operation: bytes) -> str:
+def id_of(operation: bytes) -> str:
+    """The id that an operation names."""
     (told,) = json.loads(operation.partition(b"\n")[0]).values()
     return str(told["_id"])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
+from typing import cast
 
 from sparkonce.commit import CLAIM, leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record, new_token
-from sparkonce.protocol import Advance, Record, Staged, Store, ignore
-from sparkonce.registers import Registers
+from sparkonce.protocol import Advance, MovableStore, Record, Staged, Store, ignore
+from sparkonce.registers import Registers, contended
 from sparkonce.retry import Patience
 
 
@@ -108,6 +109,24 @@ class Admin:
                 ledger = self.registers.swap(ledger.finished())
         return ledger
 
+    def redirect(self, name: str, place: str) -> None:
+        """Let the rest of a decided epoch go to another place, where the store can do that.
+
+        The decision gets a new name, so that whoever still applies it as it was stops.
+
+        Raises:
+            SparkonceError: there is no such epoch, the store can't, or the ledger was written
+                meanwhile.
+        """
+        ledger = self.registers.load(name)
+        if ledger is None or ledger.manifest is None or not hasattr(self.store, "redirect"):
+            raise _unmovable(name)
+        store, token = cast("MovableStore", self.store), new_token()
+        manifest = replace(store.redirect(ledger.manifest, place), token=token)
+        moved = ledger.moved(manifest=manifest, token=token)
+        if self.registers.swap(moved).stamp != moved.stamp:
+            raise contended(name)
+
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
 
@@ -156,6 +175,14 @@ class Admin:
             self.store.swap(
                 claim, Record(held.revision + 1, new_token(), "", body, replaces=held.stamp)
             )
+
+
+def _unmovable(name: str) -> SparkonceError:
+    return SparkonceError(
+        f"No epoch of sink {name!r} can go to another place",
+        why="none is decided and not yet applied, or the store keeps a target for good",
+        todo="leave --to out",
+    )
 
 
 def _unfinished(name: str) -> SparkonceError:

@@ -299,6 +299,20 @@ class DirectStore(Store, Protocol):
         """
 
 
+class MovableStore(Store, Protocol):
+    """A store in which the rest of a decided epoch can go to another place."""
+
+    def redirect(self, manifest: Manifest, place: str) -> Manifest:
+        """The decision with another place; its first one takes no more of its rows from now on.
+
+        Applying it later must leave out the rows that are in the first place. Nothing of the ledger
+        is written. Repeating it, before or after the ledger holds what came of it, does no harm.
+
+        Raises:
+            StoreRefused: the rows can't go there.
+        """
+
+
 class Connector(Protocol):
     """A kind of store. One object without state, shared by driver and tasks.
 
