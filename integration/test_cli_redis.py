@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -131,3 +132,18 @@ def test_error_is_one_clear_message(arguments: tuple[str, ...], said: str) -> No
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
+    server: RedisProcess, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query.run(0, ones(range(5)))
+    sparkonce("forget", server.url, query.name, "--yes")
+    later = time.time() + 31 * 86400
+    monkeypatch.setattr("sparkonce.admin.time.time", lambda: later)
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        kept = {"{sparkonce}:names", f"{{sparkonce}}:record:{query.name}"}
+        sparkonce("gc", server.url, "--dry-run")
+        assert set(client.keys("{sparkonce}:*")) == kept
+        sparkonce("gc", server.url)
+        assert client.keys("{sparkonce}:*") == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 
 import pytest
 from tests.kit import World
 
 from sparkonce.admin import Admin, ago
-from sparkonce.errors import QueryRetired, SparkonceError, StoreLostData
+from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError, StoreLostData
 from sparkonce.tck.actors import Query
 from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
 
@@ -163,7 +165,107 @@ def test_gc_never_drops_what_was_decided_since_it_looked(query: Query, admin: Ad
     assert query.world.rows == ["a", "b", "c"]
 
 
+def test_gc_spares_an_epoch_whose_tasks_still_stage(
+    query: Query, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first task is done for hours; its receipt counts once the last one is."""
+    run = query.start()
+    receipts = run.stage(0, ["early"])
+    now = time.time()
+    monkeypatch.setattr("sparkonce.memory.time.time", lambda: now + 2 * HOUR)
+    receipts += [run.stage_task(run.task(0, 1), ["late"])]
+    [sink] = admin.sinks()
+    assert admin.gc(sink, HOUR) == 0
+    run.commit(0, receipts)
+    assert query.world.rows == ["early", "late"]
+
+
+def test_gc_goes_by_what_is_staged_when_it_is_asked_to_drop(
+    query: Query, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by what was listed before the operator was asked."""
+    run = query.start()
+    receipts = run.stage(0, ["early"])
+    now = time.time()
+    monkeypatch.setattr("sparkonce.memory.time.time", lambda: now + 2 * HOUR)
+    [sink] = admin.sinks()
+    assert len(sink.leftovers(HOUR)) == 1
+    receipts += [run.stage_task(run.task(0, 1), ["late"])]
+    assert admin.gc(sink, HOUR) == 0
+
+
 # -- forget
+
+
+def test_forget_leaves_a_tombstone_and_no_claim(world: World, admin: Admin) -> None:
+    query, other = Query(world, id="a"), Query(world, id="b", checkpoint="/other")
+    for each in (query, other):
+        each.start().write(0, ["x"])
+    before = set(world.memory.names())
+    admin.forget(query.name)
+    [claim] = before - set(world.memory.names())
+    assert claim.startswith("checkpoint/")
+    assert query.ledger.forgotten
+
+
+def test_a_tombstone_goes_at_last_and_takes_late_claims_along(
+    world: World, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, other = Query(world, id="a"), Query(world, id="b", checkpoint="/other")
+    for each in (query, other):
+        each.start().write(0, ["x"])
+    [claim] = [name for name in world.memory.names() if _holder(world, name) == query.name]
+    held = world.memory.read(claim)
+    admin.forget(query.name)
+    world.memory.swap(claim, replace(held, replaces=""))  # it arrives late
+    assert admin.sweep() == 0
+    assert query.ledger.forgotten
+    now = time.time()
+    monkeypatch.setattr("sparkonce.admin.time.time", lambda: now + 31 * 24 * HOUR)
+    left = set(world.memory.names()) - {query.name, claim}
+    assert admin.sweep() == 1
+    assert set(world.memory.names()) == left
+    assert other.start().write(1, ["y"]).epoch == 1
+
+
+def test_a_tombstone_stays_while_its_query_still_stages(
+    world: World, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Query(world)
+    query.start().write(0, ["x"])
+    admin.forget(query.name)
+    query.start().stage_late(1, ["zombie"])
+    now = time.time()
+    monkeypatch.setattr("sparkonce.admin.time.time", lambda: now + 31 * 24 * HOUR)
+    assert admin.sweep() == 0
+    assert query.ledger.forgotten
+
+
+def test_a_query_that_comes_back_after_its_tombstone_is_refused_for_what_is_missing(
+    world: World, admin: Admin
+) -> None:
+    query = Query(world)
+    query.start().write(0, ["x"])
+    admin.forget(query.name)
+    assert admin.sweep(age=0.0) == 1
+    with pytest.raises(SinkBehindCheckpoint):
+        query.start().write(1, ["y"])
+
+
+def test_a_tombstone_that_moves_while_it_is_swept_stays(world: World, admin: Admin) -> None:
+    query = Query(world)
+    query.start().write(0, ["x"])
+    admin.forget(query.name)
+    new = Query(world, id="new", sink_id=query.name.partition("@")[0])
+    store = FaultyStore(world.memory)
+    store.before("swap", lambda: new.start().write(0, ["new"]))
+    Admin(store).sweep(age=0.0)
+    assert query.ledger.query_id == "new"
+
+
+def _holder(world: World, name: str) -> str | None:
+    body = world.memory.read(name).body
+    return json.loads(body).get("sink") if name.startswith("checkpoint/") else None
 
 
 @pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])

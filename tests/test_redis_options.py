@@ -39,6 +39,12 @@ def test_upsert_writes_every_column_and_may_be_repeated() -> None:
     assert made.detail["fields"] == SCHEMA.names
 
 
+def test_a_key_of_columns_and_a_template_that_looks_like_it_are_two_targets() -> None:
+    """The first escapes what the columns hold, so that their rows have other keys."""
+    targets = {plan(key=key).target for key in ("id,name", "id, name", "{id}:{name}")}
+    assert targets == {"hash:id,name", "hash:{id}:{name}"}
+
+
 def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
     made = plan(NUMBERS, key="user:{id}", writeMode="increment")
     assert (made.detail["fields"], made.detail["floats"]) == (["n", "x"], [False, True])

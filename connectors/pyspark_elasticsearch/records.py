@@ -76,6 +76,10 @@ class Records:
             there = held.record
             if there.stamp != new.replaces or held.applied < new.applied:
                 return there
+            if not new.revision:
+                if not held.source or self._delete(_record(name), held):
+                    return new
+                continue
             applied = held.applied if there.token == new.token else 0
             if self._write(_record(name), _source(name, new, applied), held):
                 return new
@@ -183,6 +187,17 @@ class Records:
             "if_primary_term": answer.body["_primary_term"],
         }
         return Held(answer.body["_source"], guard)
+
+    def _delete(self, id_: str, held: Held) -> bool:
+        """Delete what was read; False if something else is there now, or nothing."""
+        answer = self.cluster.ask(
+            "writing the ledger",
+            "DELETE",
+            path(self.indices.ledger, "_doc", id_),
+            params=held.guard,
+            allow=(404, 409),
+        )
+        return answer.status not in (404, 409) and bool(answer.body["result"])
 
     def _write(self, id_: str, source: dict[str, Any], held: Held) -> bool:
         """Write over what was read; False if something else is there now."""

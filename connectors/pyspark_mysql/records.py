@@ -49,6 +49,10 @@ class Records:
             name,
         )
 
+    def delete(self, name: str) -> None:
+        """Take a locked record away."""
+        self.session.run(f"DELETE FROM {self.table} WHERE name = %s", name)
+
     def progress(self, name: str, token: str) -> int | None:
         """Chunks of this decision that took effect, locked; None if it is no longer the last."""
         sql = f"SELECT token, applied FROM {self.table} WHERE name = %s FOR UPDATE"

@@ -77,14 +77,17 @@ class MySqlStore:
         with translated("writing the ledger"):
             self.tables.ensure()
             with self.session.transaction():
-                if not new.replaces:
+                if new.revision and not new.replaces:
                     self.records.insert(name, new)
                 held = self.records.read(name, lock=True)
                 if not held.revision or held.stamp != new.replaces:
                     return held
                 if new.applied > (self.records.progress(name, held.token) or 0):
                     return held
-                self.records.update(name, new)
+                if new.revision:
+                    self.records.update(name, new)
+                else:
+                    self.records.delete(name)
                 return new
 
     def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:

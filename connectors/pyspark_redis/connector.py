@@ -78,7 +78,7 @@ class RedisConnector:
         _require_narrow(fields)
         floats = [pa.types.is_floating(schema.field(name).type) for name in fields]
         return Plan(
-            target=f"{options['model']}:{key.text}",
+            target=f"{options['model']}:{key.name}",
             repeatable=mode == "upsert" and not ttl,
             columns=len(fields) + 1,
             detail={

@@ -22,7 +22,7 @@ def script(*names: str) -> str:
 
 def swap() -> str:
     """Compare-and-set of a record."""
-    return script("record", "swap")
+    return script("names", "record", "swap")
 
 
 def doom() -> str:
@@ -32,7 +32,7 @@ def doom() -> str:
 
 def discard() -> str:
     """Drop attempts."""
-    return script("drop", "discard")
+    return script("names", "drop", "discard")
 
 
 def apply(model: str, mode: str) -> str:

@@ -52,6 +52,11 @@ class Key:
         parts = [f"{{{p}}}" if i % 2 else p for i, p in enumerate(self.parts)]
         return "".join(parts)
 
+    @property
+    def name(self) -> str:
+        """What tells it from other keys: columns are escaped, and a template's values are not."""
+        return ",".join(self.columns) if self.escaped else self.text
+
 
 def parse_key(option: str, schema: pa.Schema) -> Key:
     """Read the ``key`` option.

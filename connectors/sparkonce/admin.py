@@ -14,6 +14,9 @@ from sparkonce.protocol import Advance, MovableStore, Record, Staged, Store, ign
 from sparkonce.registers import Registers, contended
 from sparkonce.retry import Patience
 
+TOMBSTONE = 30 * 86400.0
+"""Seconds for which a forgotten sink is remembered, so that a query which still runs is refused."""
+
 
 @dataclass(frozen=True)
 class SinkStatus:
@@ -28,6 +31,12 @@ class SinkStatus:
         """Whether there is anything to tell of it."""
         return bool(self.staged) or (self.ledger is not None and not self.ledger.forgotten)
 
+    def is_old_tombstone(self, age: float) -> bool:
+        """Whether the sink was forgotten, and nobody has asked for it for `age` seconds."""
+        ledger = self.ledger
+        forgotten = ledger is not None and ledger.forgotten and not self.staged
+        return ledger is not None and forgotten and time.time() - ledger.updated >= age
+
     @property
     def state(self) -> str:
         """In words: what the sink waits for."""
@@ -38,15 +47,24 @@ class SinkStatus:
         return f"decided, {len(self.ledger.manifest.chunks)} chunks to apply: run recover"
 
     def leftovers(self, grace: float) -> list[Staged]:
-        """Staged attempts that no decision holds, and that are over or older than `grace` s."""
-        return [staged for staged in self.staged if self._may_go(staged, grace)]
+        """Staged attempts that no decision holds, and whose epochs are over or stale.
 
-    def _may_go(self, staged: Staged, grace: float) -> bool:
-        ledger = self.ledger
+        Args:
+            grace: seconds in which no attempt of a query's epoch has staged a chunk, after which
+                it is stale. A task that is done waits for the others as long as they stage.
+        """
+        newest: dict[tuple[str, int], float] = {}
+        for staged in self.staged:
+            epoch = staged.query_id, staged.epoch
+            newest[epoch] = min(staged.age, newest.get(epoch, staged.age))
+        stale = {epoch for epoch, age in newest.items() if age >= grace}
+        return [staged for staged in self.staged if self._may_go(staged, stale)]
+
+    def _may_go(self, staged: Staged, stale: set[tuple[str, int]]) -> bool:
+        ledger, epoch = self.ledger, (staged.query_id, staged.epoch)
         if ledger is None:
-            return staged.age >= grace
-        over = ledger.is_over(staged.query_id, staged.epoch)
-        return staged.attempt not in ledger.held and (over or staged.age >= grace)
+            return epoch in stale
+        return staged.attempt not in ledger.held and (ledger.is_over(*epoch) or epoch in stale)
 
     def to_json(self) -> dict[str, object]:
         """The status as JSON values."""
@@ -77,8 +95,7 @@ class Admin:
 
     def sinks(self) -> list[SinkStatus]:
         """Every sink of the store, but for those that were forgotten."""
-        names = [name for name in self.store.names() if not name.startswith(CLAIM)]
-        return [sink for sink in map(self.sink, names) if sink.known]
+        return [sink for sink in self._all() if sink.known]
 
     def sink(self, name: str) -> SinkStatus:
         """One sink."""
@@ -130,9 +147,10 @@ class Admin:
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
 
-        They are doomed too, so that a commit that counts on them fails.
+        They are doomed too, so that a commit that counts on them fails: also one of an epoch that
+        computes for longer than `grace` seconds between two chunks.
         """
-        over = sink.leftovers(grace)
+        over = self.sink(sink.name).leftovers(grace)
         if not over:
             return 0
         absent = Ledger(sink.name, over[0].query_id, target="")
@@ -143,14 +161,14 @@ class Admin:
         """Retire a sink's query for ever, free its checkpoint path, drop what is staged.
 
         The ledger stays, as a tombstone: a query that still runs is refused, not taken for new.
+        `sweep` takes it away at last.
 
         Raises:
             SparkonceError: an epoch is decided and not yet applied.
         """
+        claims = self._claims()
         tombstone = self._bury(name)
-        for claim in self.store.names():
-            if claim.startswith(CLAIM):
-                self._free(claim, name)
+        self._free(claims, name)
         self.store.discard(name, leftovers(self.store, tombstone))
 
     def _bury(self, name: str) -> Ledger:
@@ -168,13 +186,35 @@ class Admin:
         queries = {staged.query_id for staged in self.store.staged(name)}
         return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
 
-    def _free(self, claim: str, name: str) -> None:
-        held = self.store.read(claim)
-        if held.revision and json.loads(held.body)["sink"] == name:
-            body = json.dumps({"sink": None})
-            self.store.swap(
-                claim, Record(held.revision + 1, new_token(), "", body, replaces=held.stamp)
-            )
+    def sweep(self, age: float = TOMBSTONE) -> int:
+        """Take away the tombstones of sinks that were forgotten, or last written, `age` s ago.
+
+        Gives how many. A query that comes back later still is refused for the epochs that the store
+        lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
+        """
+        claims, gone = self._claims(), 0
+        for sink in self._all():
+            if sink.ledger is not None and sink.is_old_tombstone(age):
+                left = self.store.swap(sink.name, Record(replaces=sink.ledger.stamp))
+                if not left.revision:
+                    self._free(claims, sink.name)
+                    gone += 1
+        return gone
+
+    def _all(self) -> list[SinkStatus]:
+        names = [name for name in self.store.names() if not name.startswith(CLAIM)]
+        return [self.sink(name) for name in names]
+
+    def _claims(self) -> dict[str, Record]:
+        """The claims as they are now: one that is written later is not freed."""
+        names = [name for name in self.store.names() if name.startswith(CLAIM)]
+        found = {name: self.store.read(name) for name in names}
+        return {name: claim for name, claim in found.items() if claim.revision}
+
+    def _free(self, claims: dict[str, Record], sink: str) -> None:
+        for name, claim in claims.items():
+            if json.loads(claim.body)["sink"] == sink:
+                self.store.swap(name, Record(replaces=claim.stamp))
 
 
 def _unmovable(name: str) -> SparkonceError:

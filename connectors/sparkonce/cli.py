@@ -128,13 +128,18 @@ def recover(
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="Age from which an undecided attempt is dropped, such as 90s, 15m, 12h or 7d.",
+    help="Time, such as 90s, 15m, 12h or 7d, without a new chunk after which the rows of an"
+    " undecided epoch are dropped: give more than any epoch computes before its next rows come."
+    " What is over goes at once.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
 @yes
 @as_json
 def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Drop staged rows that no epoch will ever take: of failed tasks, of drivers that died."""
+    """Drop staged rows that no epoch will ever take: of failed tasks, of drivers that died.
+
+    Sinks that were forgotten 30 days ago leave their last trace.
+    """
     age = _seconds(grace)
     found = [(sink, sink.leftovers(age)) for sink in admin.sinks()]
     found = [(sink, over) for sink, over in found if over]
@@ -145,6 +150,8 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
     if found and not dry_run and not yes:
         click.confirm("Drop them?", abort=True, err=as_json)
     dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
+    if not dry_run:
+        admin.sweep()
     total = sum(len(over) for _, over in found)
     if as_json:
         click.echo(json.dumps({"found": total, "dropped": dropped}))

@@ -135,6 +135,8 @@ class MemoryStore:
         held = self._read(name)
         if held.stamp == new.replaces and self.applied.get(held.token, 0) >= new.applied:
             self.records[name] = new
+            if not new.revision:
+                del self.records[name]
         return self._read(name)
 
     def _doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:

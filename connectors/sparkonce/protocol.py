@@ -212,7 +212,11 @@ class Store(Protocol):
         """The record as last written (never a stale copy); ``Record()`` if there is none."""
 
     def swap(self, name: str, new: Record) -> Record:
-        """Write `new` if what it `replaces` is there, and `applied`. Return what is there then."""
+        """Write `new` if what it `replaces` is there, and `applied`. Return what is there then.
+
+        A `new` of revision 0 takes the record away: then there is none, and `names` lists it no
+        more, unless something is staged.
+        """
 
     def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
         """Write `new` as `swap` does; if it is there then, drop these attempts of the sink `name`.

@@ -101,6 +101,23 @@ class DoomsAndDropsNothing(MemoryStore):
         return self._swap(name, new)
 
 
+class TakesAwayWhateverIsThere(MemoryStore):
+    def _swap(self, name: str, new: Record) -> Record:
+        if new.revision:
+            return super()._swap(name, new)
+        self.records.pop(name, None)
+        return Record()
+
+
+class KeepsEmptyRecords(MemoryStore):
+    def _swap(self, name: str, new: Record) -> Record:
+        held = self._read(name)
+        there = super()._swap(name, new)
+        if held.revision and not there.revision:
+            self.records[name] = new
+        return there
+
+
 class WritesLatin1(MemoryStore):
     def _swap(self, name: str, new: Record) -> Record:
         body = new.body.encode("latin-1", "replace").decode("latin-1")
@@ -206,6 +223,18 @@ STORE_MUTANTS = [
         "S16",
         (WHOLE, CHUNKS),
         DoomsAndDropsNothing,
+    ),
+    Mutant(
+        "another record taken away",
+        "a swap of an empty record takes away whatever is there",
+        "S17",
+        store=TakesAwayWhateverIsThere,
+    ),
+    Mutant(
+        "nothing ever taken away",
+        "a swap of an empty record writes an empty record, which is listed for ever",
+        "S17",
+        store=KeepsEmptyRecords,
     ),
     Mutant(
         "names without case",

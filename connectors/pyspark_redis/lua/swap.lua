@@ -2,11 +2,16 @@
 -- decision are applied: a failover may have lost those that were applied last.
 -- KEYS[1] record   KEYS[2] set of names   KEYS[3] staged attempts of the sink
 -- ARGV[1] name     ARGV[2] expected stamp ('': no record yet)
--- ARGV[3..6] the new revision, stamp, token, body   ARGV[7] chunks that must be applied
+-- ARGV[3..6] the new revision (0: take the record away), stamp, token, body   ARGV[7] chunks that must be applied
 -- Returns the record as it then is: {revision, stamp, token, body}.
 local held = redis.call('HMGET', KEYS[1], 'stamp', 'token', 'applied')
 if (held[1] or '') == ARGV[2] and tonumber(held[3] or 0) >= tonumber(ARGV[7]) then
-  redis.call('SADD', KEYS[2], ARGV[1])
-  write_record(KEYS[1], held[2], ARGV, 3)
+  if ARGV[3] == '0' then
+    redis.call('UNLINK', KEYS[1])
+    forget_name(ARGV[1])
+  else
+    redis.call('SADD', KEYS[2], ARGV[1])
+    write_record(KEYS[1], held[2], ARGV, 3)
+  end
 end
 return redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')

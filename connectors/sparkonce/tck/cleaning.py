@@ -1,8 +1,9 @@
-"""Rules S16 and C18: what can't take effect any more makes room, and nothing else does."""
+"""Rules S16, S17 and C18: what can't take effect any more makes room, and nothing else does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -58,6 +59,50 @@ class CleaningRules(Contract):
             require(found == left, f"{what}: {len(found)} attempts are left, not {len(left)}")
         [still] = world.observer.staged(other.query.name)
         require(still.attempt == twin.task.attempt, f"of another sink, {still} is left")
+
+    def test_s17_an_empty_record_takes_one_away(self, new_subject: NewSubject) -> None:
+        """The one that it replaces; again, or late, it takes nothing. A new one may come."""
+        world = new_subject()
+        store, query = world.store, Query(world)
+        name, first, fresh = query.name, record("first"), record("fresh")
+        second, gone = record("second", after=first), Record(replaces=first.stamp)
+        steps = [
+            (gone, Record()),
+            (Record(), Record()),
+            (first, first),
+            (Record(), first),
+            (Record(replaces="never there"), first),
+            (gone, Record()),
+            (gone, Record()),
+            (second, Record()),
+            (fresh, fresh),
+            (gone, fresh),
+        ]
+        for number, (new, there) in enumerate(steps):
+            answer = store.swap(name, new)
+            seen = world.observer.read(name)
+            world.settle()
+            listed = name in world.observer.names()
+            what = f"swap {number} of {len(steps)} left {brief(seen)}, and told {brief(answer)}"
+            require(answer == seen == there, f"{what}, not {brief(there)}")
+            require(listed == (there != Record()), f"{what}: is it listed? {listed}")
+
+    def test_s17_a_name_is_listed_while_anything_is_left(self, new_subject: NewSubject) -> None:
+        """A record, or something staged."""
+        world = new_subject()
+        run, only = Query(world).start(), record("only")
+        name, chunk = run.query.name, Chunk(run.task(0), 0, 1, world.encode(batch(["a"])))
+        steps: list[tuple[Callable[[], object], bool]] = [
+            (partial(world.store.swap, name, only), True),
+            (partial(world.store.stage, chunk), True),
+            (partial(world.store.swap, name, Record(replaces=only.stamp)), True),
+            (partial(world.store.discard, name, [chunk.task.attempt]), False),
+        ]
+        for number, (step, wanted) in enumerate(steps):
+            step()
+            world.settle()
+            listed = name in world.observer.names()
+            require(listed == wanted, f"after step {number} of {len(steps)}, listed is {listed}")
 
     def test_c18_a_task_that_raises_leaves_nothing_staged(self, new_subject: NewSubject) -> None:
         """As often as it is started again; what the query raised is what is seen."""

@@ -129,6 +129,14 @@ RULES: Sequence[Rule] = (
         "Store.doom: one atomic step, or first the record; and a full store must still take it",
     ),
     Rule(
+        "S17",
+        MUST,
+        "`swap` of a record of revision 0 takes away the one that it replaces, and no other; then"
+        " `names` lists it no more, unless something is staged.",
+        "What is left of sinks that are long gone is listed, and looked through, for ever.",
+        "Store.swap: delete under the same comparison; Store.names",
+    ),
+    Rule(
         "C01",
         MUST,
         "A process that dies before or after any call to the store loses and doubles nothing.",

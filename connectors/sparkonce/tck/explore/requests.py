@@ -43,7 +43,7 @@ class Request:
     @property
     def decides(self) -> str:
         """The token of the decision that it would make; empty if it makes none."""
-        if self.new is None:
+        if self.new is None or not self.new.revision:
             return ""
         body = json.loads(self.new.body)
         return self.new.token if body.get("manifest") or self.name == "publish" else ""

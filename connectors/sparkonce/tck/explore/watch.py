@@ -101,6 +101,8 @@ class Watch:
             self.require_whole_epoch(rows)
 
     def _wrote(self, request: Request, before: Record, now: Record) -> None:
+        if not now.revision:
+            return
         body, old = json.loads(now.body), json.loads(before.body) if before.body else {}
         if "epoch" not in body:
             return
