@@ -99,6 +99,7 @@ DETAIL = {
     "added": [],
     **PLAIN,
 }
+ASIDE = {**DETAIL, "aside": True, "schema": "k string, b binary, n double"}
 ROWS = st.lists(st.tuples(TRICKY, st.one_of(st.none(), st.binary()), st.integers(0, 9)), min_size=1)
 
 
@@ -173,14 +174,15 @@ def test_null_key_is_refused_by_name() -> None:
 
 def test_bad_rows_are_put_aside_with_their_reasons() -> None:
     batch = chunk([("a", b"", 1), (None, b"", 2), ("c", b"", float("nan")), ("d", b"", 4)])
-    read_ = decode(ChunkEncoder({**DETAIL, "aside": True})(batch))
+    read_ = decode(ChunkEncoder(ASIDE)(batch))
     assert read(bytes(read_.rows.text)) == [(b"'a'", b"X''", b"1e0"), (b"'d'", b"X''", b"4e0")]
-    (first, row), (second, _) = read_.bad
-    assert "Column 'k' is null" in first
-    assert "column 'n': nan" in second
-    assert json.loads(row) == {"k": "None", "b": "b''", "n": "2.0"}
+    first, second = read_.bad
+    assert "Column 'k' is null" in first.reason
+    assert "column 'n': nan" in second.reason
+    assert json.loads(first.row) == {"k": None, "b": "", "n": 2.0}
+    assert (json.loads(second.row)["n"], second.key) == ("NaN", '{"k": "c"}')
 
 
 def test_chunk_of_bad_rows_alone_has_no_text() -> None:
-    read_ = decode(ChunkEncoder({**DETAIL, "aside": True})(chunk([(None, b"", 2)] * 3)))
+    read_ = decode(ChunkEncoder(ASIDE)(chunk([(None, b"", 2)] * 3)))
     assert (list(read_.rows.within(100)), len(read_.bad)) == ([], 3)

@@ -37,7 +37,9 @@ class ChunkEncoder:
         self.key: list[str] = detail["key"]
         self.columns: list[str] = detail["columns"]
         self.parts: list[names.Part] = detail["parts"]
-        self.schema = schema_text.parse(detail["schema"])
+        # Only bad rows are written by it.
+        aside = detail["aside"]
+        self.schema = schema_text.parse(detail["schema"]) if aside else pa.schema([])
         self._lines: Callable[[pa.RecordBatch, Any], Any] = {
             "append": self._created,
             "upsert": self._indexed,
