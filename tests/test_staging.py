@@ -12,6 +12,7 @@ from tests.kit import World, batch, encode
 
 from sparkonce.errors import BadRow, ChunkTooLarge, StoreRefused, StoreUnreachable
 from sparkonce.protocol import Chunk, Receipt, Store
+from sparkonce.rows import naming
 from sparkonce.staging import ChunkSize, stage
 from sparkonce.tck.actors import QUICK, Query
 from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, Fault
@@ -160,9 +161,9 @@ def test_a_value_that_has_no_form_in_the_store_is_a_bad_row(query: Query) -> Non
     def refuse(_: pa.RecordBatch) -> bytes:
         raise ValueError("timestamp out of range")
 
-    run = query.start()
-    with pytest.raises(BadRow, match="timestamp out of range"):
-        stage(query.store, run.task(0), [batch(["a"])], refuse, ChunkSize(9, ROOMY), QUICK)
+    run, encoder = query.start(), naming(refuse, ["id"])
+    with pytest.raises(BadRow, match="timestamp out of range; the row: {'id': 'a'}"):
+        stage(query.store, run.task(0), [batch(["a"])], encoder, ChunkSize(9, ROOMY), QUICK)
     assert query.world.staged() == 0
 
 
@@ -184,7 +185,7 @@ def test_a_task_that_raises_drops_its_own_chunks_and_no_others(query: Query, cul
 
     def refuse(rows: pa.RecordBatch) -> bytes:
         if culprit == "encoder" and rows.column("id")[0].as_py() == "bad":
-            raise ValueError("culprit")
+            raise BadRow("culprit")
         return encode(rows)
 
     store = query.faulty()
