@@ -177,21 +177,26 @@ def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
 @over_store
 @click.argument("sink")
 @click.option("--restore", metavar="CHECKPOINT", help="Put them back into this checkpoint.")
-def show_offsets(admin: Admin, sink: str, restore: str | None) -> None:
+@as_json
+def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) -> None:
     """Show what the last decided epoch of SINK has read: Spark's offsets/N, as Spark writes it.
 
     A host that crashes may lose offsets/N, which Spark does not sync to disk; Spark then reads
     other rows under this number, and the sink refuses them (CheckpointDiverged). Stop the query,
     put the offsets back with --restore, and start it again.
     """
-    ledger = admin.sink(sink).ledger
-    if restore is None:
-        click.echo(lost_offsets.decided(sink, ledger).text.decode(), nl=False)
-        return
-    kept = lost_offsets.restore(restore, sink, ledger)
-    click.echo(f"{restore}/offsets holds again what {sink} has decided.")
-    if kept is not None:
-        click.echo(f"What was there is in {kept}.")
+    ledger = _known(admin, sink).ledger
+    told = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger).text.decode()}
+    if restore is not None:
+        kept = lost_offsets.restore(restore, sink, ledger)
+        told |= {"restored": restore, "replaced": str(kept or "")}
+    if as_json:
+        click.echo(json.dumps(told))
+    elif restore is None:
+        click.echo(told["offsets"], nl=False)
+    else:
+        replaced = f" What was there is in {told['replaced']}." if told["replaced"] else ""
+        click.echo(f"{restore}/offsets holds again what {sink} has decided.{replaced}")
 
 
 @main.command("options")
