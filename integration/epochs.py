@@ -58,10 +58,13 @@ class Query:
         return Task(self.name, self.query_id, self.run_id, epoch, partition, new_token())
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
-        return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
+        return replace(self.sink, patience=Patience(3, first=0.01)).write(
+            task, batches, self.sink.checkpoint
+        )
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
-        driver = Driver(self.name, self.sink.plan.target, self.query_id, self.run_id, epoch)
+        where = self.sink.plan.target, self.query_id, self.run_id, epoch, self.sink.checkpoint
+        driver = Driver(self.name, *where)
         return self.committer().commit(driver, receipts)
 
     def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:

@@ -90,10 +90,11 @@ def test_epoch_that_was_decided_before_another_querys_does_not_wedge(
 def test_new_generation_writes_over_the_old_ones_documents(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    old = into_index(ROWS, key="id", sinkId="orders")
+    same = {"key": "id", "sinkId": "orders", "checkpointLocation": "/checkpoints/orders"}
+    old = into_index(ROWS, **same)
     for epoch in range(3):
         old.run(epoch, [row(1, f"old {epoch}")])
-    new = into_index(ROWS, key="id", sinkId="orders")
+    new = into_index(ROWS, **same)
     new.run(0, [row(1, "new")])
     assert documents(elastic, index) == {"1": row(1, "new")}
 

@@ -137,11 +137,12 @@ def test_late_delete_and_late_write_are_refused_too(
 def test_late_attempt_of_a_query_that_was_replaced_overwrites_nothing(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    old = into_index(ROWS, sinkId="orders", **DIRECT)
+    same = {"sinkId": "orders", "checkpointLocation": "/checkpoints/orders", **DIRECT}
+    old = into_index(ROWS, **same)
     for epoch in range(4):
         old.run(epoch, [row(1, f"old {epoch}")])
     late = outlet(old, 4)
-    new = into_index(ROWS, sinkId="orders", **DIRECT)
+    new = into_index(ROWS, **same)
     new.run(0, [row(1, "new")])
     late.put(0, batch(row(1, "late")))
     with pytest.raises(QueryRetired):

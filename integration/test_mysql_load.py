@@ -82,6 +82,7 @@ def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterat
         mysql.execute(f"CREATE TABLE {name} ({definition})")
         options = {"url": mysql_url, "dbtable": name, "writeMode": "append", **options}
         query = MySqlQuery(schema, **options)
+        query.sink.store.session.pool.close_idle()  # a connection knows what held when it was made
         query.sink.store.check()
         return query
 

@@ -112,7 +112,7 @@ def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -
     upserting.run()
     message = upserting.refused(checkpoint=upserting.home / "another")
     assert "CheckpointReplaced" in message
-    assert "give each a sinkId and a checkpoint path of its own" in message
+    assert "give this one a sinkId and a checkpoint path of its own" in message
     upserting.put(range(10, 20))
     upserting.run()
     assert len(upserting.rows()) == 20

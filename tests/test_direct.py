@@ -15,13 +15,14 @@ from tests.kit import World, batch
 
 from sparkonce import direct
 from sparkonce.errors import (
+    CheckpointReplaced,
     ChunkTooLarge,
     QueryRetired,
     SinkBehindCheckpoint,
     StoreRefused,
     StoreUnreachable,
 )
-from sparkonce.guards import Driver, Policy
+from sparkonce.guards import Driver
 from sparkonce.protocol import BLOCK, DirectStore, Outlet, Receipt, Task
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize
@@ -50,7 +51,7 @@ class Target:
 
     def write(self, task: Task, rows: list[pa.RecordBatch], size: int = 2 * BLOCK) -> Receipt:
         store = cast("DirectStore", self)
-        policy = Policy(repeatable=True)
+        policy = self.query.policy
         bounds = ChunkSize(size, ROOMY)
         query = self.query
         where = query.target, task.query_id, task.run_id, task.epoch, query.checkpoint
@@ -191,3 +192,19 @@ def test_block_that_arrow_holds_in_parts_only_is_refused_and_not_cut() -> None:
         patched.setitem(sys.modules, "pyarrow", table)
         with pytest.raises(ChunkTooLarge, match="1,000 rows take more than 2 GiB"):
             held.take(ChunkSize(BLOCK, ROOMY))
+
+
+@pytest.mark.parametrize("checkpoint", ["/checkpoints/orders", None])
+def test_what_a_new_checkpoint_may_not_apply_again_is_refused_before_it_takes_effect(
+    checkpoint: str | None,
+) -> None:
+    """By default the old query has a ledger of another name: only the claim tells of it."""
+    world = World()
+    sink_id = None if checkpoint else "orders"
+    old = Query(world, "old", sink_id, checkpoint)
+    old.start().write(0, ["deleted"])
+    new = Query(world, "new", sink_id, checkpoint)
+    target = Target(new)
+    with pytest.raises(CheckpointReplaced):
+        target.write(new.start().task(0), [batch(["deleted"])])
+    assert not target.rows

@@ -50,6 +50,7 @@ FULL = Ledger(
     checkpoint="/checkpoints/orders",
     offsets=OFFSETS.digest,
     offsets_text=OFFSETS.packed,
+    offsets_before=Offsets(b"v1\n{}\n6").packed,
     decided_at=1700000000.125,
     rows=10,
     epochs=8,

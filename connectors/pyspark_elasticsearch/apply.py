@@ -120,12 +120,13 @@ class Applier:
         if left_out or self.before:
             kept = [one for one in numbered(lines) if one.position not in left_out]
             kept = moving.without_those_there(self.cluster, self.before, kept)
-            lines = b"".join(one.lines for one in kept)
+            tried = b"".join(one.lines for one in kept)
             refused = self.sender.settle(kept)
         else:
+            tried = lines
             refused = self.sender.send(lines, chunk.operations)
         if self.aside is not None:
-            doubt.require_not_all(refused, lines, self.sender.errand.outcome)
+            doubt.require_not_all(refused, tried, self.sender.errand.outcome)
         self._put_aside(place, found, _Sent(chunk, lines), refused)
         return place.rows
 

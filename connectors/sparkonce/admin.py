@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import cast
 
-from sparkonce.commit import CLAIM, leftovers
+from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record, new_token
 from sparkonce.protocol import Advance, MovableStore, Record, Staged, Store, ignore
-from sparkonce.registers import Registers, contended
+from sparkonce.registers import CLAIM, Registers, contended
 from sparkonce.retry import Patience
 
 TOMBSTONE = 30 * 86400.0

@@ -189,7 +189,7 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
     told = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger).text.decode()}
     if restore is not None:
         kept = lost_offsets.restore(restore, sink, ledger)
-        told |= {"restored": restore, "replaced": str(kept or "")}
+        told |= {"restored": restore, "replaced": ", ".join(map(str, kept))}
     if as_json:
         click.echo(json.dumps(told))
     elif restore is None:

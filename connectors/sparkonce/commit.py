@@ -20,13 +20,11 @@ from sparkonce.guards import (
     require_skips_of,
 )
 from sparkonce.ledger import Ledger, new_token, sink_name
-from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store, digest
-from sparkonce.registers import LOST_RACES, Registers, contended
+from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store
+from sparkonce.registers import LOST_RACES, Registers, claim_name, contended
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
-
-CLAIM = "checkpoint/"
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,6 @@ class Committer:
                 self._establish(standing, driver)
                 continue
             require_not_doomed(base, receipts)
-            if base.epoch < 0 and not self.policy.repeatable:
-                self._warn_of_neighbours(driver)
             done = self._take(base, driver, receipts, verdict)
             if done is not None:
                 self._clean(done, receipts)
@@ -120,7 +116,8 @@ class Committer:
     def _stand(self, driver: Driver) -> Standing:
         for _ in range(LOST_RACES):
             ledger = self.registers.load(driver.name)
-            claim, rival = self._rival(ledger, driver)
+            name, target, checkpoint = driver.name, driver.target, driver.checkpoint
+            claim, rival = self.registers.rival(ledger, name, target, checkpoint)
             base = identify(ledger, rival, driver, self.policy)
             standing = Standing(ledger, rival, claim, base)
             unfinished = standing.unfinished()
@@ -130,23 +127,12 @@ class Committer:
             self.registers.finish(unfinished)
         raise contended(driver.name)
 
-    def _rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
-        """The claim on this checkpoint path where it is not ours yet, and who holds it."""
-        known = ledger is not None and ledger.checkpoint == driver.checkpoint
-        if driver.checkpoint is None or known:
-            return None, None
-        claim = self.registers.read(_claim_name(driver))
-        holder = json.loads(claim.body)["sink"] if claim.revision else None
-        if holder == driver.name:
-            return None, None
-        rival = self.registers.load(holder) if holder else None
-        moved_away = rival is not None and rival.checkpoint not in (driver.checkpoint, None)
-        return claim, None if moved_away else rival
-
     def _establish(self, standing: Standing, driver: Driver) -> None:
         """Make this driver's query the owner. Each step can be repeated after a crash."""
         base, rival, claim = standing.base, standing.rival, standing.claim
         if standing.ledger is not base:
+            if not (base.retired or self.policy.repeatable):
+                self._warn_of_neighbours(driver)
             _announce(base)
             now = self.registers.swap(base.moved(repeatable=self.policy.repeatable))
             if now.query_id != driver.query_id:
@@ -159,16 +145,18 @@ class Committer:
         if claim is not None:
             body = json.dumps({"sink": driver.name})
             mine = Record(claim.revision + 1, new_token(), "", body, claim.stamp)
-            name = _claim_name(driver)
+            name = claim_name(driver.target, driver.checkpoint or "")
             self.patience.run(lambda: self.store.swap(name, mine))
 
     def _warn_of_neighbours(self, driver: Driver) -> None:
-        """Say, before the first epoch, that this may be the second time its rows are read."""
+        """Say, where a sink begins, that its rows may be read for the second time."""
         if driver.epoch or driver.name != sink_name(driver.query_id, driver.target):
             return
-        kin = driver.name.removeprefix(driver.query_id)
-        names = self.patience.run(self.store.names)
-        others = [name for name in names if name.endswith(kin) and name != driver.name]
+        try:
+            others = self._neighbours(driver)
+        except StoreError as error:
+            log.warning("Other sinks of %s can't be listed: %s", driver.target, error)
+            return
         if others:
             log.warning(
                 "Query %s begins at epoch 0 on target %s, to which %s wrote before. If its"
@@ -176,8 +164,19 @@ class Committer:
                 " again. Option sinkId has that noticed, wherever the checkpoint lies",
                 driver.query_id,
                 driver.target,
-                ", ".join(others[:3]) + (f" and {len(others) - 3} more" if others[3:] else ""),
+                ", ".join(others),
             )
+
+    def _neighbours(self, driver: Driver) -> list[str]:
+        """Up to three other sinks that have written to the same target."""
+        kin = driver.name.removeprefix(driver.query_id)
+        found: list[str] = []
+        for name in self.patience.run(self.store.names):
+            if name.endswith(kin) and name != driver.name and len(found) < 3:
+                ledger = self.registers.load(name)
+                if ledger is not None and ledger.epochs and not ledger.forgotten:
+                    found.append(name)
+        return found
 
     # -- deciding
 
@@ -194,7 +193,8 @@ class Committer:
         manifest = self._prepare(mine, driver, receipts)
         if manifest is None:
             return None
-        decided = mine.decided(manifest, driver.run_id, driver.offsets)
+        offsets = driver.offsets, driver.offsets_before
+        decided = mine.decided(manifest, driver.run_id, *offsets)
         now = self._decide(decided, manifest)
         if now.token != manifest.token:
             return None
@@ -283,7 +283,3 @@ def _lost_decision(now: Ledger, driver: Driver) -> StoreLostData:
         why="the store lost its last writes during the commit (a failover)",
         todo="restart the query; Spark replays the epoch",
     )
-
-
-def _claim_name(driver: Driver) -> str:
-    return CLAIM + digest(f"{driver.target}\n{driver.checkpoint}")

@@ -112,13 +112,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
         self.connector, self.options, self.schema = connector, options, schema
         sink = self._sink()
+        self.checkpoint = checkpoint.canonical(sink.checkpoint)
         sink.patience.run(sink.store.check)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task, or write them."""
         sink = self._sink()
         context = _epoch_context()
-        receipt = sink.write(_task(sink, context), iterator)
+        receipt = sink.write(_task(sink, context), iterator, self.checkpoint)
         return Message(receipt, shuffle.may_mix(context.getLocalProperty, pyspark.__version__))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -17,6 +17,7 @@ from sparkonce.guards import Driver, Policy, identify, judge
 from sparkonce.lanes import in_order
 from sparkonce.ledger import from_record
 from sparkonce.protocol import BLOCK, DirectStore, Outlet, Receipt, Task
+from sparkonce.registers import Registers
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize, drain
 
@@ -50,7 +51,9 @@ def write(
     if ledger and ledger.has_decided(task.query_id, task.epoch):
         drain(batches)
         return Receipt(task, skipped=ledger.token)
-    judge(identify(ledger, None, driver, policy), driver, policy)
+    registers = Registers(store, patience)
+    _, rival = registers.rival(ledger, driver.name, driver.target, driver.checkpoint)
+    judge(identify(ledger, rival, driver, policy), driver, policy)
     if outlet is None:
         raise _late(task)
     return Receipt(task, written=_put(outlet, pieces(batches, size), patience))

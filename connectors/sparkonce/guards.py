@@ -102,9 +102,10 @@ def require_planned(driver: Driver, owner: str | None) -> None:
             f"Spark commits epoch {driver.epoch}, but checkpoint {driver.checkpoint} has no"
             f" offsets/{driver.epoch}",
             why="a real-time trigger, or asynchronous progress tracking, writes the offsets of an"
-            " epoch behind its rows; after a crash Spark would read other rows under this number",
+            " epoch behind its rows; after a crash Spark would read other rows under this number."
+            " Or this folder is an old copy, and Spark's checkpoint lies in another file system",
             todo="use trigger(processingTime=...) or trigger(availableNow=True), without"
-            " asyncProgressTrackingEnabled",
+            " asyncProgressTrackingEnabled; give checkpointLocation with its scheme (hdfs:)",
         )
 
 
@@ -232,8 +233,8 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: 
         f" {old.checkpoint or 'not known'} {reached}",
         why="either the checkpoint was deleted or swapped, and rows that are read again would be"
         " applied again; or both queries run, with one sink id or one checkpoint path",
-        todo="if both queries shall run, give each a sinkId and a checkpoint path of its own (on"
-        " machines with disks of their own, too); else bring the old checkpoint back, or, if"
+        todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
+        " (on machines with disks of their own, too); else bring the old checkpoint back, or, if"
         f" reading rows again does no harm, set option onNewCheckpoint={override}",
     )
 
@@ -243,7 +244,7 @@ def _renamed(known: Ledger, driver: Driver) -> SinkRenamed:
         f"Query {driver.query_id} writes to sink {known.name!r}, but now names {driver.name!r}",
         why="a new sink id has no memory of what this checkpoint has committed",
         todo=f"set option sinkId={known.sink_id} (or leave it out, if that is the query id);"
-        " to write under another name, start a new checkpoint",
+        " to write under another name, start a new checkpoint, whose rows are applied again",
     )
 
 
@@ -253,11 +254,12 @@ def _require_same(ledger: Ledger, driver: Driver, offsets: Offsets | None) -> No
 
 
 def _retired(known: Ledger, driver: Driver) -> QueryRetired:
+    named = f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.query_id else ""
     return QueryRetired(
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
         why="another query has gone on from there, and both would apply the same rows",
-        todo="stop this query; if both shall run, give each a sinkId and a checkpoint path of its"
-        f" own, and this one a new checkpoint (sinkId is {known.sink_id!r} now)",
+        todo="stop this query; if both shall run, begin this one anew, with a checkpoint path"
+        f"{named} of its own; what it reads again is applied again",
     )
 
 
@@ -280,7 +282,8 @@ def _checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
         why="either the checkpoint was restored to an earlier state, or a second driver runs on"
         " it; the rows of this epoch have already taken effect",
         todo="stop the second driver, or bring back the checkpoint as it was at epoch"
-        f" {ledger.epoch}",
+        f" {ledger.epoch}; if it lost offsets in a crash of its host, `sparkonce offsets URL"
+        f" {ledger.name}` shows those that were decided, and --restore puts them back",
     )
 
 

@@ -20,7 +20,8 @@ PAST_DOOMED = 256
 """How many doomed attempts a ledger keeps beside those of the last abort."""
 
 PAST_RUNS = 32
-"""How many superseded runs a ledger remembers, to tell a second driver from a restart."""
+"""How many superseded runs a ledger remembers, and how many that replayed, to tell a second driver
+from a restart."""
 
 PAST_QUERIES = 64
 """How many retired queries a ledger remembers; one that was retired before is a new one to it."""
@@ -44,7 +45,7 @@ class Ledger:
         epoch: the last decided epoch; -1 before the first.
         token: random name of that decision.
         manifest: the decision while it is being applied, else None.
-        run_id: the run (one ``start()`` of the query) that wrote last.
+        run_id: the run (one ``start()`` of the query) that decided last.
         past_runs: the runs before it, newest last.
         replayed: the runs that have replayed an epoch and decided none, with that epoch.
         checkpoint: where the query's checkpoint lies; None if it is not known.
@@ -52,6 +53,7 @@ class Ledger:
             decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
         offsets_text: that file, see `checkpoint.Offsets.packed`, if it is not too long.
+        offsets_before: the same of the epoch before, where Spark goes on from.
         decided_at: Unix time of that decision, in seconds.
         rows: rows decided so far.
         epochs: epochs decided so far.
@@ -78,6 +80,7 @@ class Ledger:
     checkpoint: str | None = None
     offsets: str | None = None
     offsets_text: str | None = None
+    offsets_before: str | None = None
     decided_at: float = 0.0
     rows: int = 0
     epochs: int = 0
@@ -131,7 +134,13 @@ class Ledger:
         others = [(run, at) for run, at in self.replayed.items() if run != run_id]
         return self.moved(replayed=dict([*others, (run_id, self.epoch)][-PAST_RUNS:]))
 
-    def decided(self, manifest: Manifest, run_id: str, offsets: Offsets | None) -> Ledger:
+    def decided(
+        self,
+        manifest: Manifest,
+        run_id: str,
+        offsets: Offsets | None = None,
+        offsets_before: Offsets | None = None,
+    ) -> Ledger:
         """The next revision, with this epoch decided by this run and not yet applied.
 
         The run that decided before is superseded. An empty run id, of an epoch without tasks,
@@ -150,6 +159,7 @@ class Ledger:
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets.digest if offsets else None,
             offsets_text=offsets.packed if offsets else None,
+            offsets_before=offsets_before.packed if offsets_before else None,
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
@@ -170,6 +180,7 @@ class Ledger:
             token="",
             offsets=None,
             offsets_text=None,
+            offsets_before=None,
             replayed={},
             forgotten=False,
         )

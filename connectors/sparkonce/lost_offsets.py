@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sparkonce import checkpoint
@@ -35,8 +36,11 @@ def decided(name: str, ledger: Ledger | None) -> Offsets:
     return Offsets.unpacked(ledger.offsets_text)
 
 
-def restore(location: str, name: str, ledger: Ledger | None) -> Path | None:
-    """Write ``offsets/N`` as the ledger has it. What is there is kept beside the offsets.
+def restore(location: str, name: str, ledger: Ledger | None) -> list[Path]:
+    """Write ``offsets/N``, and that of the epoch before, as the ledger has them.
+
+    Spark then replays epoch N, which the sink skips, and goes on from there. Other epochs that were
+    lost are not needed for that; what a stateful query kept of them is not restored.
 
     Args:
         location: of the checkpoint, whose query must not run.
@@ -44,7 +48,7 @@ def restore(location: str, name: str, ledger: Ledger | None) -> Path | None:
         ledger: of the sink.
 
     Returns:
-        Where the file lies that was there; None if there was none.
+        Where what was there is kept, beside the folder of offsets.
 
     Raises:
         SparkonceError: the checkpoint is not that of the sink's query, or has gone on.
@@ -58,25 +62,48 @@ def restore(location: str, name: str, ledger: Ledger | None) -> Path | None:
             why="its file `metadata` names another query, or can't be read from here",
             todo=f"name the folder of the checkpoint, which was {ledger.checkpoint}",
         )
-    _require_at(home, ledger.epoch)
+    epochs = {ledger.epoch: offsets}
+    if ledger.offsets_before is not None:
+        epochs[ledger.epoch - 1] = Offsets.unpacked(ledger.offsets_before)
+    _require_not_gone_on(home, ledger.epoch)
+    _require_start(home, epochs)
     _require_files_kept(home, offsets, ledger)
-    return _replace(home, ledger.epoch, offsets)
+    try:
+        return _write(home, epochs)
+    except OSError as error:
+        raise SparkonceError(
+            f"Offsets can't be written into {home}: {error.strerror}",
+            why="the folder of the checkpoint can't be changed from here",
+            todo="run this as the user of Spark's driver; repeating it does no harm",
+        ) from None
 
 
-def _require_at(home: Path, epoch: int) -> None:
-    """Refuse a checkpoint in which Spark has gone on from the epoch."""
-    later = [
-        f"{log}/{number}"
-        for log, first in (("commits", epoch), ("offsets", epoch + 1))
-        for number in _numbers(home / log)
-        if number >= first
-    ]
+def _require_not_gone_on(home: Path, epoch: int) -> None:
+    """Refuse a checkpoint in which Spark has gone on from the epoch.
+
+    A commit that is noted for offsets which are gone is none: the crash took a part of both.
+    """
+    ended = [] if _is_lost(home, epoch) else [f"commits/{n}" for n in _numbers(home / "commits")]
+    begun = [f"offsets/{n}" for n in _numbers(home / "offsets")]
+    least = {"commits": epoch, "offsets": epoch + 1}
+    later = [one for one in (*ended, *begun) if int(Path(one).name) >= least[Path(one).parent.name]]
     if later:
         raise SparkonceError(
             f"Checkpoint {home} has {', '.join(later)}",
             why=f"Spark will not read offsets/{epoch} again, and has gone on from it",
-            todo="go on with the checkpoint that wrote last; see the docs on checkpoints that"
-            " diverged",
+            todo="go on with the checkpoint that wrote last",
+        )
+
+
+def _require_start(home: Path, epochs: Mapping[int, Offsets]) -> None:
+    """Refuse where Spark would not find the epoch before, from which it goes on."""
+    first = min(epochs)
+    if first > 0 and len(epochs) == 1 and _is_lost(home, first - 1):
+        raise SparkonceError(
+            f"Checkpoint {home} lacks offsets/{first - 1}, too, which the ledger does not keep",
+            why="Spark reads from there; without it the query does not start",
+            todo="bring that file back from a backup, or start a new checkpoint, into an emptied"
+            " target where rows are added",
         )
 
 
@@ -85,11 +112,10 @@ def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
 
     Its offset is just a number of its own log, ``sources/<n>``.
     """
-    lines = offsets.text.decode().splitlines()[2:]
-    for source, line in enumerate(lines):
-        offset = json.loads(line) if line.startswith("{") else {}
+    for source, text in _sources(offsets):
+        offset = json.loads(text) if text.startswith("{") else {}
         number = offset.get("logOffset")
-        if number is not None and not _is_kept(home / "sources" / str(source), number, ledger):
+        if number is not None and not _is_kept(home / "sources" / source, number, ledger):
             raise SparkonceError(
                 f"The file source's own log sources/{source}/{number} was lost or written anew"
                 f" after epoch {ledger.epoch} was decided",
@@ -99,27 +125,63 @@ def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
             )
 
 
+def _sources(offsets: Offsets) -> Iterator[tuple[str, str]]:
+    """The folder and the offset of each source: by place in version 1, by name in version 2."""
+    version, _, *lines = offsets.text.decode().splitlines()
+    if version not in ("v1", "v2"):
+        raise SparkonceError(
+            f"Offsets of version {version!r} are not known",
+            why="they may mean something that this release does not know",
+            todo="upgrade sparkonce",
+        )
+    for place, line in enumerate(lines):
+        name, _, text = line.partition(":")
+        yield (str(place), line) if version == "v1" else (name, text)
+
+
 def _is_kept(log: Path, number: int, ledger: Ledger) -> bool:
     entries = [entry for entry in log.glob("[0-9]*") if int(entry.stem) <= number]
     newest = max((int(entry.stem) for entry in entries), default=-1)
     return newest == number and all(e.stat().st_mtime <= ledger.decided_at for e in entries)
 
 
+def _is_lost(home: Path, epoch: int) -> bool:
+    path = home / "offsets" / str(epoch)
+    return not path.exists() or path.stat().st_size == 0
+
+
 def _numbers(log: Path) -> list[int]:
     return sorted(int(entry.name) for entry in log.glob("[0-9]*") if entry.name.isdigit())
 
 
-def _replace(home: Path, epoch: int, offsets: Offsets) -> Path | None:
-    path, kept = home / "offsets" / str(epoch), None
-    if path.exists():
-        kept = home / f"offsets-{epoch}-replaced-{time.time():.0f}"
-        os.replace(path, kept)
-    # Hadoop's checksum of the file that was there.
-    (path.parent / f".{epoch}.crc").unlink(missing_ok=True)
-    draft = home / f".offsets-{epoch}"
-    with draft.open("wb") as file:
-        file.write(offsets.text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+def _write(home: Path, epochs: Mapping[int, Offsets]) -> list[Path]:
+    newest, kept = max(epochs), []
+    for epoch, offsets in sorted(epochs.items()):
+        path = home / "offsets" / str(epoch)
+        if path.exists() and path.read_bytes() == offsets.text:
+            continue
+        if epoch == newest:
+            kept += _put_aside(home / "commits" / str(epoch))
+        kept += _put_aside(path)
+        draft = home / f".offsets-{epoch}"
+        with draft.open("wb") as file:
+            file.write(offsets.text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    folder = os.open(home / "offsets", os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
     return kept
+
+
+def _put_aside(path: Path) -> list[Path]:
+    """Move a file out of Spark's way, and Hadoop's checksum with it."""
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    if not path.exists():
+        return []
+    kept = path.parent.parent / f"{path.parent.name}-{path.name}-replaced-{time.time():.0f}"
+    os.replace(path, kept)
+    return [kept]

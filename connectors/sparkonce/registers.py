@@ -6,6 +6,7 @@ reading alone: the write may still be on its way.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,10 +14,11 @@ from functools import partial
 
 from sparkonce.errors import ConcurrentDriver, StoreLostData, StoreUnreachable
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Record, Store, ignore
+from sparkonce.protocol import Advance, Record, Store, digest, ignore
 from sparkonce.retry import Patience
 
 LOST_RACES = 20
+CLAIM = "checkpoint/"
 
 log = logging.getLogger("sparkonce")
 
@@ -40,6 +42,28 @@ class Registers:
     def load(self, name: str) -> Ledger | None:
         """The ledger of a sink, None before its first write."""
         return from_record(self.read(name))
+
+    def rival(
+        self, ledger: Ledger | None, name: str, target: str, checkpoint: str | None
+    ) -> tuple[Record | None, Ledger | None]:
+        """The claim on a checkpoint path where it is not the sink's own yet, and who holds it.
+
+        Args:
+            ledger: of the sink, None before its first write.
+            name: of the sink.
+            target: where it writes to.
+            checkpoint: its path, None if it is not known.
+        """
+        known = ledger is not None and ledger.checkpoint == checkpoint
+        if checkpoint is None or known:
+            return None, None
+        claim = self.read(claim_name(target, checkpoint))
+        holder = json.loads(claim.body)["sink"] if claim.revision else None
+        if holder == name:
+            return None, None
+        rival = self.load(holder) if holder else None
+        moved_away = rival is not None and rival.checkpoint not in (checkpoint, None)
+        return claim, None if moved_away else rival
 
     def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
         """Write the next revision of a ledger; gives what is there now, ours or another's.
@@ -121,6 +145,11 @@ class Registers:
             return _known(new.name, now)
         ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
         return _known(new.name, self.store.swap(new.name, ledger.moved().to_record()))
+
+
+def claim_name(target: str, checkpoint: str) -> str:
+    """The name of the record that says which sink owns a checkpoint path."""
+    return CLAIM + digest(f"{target}\n{checkpoint}")
 
 
 def contended(name: str) -> ConcurrentDriver:

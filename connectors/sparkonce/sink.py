@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from sparkonce import checkpoint, direct, options
+from sparkonce import direct, options
 from sparkonce.guards import Driver, Policy
 from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Store, Task
 from sparkonce.registry import load
@@ -32,8 +32,15 @@ class Sink:
     sink_id: str | None
     checkpoint: str | None
 
-    def write(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+    def write(
+        self, task: Task, batches: Iterable[pa.RecordBatch], checkpoint: str | None = None
+    ) -> Receipt:
         """Stage the rows of one task, or let them take effect at once if the plan is direct.
+
+        Args:
+            task: who writes.
+            batches: its rows.
+            checkpoint: where the driver finds the checkpoint; a path may lead a task elsewhere.
 
         Raises:
             SparkonceError: they can't be written.
@@ -47,7 +54,7 @@ class Sink:
             query_id=task.query_id,
             run_id=task.run_id,
             epoch=task.epoch,
-            checkpoint=checkpoint.canonical(self.checkpoint),
+            checkpoint=checkpoint,
         )
         return direct.write(store, task, driver, batches, self.size, self.policy, self.patience)
 

@@ -81,7 +81,7 @@ def _leaves_the_rival(self: Committer, standing: Standing, driver: Driver) -> No
     ESTABLISH(self, replace(standing, rival=None), driver)
 
 
-def _claims_nothing(_: Committer, _ledger: Ledger | None, _driver: Driver) -> tuple[None, None]:
+def _claims_nothing(*_: Any) -> tuple[None, None]:
     return None, None
 
 
@@ -212,7 +212,7 @@ CORE_MUTANTS = [
         "checkpoint path not claimed",
         "nothing tells a new query that another one wrote from the same checkpoint path",
         "I01",
-        patches={"sparkonce.commit.Committer._rival": _claims_nothing},
+        patches={"sparkonce.registers.Registers.rival": _claims_nothing},
     ),
     Mutant(
         "retired query goes on",
