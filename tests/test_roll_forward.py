@@ -186,3 +186,21 @@ def test_a_decision_that_the_store_loses_before_it_is_finished_is_not_acknowledg
     with pytest.raises(SparkonceError):
         run.commit(1, receipts)
     assert world.rows == ["a"]
+
+
+def test_a_decision_that_gets_another_name_meanwhile_is_finished_before_its_commit_ends() -> None:
+    """An operator sends the rest of it elsewhere while its driver still applies it."""
+    query = Query(World(whole_epochs=False))
+    memory = query.world.memory
+
+    def rename() -> None:
+        ledger = query.ledger
+        assert ledger.manifest is not None
+        renamed = replace(ledger.manifest, token="renamed")
+        moved = ledger.moved(manifest=renamed, token="renamed")
+        memory.swap(query.name, moved.to_record())
+
+    query.faulty().before("apply", rename)
+    ledger = query.start().write(0, ["a"])
+    assert (ledger.token, ledger.manifest) == ("renamed", None)
+    assert query.world.rows == ["a"]

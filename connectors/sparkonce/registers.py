@@ -130,9 +130,10 @@ class Registers:
             StoreLostData: a chunk is gone that was not applied.
             ConcurrentDriver: something else writes the ledger all the time.
         """
-        token = ledger.token
+        epoch = ledger.query_id, ledger.epoch
         for _ in range(LOST_RACES):
-            if ledger.manifest is None or ledger.token != token:
+            # Not by its token, which an operator may have changed to send the rest elsewhere.
+            if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
                 return ledger
             self.patience.run(partial(self.store.apply, ledger.manifest, advance))
             ledger = self.swap(ledger.finished(), applied=len(ledger.manifest.chunks))
