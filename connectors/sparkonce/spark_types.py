@@ -32,6 +32,8 @@ def _field(name: str, kind: spark.DataType, path: str, *, nullable: bool = True)
         told = kind.simpleString()
     if isinstance(kind, spark.StringType) and kind.collation != BINARY:
         told = f"string collate {kind.collation}"
+    # Spark says of an array without elements that none of them is null; Arrow knows no such type.
+    nullable = nullable or isinstance(kind, spark.NullType)
     return typed(name, _arrow(kind, path), told, nullable=nullable)
 
 
@@ -42,7 +44,7 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
         return pa.duration("us")
     if isinstance(kind, spark.ArrayType):
         return pa.list_(_field("element", kind.elementType, path, nullable=kind.containsNull))
-    if isinstance(kind, spark.MapType):
+    if isinstance(kind, spark.MapType) and not isinstance(kind.keyType, spark.NullType):
         key = _field("key", kind.keyType, path, nullable=False)
         return pa.map_(key, _field("value", kind.valueType, path, nullable=kind.valueContainsNull))
     if isinstance(kind, spark.StructType):
