@@ -100,7 +100,9 @@ def test_rows_that_are_all_refused_for_one_reason_stop_the_query(
     query.run(0, [{"id": n, "n": 1} for n in range(9)])
     assert aside_of(mysql, aside) == 9
     rows = [{"id": n, "n": 1} for n in range(10)]
-    with pytest.raises((BadRow, RowRefused), match="refuses each of 10 rows: 1644 closed"):
+    with pytest.raises(
+        (BadRow, RowRefused), match="stores none of 10 rows, and 10 for one reason: 1644 closed"
+    ):
         query.run(1, rows)
     assert aside_of(mysql, aside) == 9
     mysql.execute(f"DROP TRIGGER {table}_t")
@@ -108,6 +110,21 @@ def test_rows_that_are_all_refused_for_one_reason_stop_the_query(
     query.run(1, rows)
     mysql.execute(f"SELECT COUNT(*) FROM {table}")
     assert mysql.fetchall() == ((10,),)
+
+
+def test_small_chunks_and_rows_that_are_bad_by_themselves_hide_no_such_reason(
+    mysql: Cursor, mysql_url: str, table: str, aside: str
+) -> None:
+    barred(mysql, table, CLOSED)
+    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
+    query = MySqlQuery(COUNTER, **options)
+    query.sink.store.check()
+    with pytest.raises(BadRow, match="stores none of 18 rows"):
+        query.run(0, *([{"id": n, "n": 1}] * 9 for n in range(2)))
+    rows = [{"id": n, "n": 1} for n in range(20)]
+    with pytest.raises(BadRow, match="stores none of 21 rows, and 20 for one reason"):
+        query.run(0, [*rows, {"id": 99, "n": 2**40}])
+    assert aside_of(mysql, aside) == 0
 
 
 @pytest.mark.parametrize(

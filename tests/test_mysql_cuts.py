@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -58,3 +59,15 @@ def test_room_is_counted_in_characters_or_bytes_and_a_char_keeps_no_space(
 @pytest.mark.parametrize(("column", "charset"), [("longtext", "utf8mb4"), ("varchar", "utf16")])
 def test_what_is_never_cut_is_not_looked_at(column: str, charset: str) -> None:
     assert found([("x", "abc ")], column, 1, charset) == []
+
+
+def test_wide_rows_of_padded_texts_are_each_looked_at_once() -> None:
+    """As a column of another database's CHAR fills them; a commit must not wait for it."""
+    names = [f"c{number}" for number in range(1000)]
+    detail = {**DETAIL, "columns": names, "kinds": dict.fromkeys(names, "string")}
+    cells = [pa.array(["a value "] * 48)] * len(names)
+    rows = decode(ChunkEncoder(detail)(pa.record_batch(cells, names))).rows
+    columns = [Column(name, "varchar", "", 0, collation="utf8mb4_bin", room=9) for name in names]
+    began = time.process_time()
+    assert Bends([], cuts_of(detail, columns)).find(rows) == {}
+    assert time.process_time() - began < 3

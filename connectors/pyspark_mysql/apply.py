@@ -42,6 +42,39 @@ class RefusedRow(SparkonceError):
     doubtful = False
 
 
+class Refusals:
+    """Rows that were refused, and the reasons that may be the table's fault, not theirs."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.doubtful: Counter[str] = Counter()
+
+    def add(self, error: RefusedRow) -> None:
+        """Count one."""
+        self.rows += 1
+        if error.doubtful:
+            self.doubtful[error.what] += 1
+
+    def require_some_stored(self, rows: int) -> None:
+        """Let not all rows go aside where the table may be at fault.
+
+        Args:
+            rows: how many there were.
+
+        Raises:
+            RefusedRow: all were refused, and many of them for the same reason.
+        """
+        for reason, times in self.doubtful.items():
+            if self.rows >= rows and times >= MANY:
+                raise RefusedRow(
+                    f"MySQL stores none of {rows:,} rows, and {times:,} for one reason: {reason}",
+                    "what it refuses so many for may be no fault of theirs, and onBadRow is for"
+                    " single rows",
+                    "mend the table or its trigger; where all of them are bad, leave them out"
+                    " before the sink, or let the trigger's message name the row",
+                )
+
+
 class Applier:
     """Applies chunks by the plan of one manifest.
 
@@ -68,7 +101,7 @@ class Applier:
         self.bends = Bends(bends_of(detail, target.columns), cuts)
         self.frame = self._frame()
         self.changed = 0
-        self.doubts: Counter[str] = Counter()
+        self.of_chunk, self.of_epoch, self.rows = Refusals(), Refusals(), 0
         self.partition: int | None = None
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
@@ -77,6 +110,7 @@ class Applier:
 
     def end(self) -> None:
         """What must be done behind the last chunk, in the transaction."""
+        self.of_epoch.require_some_stored(self.rows)
 
     def _frame(self) -> Frame:
         mariadb = self.session.live.mariadb
@@ -93,30 +127,14 @@ class Applier:
         for letter in chunk.bad:
             error = RefusedRow(letter.reason, "", "set option onBadRow=deadLetter again")
             self._put_aside(error, letter)
+        self.of_chunk, self.rows = Refusals(), self.rows + len(chunk.rows)
         bent = self._bent(chunk.rows)
         for at, bend in bent.items():
             literals = chunk.rows.row(at).literals()
             self._refuse(literals, _refused(bend, literals[bend.place]))
-        self.doubts.clear()
         for rows in chunk.rows.without(bent):
             self.write(rows)
-        self.require_some_stored(len(chunk.rows))
-
-    def require_some_stored(self, rows: int) -> None:
-        """Let not all rows go aside where the table may be at fault, and not the rows.
-
-        Raises:
-            RefusedRow: so many were refused, each for the same reason.
-        """
-        for reason, times in self.doubts.items():
-            if times == rows >= MANY:
-                raise RefusedRow(
-                    f"MySQL refuses each of {rows:,} rows: {reason}",
-                    "what it refuses all of them for may be no fault of theirs, and onBadRow is for"
-                    " single rows",
-                    "mend the table or its trigger; where all of them are bad, leave them out"
-                    " before the sink, or let the trigger's message name the row",
-                )
+        self.of_chunk.require_some_stored(len(chunk.rows))
 
     def _bent(self, rows: Rows) -> dict[int, Finder]:
         """The rows that must not be sent."""
@@ -172,7 +190,8 @@ class Applier:
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL can't store the row with {shown}: {error.what}"
-        self.doubts.update([error.what] if error.doubtful else [])
+        for refusals in (self.of_chunk, self.of_epoch):
+            refusals.add(error)
         refused = RefusedRow(what, error.why, error.todo)
         self._put_aside(refused, of_literals(what, row, self.detail) if self.aside else None)
 

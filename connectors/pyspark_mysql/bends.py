@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.columns import Column
+from pyspark_mysql.literals import LITERAL as ONE_LITERAL
 from pyspark_mysql.literals import identifier
 
 LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
@@ -48,8 +49,12 @@ class Finder(Protocol):
     def todo(self) -> str:
         """Against it."""
 
-    def rows(self, texts: Any) -> list[int]:
-        """In which rows there is such a value."""
+
+class Cutting(Finder, Protocol):
+    """Finds texts that would be cut."""
+
+    def takes(self, literal: bytes) -> bool:
+        """Whether the server would cut this text."""
 
 
 class Bend(NamedTuple):
@@ -77,7 +82,7 @@ class Bend(NamedTuple):
         return self.pattern == "NULL"
 
     def rows(self, texts: Any) -> list[int]:
-        """See `Finder.rows`."""
+        """In which rows there is such a value."""
         pattern = at(self.place, self.pattern)
         found = pc.match_substring_regex(texts, pattern)
         if self.taken and pc.any(found).as_py():
@@ -104,7 +109,7 @@ class Bends:
         cuts: the same, of texts that would be cut; see `pyspark_mysql.cuts`.
     """
 
-    def __init__(self, bends: Iterable[Bend], cuts: Iterable[Finder] = ()) -> None:
+    def __init__(self, bends: Iterable[Bend], cuts: Iterable[Cutting] = ()) -> None:
         bends = list(bends)
         self.of_values = [bend for bend in bends if not bend.is_null]
         self.of_nulls = [bend for bend in bends if bend.is_null]
@@ -124,8 +129,12 @@ class Bends:
         if not self.cuts:
             return {}
         spaced = pc.indices_nonzero(pc.match_substring_regex(texts, ENDS_SPACED))
-        texts = texts.take(spaced)
-        return {spaced[row].as_py(): cut for cut in self.cuts for row in cut.rows(texts)}
+        rows = zip(spaced.to_pylist(), texts.take(spaced).to_pylist(), strict=True)
+        found = {row: self._first_cut(ONE_LITERAL.findall(text)) for row, text in rows}
+        return {row: cut for row, cut in found.items() if cut is not None}
+
+    def _first_cut(self, literals: list[bytes]) -> Cutting | None:
+        return next((cut for cut in self.cuts if cut.takes(literals[cut.place])), None)
 
     def condition(self, unless: str) -> str:
         """What is true of a stored row, and fails for one with a null; see `failed`."""

@@ -16,12 +16,12 @@ from pymysql.constants import CLIENT
 
 from pyspark_mysql import address, tls
 from pyspark_mysql.address import Address
-from pyspark_mysql.failures import Kind, known
+from pyspark_mysql.failures import DEMOTED, Kind, known, number
 from pyspark_mysql.upload import Uploading
 from pyspark_mysql.versions import MARIADB, supported
 from sparkonce.errors import StoreRefused
 from sparkonce.options import password
-from sparkonce.shared import used
+from sparkonce.shared import IDLE, used
 from sparkonce.tls import FILES
 
 MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
@@ -57,7 +57,7 @@ class Live:
         try:
             cursor.execute(sql, args or None)
         except pymysql.MySQLError as error:
-            if known(error).kind is Kind.LOST:
+            if known(error).kind is Kind.LOST or number(error) in DEMOTED:
                 self.drop()
             raise
         self.used = time.monotonic()
@@ -139,7 +139,16 @@ class Pool:
             self.close_idle()  # what broke one may have broken all
             return
         self._idle.append(live)
+        self._drop_old()
         used(self)
+
+    def _drop_old(self) -> None:
+        """Of a burst of users, what nobody has needed since; the first has waited longest."""
+        try:
+            while time.monotonic() - self._idle[0].used > IDLE:
+                self._idle.pop(0).drop()
+        except IndexError:  # another thread took it
+            return
 
 
 @dataclass(frozen=True)

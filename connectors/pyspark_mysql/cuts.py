@@ -1,22 +1,21 @@
 """Texts that the server would cut in silence, found in a chunk before it sees them.
 
-White space for which a column has no room it leaves out, and so makes one key of two. Rows are
-looked at as text, and only those in which one ends with white space.
+White space for which a column has no room it leaves out, and so makes one key of two. Only rows in
+which some text ends with white space are looked at, each once, literal by literal.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pyspark_mysql.bends import LITERAL, SPACE, at, placed
+from pyspark_mysql.bends import SPACE, placed
 from pyspark_mysql.columns import Column
 from pyspark_mysql.literals import HEX_TEXT
 
-PADDED = " '|_utf8mb4 X'[0-9a-f]*20'"
+SPACED = re.compile(rf"(?:{SPACE})\Z".encode())
+PADDED = re.compile(rb"(?: '|_utf8mb4 X'[0-9a-f]*20')\Z")
 TEXTS = ("tinytext", "text", "mediumtext")
 """Whose room is counted in bytes. No literal is larger than a LONGTEXT."""
 REFUSING = ("utf16", "utf16le", "utf32", "ucs2")
@@ -44,19 +43,15 @@ class Cut(NamedTuple):
     name: str
     room: int
     in_bytes: bool = False
-    ends: str = SPACE
+    ends: re.Pattern[bytes] = SPACED
     why: str = "the server would cut the white space at its end, for which the column has no room"
     todo: str = ADVICE.format("widen the column")
 
-    def rows(self, texts: Any) -> list[int]:
-        """See `Finder.rows`; of rows in which some text ends with white space."""
-        values = pc.struct_field(pc.extract_regex(texts, at(self.place, LITERAL)), "v")
-        ends = pc.match_substring_regex(values, rf"(?:{self.ends})$")
-        large = pc.greater(pc.binary_length(values).cast(pa.int64()), self.room)
-        found = pc.indices_nonzero(pc.and_(ends, large))
-        longer = pc.greater(_lengths(values.take(found), self.in_bytes), self.room)
-        rows: list[int] = found.filter(longer).to_pylist()
-        return rows
+    def takes(self, literal: bytes) -> bool:
+        """Whether the server would cut this text."""
+        if len(literal) <= self.room or not self.ends.search(literal):
+            return False
+        return _length(literal, self.in_bytes) > self.room
 
 
 def unpadded(place: int, name: str) -> Cut:
@@ -81,21 +76,10 @@ def cuts_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Cut]:
     return cuts
 
 
-def _lengths(literals: Any, in_bytes: bool) -> Any:
-    """Of the texts, in characters or bytes of UTF-8."""
-    hexed = pc.starts_with(literals, HEX_TEXT)
-    return pc.if_else(hexed, _of_hex(literals, in_bytes), _of_quoted(literals, in_bytes))
-
-
-def _of_quoted(literals: Any, in_bytes: bool) -> Any:
-    texts = pc.replace_substring(pc.binary_slice(literals, 1, -1), b"''", b"'")
-    if not in_bytes:  # without the bytes that go on with a character
-        texts = pc.replace_substring_regex(texts, r"[\x80-\xbf]+", "")
-    return pc.binary_length(texts).cast(pa.int64())
-
-
-def _of_hex(literals: Any, in_bytes: bool) -> Any:
-    digits = pc.binary_slice(literals, len(HEX_TEXT), -1)
-    if not in_bytes:
-        digits = pc.replace_substring_regex(digits, "([0-7c-f].)|[89ab].", r"\1")
-    return pc.divide(pc.binary_length(digits).cast(pa.int64()), 2)
+def _length(literal: bytes, in_bytes: bool) -> int:
+    """Of the text, in characters or bytes of UTF-8."""
+    if literal.startswith(HEX_TEXT):
+        text = bytes.fromhex(literal[len(HEX_TEXT) : -1].decode())
+    else:
+        text = literal[1:-1].replace(b"''", b"'")
+    return len(text) if in_bytes else len(text.decode())

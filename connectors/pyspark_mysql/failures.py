@@ -69,6 +69,9 @@ _LARGE = _refused(
 _BUSY = _passing("the server has no connection left for this user")
 _LOCK = "another session locked the same rows; all of the transaction was rolled back"
 
+DEMOTED = {1290, 1792, 1836}
+"""Numbers of a server that takes no writes: after a failover the name may lead to another one."""
+
 KNOWN = {
     # The connection.
     2006: _lost("the connection was closed"),
@@ -168,6 +171,7 @@ KNOWN = {
     1046: _refused("no database is named", "name one in option url or dbtable"),
     1146: _ALTERED,
     1051: _ALTERED,
+    1052: _ALTERED,
     1054: _ALTERED,
     1136: _ALTERED,
     1364: _ALTERED,

@@ -88,9 +88,9 @@ class Gathering(Applier):
         for waiting in self.waiting:
             for row, error in sorted(waiting.items()):
                 self._give_up(row, error)
-        if self.doubts:
+        if self.of_epoch.doubtful:
             ((rows,),) = self.session.run(f"SELECT COUNT(*) FROM {self.scratch.table}")
-            self.require_some_stored(int(rows))
+            self.of_epoch.require_some_stored(int(rows))
 
     def _do(self, place: int, rows: range) -> None:
         try:
