@@ -84,7 +84,12 @@ def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
 
 @pytest.mark.parametrize("shrunk", [False, True])
 def test_rest_of_an_epoch_goes_to_another_index_once_the_first_takes_no_writes(
-    query: ElasticsearchQuery, elastic: Elasticsearch, world: str, *, shrunk: bool
+    query: ElasticsearchQuery,
+    elastic: Elasticsearch,
+    world: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    shrunk: bool,
 ) -> None:
     query.options.pop("key")
     query.options |= {"writeMode": "append", "parallelism": "1", "index": f"{world}-rows"}
@@ -122,6 +127,18 @@ def test_rest_of_an_epoch_goes_to_another_index_once_the_first_takes_no_writes(
     assert "needs --sink" in sparkonce("recover", query, "--to", f"{world}-2").output
     failed = sparkonce("recover", query, "--sink", query.name, "--to", f"{world}-none")
     assert "can't go to" in failed.output
+    own = sparkonce("recover", query, "--sink", query.name, "--to", query.sink.store.indices.log)
+    assert "an index of the connector's own" in own.output
+    aside = ["-o", "onBadRow=deadLetter", "-o", f"deadLetter={world}-2"]
+    letters = sparkonce("recover", query, "--sink", query.name, "--to", f"{world}-2", *aside)
+    assert "name one index" in letters.output
+    elastic.indices.create(index=f"{world}-strict", mappings={"dynamic": "strict"})
+    strict = sparkonce("recover", query, "--sink", query.name, "--to", f"{world}-strict")
+    assert "is not in the mapping" in strict.output
+    with monkeypatch.context() as patch:
+        patch.setattr("sparkonce.admin.Admin.recover", lambda *_, **__: 1 / 0)  # as a crash
+        with pytest.raises(ZeroDivisionError):
+            sparkonce("recover", query, "--sink", query.name, "--to", f"{world}-2")
     there = sparkonce("recover", query, "--sink", query.name, "--to", f"{world}-2")
     assert "1 epochs recovered." in there.output
     found = [documents(elastic, name).values() for name in (first, f"{world}-2")]
@@ -131,7 +148,7 @@ def test_rest_of_an_epoch_goes_to_another_index_once_the_first_takes_no_writes(
     ]
     again = sparkonce("recover", query, "--sink", query.name, "--to", f"{world}-2")
     assert "can go to another place" in again.output
-    elastic.indices.delete(index=f"{first},{world}-2")
+    elastic.indices.delete(index=f"{first},{world}-2,{world}-strict")
 
 
 def test_rest_of_an_epoch_with_a_key_goes_nowhere_else(

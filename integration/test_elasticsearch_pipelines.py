@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import has_script_processor
-from integration.epochs import ElasticsearchQuery, decide
+from integration.epochs import ElasticsearchQuery, apply_again, decide
 
 from sparkonce.errors import StoreRefused
 
@@ -136,3 +136,17 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
     query.run(1, [])
     assert found(elastic, stream) == Counter([1, 2, 3, 4])
     elastic.indices.delete(index=f"{stream}-elsewhere")
+
+
+def test_row_that_a_pipeline_of_a_stream_drops_is_dropped_and_stops_nothing(
+    into_index: Make, elastic: Elasticsearch, stream: str, pipeline: Callable[..., str]
+) -> None:
+    pipeline({"drop": {"if": "ctx.id == 2"}})
+    elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": stream})
+    query = into_index(ROWS, index=stream, createIndex="false")
+    again = decide(query, 0, rows(1, 2, 3))
+    for _ in range(2):
+        apply_again(query, again)
+    query.restart()
+    query.run(0, [])
+    assert found(elastic, stream) == Counter([1, 3])

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from integration.documents import ROWS, documents, has_script_processor, row, rows
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
-from sparkonce.errors import BadRow, OptionError, StoreUnsafe
+from sparkonce.errors import BadRow, OptionError, StoreUnreachable, StoreUnsafe
 
 Make = Callable[..., ElasticsearchQuery]
 
@@ -55,6 +55,23 @@ def test_index_that_is_not_fit_is_kept_with_the_document_that_it_got_meanwhile(
         into_index(ROWS)
     elastic.index(index=index, id="2", document={"id": 2})  # it takes writes as before
     assert len(documents(elastic, index)) == 2
+
+
+def test_reason_for_which_a_new_index_is_not_fit_is_told_whatever_keeps_it_from_being_taken_back(
+    into_index: Make, elastic: Elasticsearch, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsafe = {"settings": {"translog.durability": "async"}}
+    elastic.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
+
+    def down(*_: object) -> None:
+        raise StoreUnreachable("no answer")
+
+    monkeypatch.setattr("pyspark_elasticsearch.preflight._take_back", down)
+    try:
+        with pytest.raises(StoreUnsafe, match="durability=async"):
+            into_index(ROWS)
+    finally:
+        elastic.indices.delete_index_template(name=index)
 
 
 def test_composite_keys_are_joined_unambiguously(

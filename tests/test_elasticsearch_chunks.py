@@ -280,6 +280,13 @@ def test_letter_of_an_operation_has_what_was_sent_of_its_row(
     assert held == wanted
 
 
+def test_letter_of_an_increment_has_its_routing() -> None:
+    encode = encoder(key="k", routing="j", writeMode="increment")
+    row = {"k": "a", "j": "r", "n": 1}
+    (one,) = operations(unpacked(encode(batch([row]))).filled("", 1, b'"params":{'))
+    assert json.loads(of_lines("why", one, encode.detail).row) == row
+
+
 @pytest.mark.parametrize("mode", ["update", "increment"])
 def test_script_has_its_guard_and_no_line_ends(mode: str) -> None:
     text = script(mode)

@@ -107,3 +107,14 @@ def test_row_that_could_not_be_taken_back_is_taken_back_at_the_next_try() -> Non
     assert stream.copies == 2
     resend(stream, post)
     assert stream.copies == 1
+
+
+def test_rollover_that_only_the_last_look_sees_sends_no_row_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pyspark_elasticsearch.streams.time.sleep", lambda _: None)
+    known = iter([["old"], ["old"], ["old", "new"]])
+    monkeypatch.setattr("pyspark_elasticsearch.streams.backing", lambda *_: next(known))
+    resender = Resender(Stream("old", "new"), "stream", "old")  # type: ignore[arg-type]
+    resender.require_within(ROW, [bulk.Item(201, None, "new")])
+    assert not [*known]

@@ -76,6 +76,22 @@ def test_it_is_closed_again_after_it_was_used_again(idle: float) -> None:
         time.sleep(idle / 4)
 
 
+def test_use_is_no_failure_where_no_thread_can_start_and_the_next_use_tries_again(
+    idle: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    it = Connections()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fails)
+        shared.used(it)
+    time.sleep(idle)
+    shared.used(it)
+    until(lambda: it.closed)
+    assert it.closed == 1
+
+
 FORK = """
 import os
 from sparkonce import shared

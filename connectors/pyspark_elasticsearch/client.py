@@ -104,7 +104,7 @@ class Cluster:
         self.options, self.address = options, address.parse(options)
         self.timeout = float(options["timeout"])
         self.parallelism = int(options["parallelism"])
-        self.tls = tls.settings(options, tls=self.address.tls)
+        tls.settings(options, tls=self.address.tls)
         _require_one_identity(options, self.address)
 
     @property
@@ -119,7 +119,7 @@ class Cluster:
         return elasticsearch.Elasticsearch(
             list(self.address.hosts),
             **identity,
-            **self.tls,
+            **tls.settings(self.options, tls=self.address.tls),  # read anew: files are renewed
             request_timeout=self.timeout,
             max_retries=0,
             retry_on_timeout=False,

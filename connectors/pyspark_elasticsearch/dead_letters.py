@@ -162,6 +162,9 @@ def _trees(lines: bytes, detail: Mapping[str, Any]) -> dict[str, untext.Tree]:
     found = untext.parsed(document)
     if isinstance(found, dict) and "script" in found and "scripted_upsert" in found:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
+    routing = detail["routing"]
+    if routing and routing not in found:  # an increment does not store it
+        found = {**found, routing: str(_action(lines)["routing"])}
     return {**found, **op}
 
 

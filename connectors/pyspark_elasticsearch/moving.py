@@ -34,8 +34,17 @@ def redirected(cluster: Cluster, manifest: Manifest, index: str) -> Manifest:
             " a key names a document in its index, and a data stream moves on by itself",
             todo="let the index take writes again, then restart the query",
         )
+    if detail["routing"]:
+        raise StoreRefused(
+            f"Epoch {manifest.epoch} of {detail['index']} can't go to another index",
+            why="it has option routing, and which rows the first index has is looked up by their"
+            " ids alone: those with a routing would not be found, and be there twice",
+            todo="let the index take writes again, then restart the query",
+        )
     there = targets.require_there(cluster, {**detail, "index": notes["index"]})
     new = targets.resolve(cluster, {**detail, "index": index})
+    if new is not None and new.name == there.name and notes.get(BEFORE):
+        return manifest  # redirected already, by a command that died before it could finish
     if new is None or new.since or new.name == there.name:
         raise StoreRefused(
             f"Epoch {manifest.epoch} can't go to {index}",
@@ -44,6 +53,7 @@ def redirected(cluster: Cluster, manifest: Manifest, index: str) -> Manifest:
         )
     targets.require_safe(new)
     targets.require_ids_fit(new, detail)
+    targets.require_mapped(new, detail["columns"])
     pipelines.require_kept(cluster, {**detail, "index": index}, new.settings)
     _close_to_writes(cluster, there)
     before = [*notes.get(BEFORE, ()), there.name]
@@ -62,18 +72,36 @@ def without_those_there(
 
 
 def _close_to_writes(cluster: Cluster, index: targets.Target) -> None:
-    doing = f"closing index {index.name} to writes"
-    said = cluster.ask(doing, "PUT", path(index.name, "_block", "write")).body
+    """Wait for what is under way; a block that was set by settings alone has not waited.
+
+    Elasticsearch 8 does not look once more at the shards of an index that is closed already, so it
+    is opened for a moment. What comes in then is there by the time that rows are looked up.
+    """
+    said = _block(cluster, index.name)
+    if not said.get("indices") and _has_block(index):
+        body = {"index.blocks.write": None}
+        opening, settings = f"opening index {index.name} to writes", path(index.name, "_settings")
+        opened = cluster.ask(opening, "PUT", settings, body=body, allow=(400, 403))
+        if opened.status != 200:
+            return  # read-only for good, such as a mounted snapshot: nothing can be under way
+        said = _block(cluster, index.name)
     blocked = [one.get("blocked") for one in said.get("indices", ())]
-    # Elasticsearch 8 does not look once more at the shards of an index that is closed already.
-    already = str(index.settings.get("index.blocks.write")).lower() == "true" and not blocked
-    closed = already or (said["shards_acknowledged"] and all(blocked))
-    if not (said["acknowledged"] and closed):
+    if not (said["acknowledged"] and said["shards_acknowledged"] and blocked and all(blocked)):
         raise StoreUnreachable(
             f"Not every shard of {index.name} was closed to writes in time",
             why="a row that is on its way there could be written twice",
             todo="look into the cluster, and run the command again",
         )
+
+
+def _block(cluster: Cluster, name: str) -> Mapping[str, Any]:
+    doing = f"closing index {name} to writes"
+    said: Mapping[str, Any] = cluster.ask(doing, "PUT", path(name, "_block", "write")).body
+    return said
+
+
+def _has_block(index: targets.Target) -> bool:
+    return str(index.settings.get("index.blocks.write")).lower() == "true"
 
 
 def _is_index(notes: Mapping[str, Any]) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import elasticsearch
 
 from pyspark_elasticsearch import pipelines, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import OptionError, SparkonceError, StoreRefused
+from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
 
 OLDEST = 8
 CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
@@ -70,7 +71,8 @@ def require_fit_target(
             return _require_fit(cluster, detail, targets.resolve(cluster, detail))
         except SparkonceError:
             if made:
-                _take_back(cluster, detail["index"])
+                with suppress(StoreError):  # the reason is what is not fit
+                    _take_back(cluster, detail["index"])
             raise
     return _require_fit(cluster, detail, found)
 
@@ -116,7 +118,9 @@ def _take_back(cluster: Cluster, index: str) -> None:
         return
     cluster.ask(doing, "POST", path(index, "_refresh"), allow=absent)
     counted = cluster.ask(doing, "GET", path(index, "_count"), allow=absent)
-    whole = counted.status == 200 and not counted.body["_shards"]["failed"]
+    shards = counted.body["_shards"] if counted.status == 200 else {}
+    # A shard that has no copy anywhere counts as neither: rows of it can't be seen.
+    whole = counted.status == 200 and shards["successful"] == shards["total"]
     if whole and not counted.body["count"]:
         cluster.ask(doing, "DELETE", path(index), allow=absent)
     else:

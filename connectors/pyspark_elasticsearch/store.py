@@ -196,6 +196,10 @@ class ElasticsearchStore:
 
     def redirect(self, manifest: Manifest, place: str) -> Manifest:
         """See `MovableStore.redirect`."""
+        own = self.indices.ledger, self.indices.log
+        letters = set(manifest.detail.get("reserved", ())) - {*own}
+        for aside in (self.settings.dead_letter, *letters):
+            apart.require_apart(self.cluster, place, own, aside)
         return moving.redirected(self.cluster, manifest, place)
 
     def discard(self, sink: str, attempts: Sequence[str]) -> None:

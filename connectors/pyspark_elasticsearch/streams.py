@@ -94,12 +94,15 @@ class Resender:
                 return
             if self._own:
                 time.sleep(0.2)  # a node hears of a rollover a little later than another
-            self._own = frozenset(["", *backing(self.cluster, self.name)])
+            # Of a document that a pipeline dropped the answer names the stream.
+            self._own = frozenset(["", self.name, *backing(self.cluster, self.name)])
         gone = [
             (item.place, id_of(one))
             for one, item in zip(operations(lines), answer, strict=True)
             if _is_there(item) and item.place not in self._own
         ]
+        if not gone:
+            return
         self._take_back(gone)
         raise pipelines.elsewhere(
             f"{len(gone)} rows for {self.name} went to {gone[0][0]}, and were taken back"

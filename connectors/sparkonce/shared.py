@@ -55,7 +55,15 @@ class _Process:
             self._last[what] = time.monotonic()
             begins, self._closes = not self._closes, True
         if begins:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Start what closes; where no thread can be had now, whoever comes next tries again."""
+        try:
             threading.Thread(target=self._close, name="sparkonce-idle", daemon=True).start()
+        except RuntimeError:
+            with self.lock:
+                self._closes = False
 
     def _close(self) -> None:
         wait = IDLE

@@ -1,0 +1,30 @@
+"""How a client of the cluster is made, without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from sparkonce import options, shared
+
+
+def test_renewed_certificates_are_read_by_the_next_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients are closed while idle, and made anew by what the first cluster lent."""
+    read: list[int] = []
+
+    def settings(*_: object, **__: object) -> dict[str, Any]:
+        read.append(len(read))
+        return {}
+
+    monkeypatch.setattr(shared, "_processes", {})
+    monkeypatch.setattr("pyspark_elasticsearch.client.tls.settings", settings)
+    raw = {"url": "http://localhost:1", "index": "orders"}
+    lent = Cluster(options.parse(ElasticsearchConnector.options, raw))._lent
+    for _ in range(2):
+        before = len(read)
+        with lent.client():
+            assert len(read) == before + 1
+        lent.close_idle()
