@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -17,7 +15,7 @@ from pyspark_elasticsearch.answers import Answers, Lines
 from pyspark_elasticsearch.failures import translated
 from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
-from sparkonce.shared import shared, used
+from sparkonce.shared import Lent, shared
 from sparkonce.tls import FILES
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -54,38 +52,6 @@ def path(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-class Lent:
-    """The official client, for all who may use the same one. See `sparkonce.shared`.
-
-    Args:
-        make: gives one, which connects at its first request.
-    """
-
-    def __init__(self, make: Callable[[], elasticsearch.Elasticsearch]) -> None:
-        self._make, self._lock, self._users = make, threading.Lock(), 0
-        self._client: elasticsearch.Elasticsearch | None = None
-
-    @contextmanager
-    def client(self) -> Iterator[elasticsearch.Elasticsearch]:
-        """It is not closed within the block; others may use it, too."""
-        with self._lock:
-            client = self._client = self._client or self._make()
-            self._users += 1
-        try:
-            yield client
-        finally:
-            with self._lock:
-                self._users -= 1
-            used(self)
-
-    def close_idle(self) -> None:
-        """See `Idling.close_idle`."""
-        with self._lock:
-            if self._client is not None and not self._users:
-                self._client.close()
-                self._client = None
-
-
 class Cluster:
     """Sends requests to the cluster.
 
@@ -108,7 +74,7 @@ class Cluster:
         _require_one_identity(options, self.address)
 
     @property
-    def _lent(self) -> Lent:
+    def _lent(self) -> Lent[elasticsearch.Elasticsearch]:
         """The client of this process, with today's password: files of secrets are rotated."""
         identity = self._credentials()
         named = *identity.items(), *(self.options[name] for name in ("tlsMode", *FILES))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, TypeVar
 
 IDLE = 30.0
 """Seconds without use after which connections are closed."""
@@ -45,7 +46,7 @@ def used(what: Idling) -> None:
 
 class _Process:
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # the garbage collector may give a client back within it
         self.made: dict[Hashable, Any] = {}
         self._last: dict[Idling, float] = {}
         self._closes = False
@@ -90,3 +91,45 @@ _processes: dict[int, _Process] = {}
 def _here() -> _Process:
     found = _processes.get(os.getpid())
     return found or _processes.setdefault(os.getpid(), _Process())
+
+
+class Closable(Protocol):
+    """A client that can be closed."""
+
+    def close(self) -> None:
+        """Close its connections."""
+
+
+Client = TypeVar("Client", bound=Closable)
+
+
+class Lent(Generic[Client]):
+    """A client for all who may use the same one at once; a new one is made once it was idle.
+
+    Args:
+        make: gives one, which connects at its first request.
+    """
+
+    def __init__(self, make: Callable[[], Client]) -> None:
+        self._make, self._lock, self._users = make, threading.Lock(), 0
+        self._client: Client | None = None
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        """It is not closed within the block; others may use it, too."""
+        with self._lock:
+            client = self._client = self._client or self._make()
+            self._users += 1
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._users -= 1
+            used(self)
+
+    def close_idle(self) -> None:
+        """See `Idling.close_idle`."""
+        with self._lock:
+            if self._client is not None and not self._users:
+                self._client.close()
+                self._client = None
