@@ -53,6 +53,11 @@ def test_the_form_of_a_time_is_in_the_help() -> None:
     assert "90s, 15m, 12h or 7d" in " ".join(sparkonce("gc", "--help").output.split())
 
 
+def decimal_json(kind: str) -> str:
+    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+    return json.dumps({"type": "struct", "fields": [field]})
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -61,6 +66,14 @@ def test_the_form_of_a_time_is_in_the_help() -> None:
         (["-o", "url=mysql://h", "--schema", "id bignum"], "not 'bignum'"),
         (["-o", "url=mysql://h", "--schema", "id int, id int"], "Column 'id' is there twice"),
         (["-o", "url=mysql://h", "--schema", "{}"], "df.schema.json()"),
+        (["-o", "url=mysql://h", "--schema", '{"fields":[[]]}'], "df.schema.json()"),
+        (["-o", "url=mysql://h", "--schema", decimal_json("decimal(40,2)")], "not decimal(40,2)"),
+        (["-o", "url=mysql://h", "--schema", decimal_json("decimal(5,10)")], "not decimal(5,10)"),
+        (["-o", "url=mysql://h", "--schema", "x decimal(40,2)"], "not decimal(40,2)"),
+        (["-o", "url=mysql://h", "--schema", "x decimal(5,10)"], "not decimal(5,10)"),
+        (["-o", "url=mysql://h", "--schema", "x decimal(0)"], "not decimal(0,0)"),
+        (["-o", "url=mysql://h", "--schema", "x decimal(²,1)"], "a whole number"),
+        (["-o", "url=mysql://h", "--schema", f"x decimal({'9' * 20},1)"], "a whole number"),
         (
             ["-o", "url=mysql://127.0.0.1:1/d", "-o", "timeout=1", "--schema", COLUMNS],
             "columns go to table:shop.orders",

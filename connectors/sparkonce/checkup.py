@@ -11,6 +11,17 @@ from sparkonce import options, schema_text
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Connector
 
+UNREADABLE = (
+    AssertionError,
+    AttributeError,
+    ImportError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What Spark raises for JSON that is no schema."""
+
 
 def checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) -> Iterator[str]:
     """Yield what was looked at and is fit, part by part; it does what the start of a query does.
@@ -51,7 +62,7 @@ def read_schema(text: str) -> pa.Schema:
 
     try:
         schema = StructType.fromJson(json.loads(text))
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise OptionError(
             "The schema can't be read",
             why=f"it begins as JSON does, and is not what df.schema.json() gives: {error}",

@@ -128,6 +128,20 @@ def typed(name: str, kind: pa.DataType, told: str = "", *, nullable: bool = True
     return pa.field(name, kind, nullable, metadata={SPARK: told.encode()} if told else None)
 
 
+def decimal(precision: int = 10, scale: int = 0) -> pa.DataType:
+    """The type of decimals, of which Spark has fewer than Arrow.
+
+    Raises:
+        ValueError: there is none of that precision and scale.
+    """
+    if not (1 <= precision <= 38 and 0 <= scale <= precision):
+        raise ValueError(
+            f"a decimal of 1 to 38 digits, of which none to all are behind the point, and not"
+            f" decimal({precision},{scale})"
+        )
+    return pa.decimal128(precision, scale)
+
+
 def _quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z]\w*", name) else "`" + name.replace("`", "``") + "`"
 
@@ -164,9 +178,7 @@ class _Reader:
         if word in ("array", "map", "struct") and self._peek() == "<":
             return pa.field(name, self._nested(word))
         if word in ("decimal", "dec", "numeric"):
-            given = self._arguments()
-            precision, scale = [*given, *(10, 0)[len(given) :]][:2]
-            return pa.field(name, pa.decimal128(precision, scale))
+            return pa.field(name, self._decimal())
         if word == "interval":
             told = self._interval()
             return typed(name, pa.duration("us"), "" if told == INTERVAL else told)
@@ -178,6 +190,15 @@ class _Reader:
             plain = collation.upper() == "UTF8_BINARY"
             return typed(name, NAMES[word], "" if plain else f"string collate {collation}")
         return pa.field(name, NAMES[word])
+
+    def _decimal(self) -> pa.DataType:
+        given = self._arguments()
+        if len(given) > 2:
+            raise self._problem("precision and scale, and no more")
+        try:
+            return decimal(*given)
+        except ValueError as error:
+            raise self._problem(str(error)) from None
 
     def _nested(self, word: str) -> pa.DataType:
         self._expect("<")
@@ -202,7 +223,7 @@ class _Reader:
     def _arguments(self) -> list[int]:
         found: list[int] = []
         while self._take("," if found else "("):
-            if not self._peek().isdigit():
+            if not re.fullmatch("[0-9]{1,9}", self._peek()):
                 raise self._problem("a whole number")
             found.append(int(self._next()))
         if found:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from sparkonce.errors import OptionError
-from sparkonce.schema_text import INTERVAL, NAMES, require_distinct, typed
+from sparkonce.schema_text import INTERVAL, NAMES, decimal, require_distinct, typed
 
 BINARY = "UTF8_BINARY"
 """The collation by which texts are equal only if all their bytes are."""
@@ -39,7 +39,7 @@ def _field(name: str, kind: spark.DataType, path: str, *, nullable: bool = True)
 
 def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
     if isinstance(kind, spark.DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
+        return _decimal(kind, path)
     if isinstance(kind, spark.DayTimeIntervalType):
         return pa.duration("us")
     if isinstance(kind, spark.ArrayType):
@@ -57,3 +57,14 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
             todo="cast it (for example to string; to_json for a variant), or drop it",
         )
     return NAMES[name]
+
+
+def _decimal(kind: spark.DecimalType, path: str) -> pa.DataType:
+    try:
+        return decimal(kind.precision, kind.scale)
+    except ValueError as error:
+        raise OptionError(
+            f"Column {path!r} has type {kind.simpleString()}, which can't be written",
+            why=f"it must be {error}",
+            todo="cast it",
+        ) from None
