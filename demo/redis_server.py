@@ -17,7 +17,7 @@ import redis
 from demo.process import Child
 from demo.target import Target
 from demo.trouble import Trouble
-from sparkonce.options import redact_url
+from sparkonce.urls import redact_url
 
 URL = "SPARKONCE_DEMO_REDIS_URL"
 HOST = "127.0.0.1"

@@ -12,6 +12,7 @@ from integration.chaos.oracle import Verdict, compare
 from integration.chaos.target import COUNTERS, MAKERS, ROWS, SIDES, Target, maker
 from integration.chaos.topic import Event
 from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.proxy import Proxy
 from integration.servers.elasticsearch import connect
 from integration.servers.finder import UnavailableError
 
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.long
 EVENTS = [Event(0, offset, bucket=offset % 3, amount=10 + offset) for offset in range(6)]
 PLACE = [("part", pa.int32()), ("place", pa.int64())]
 SUMS = [("n", pa.int64()), ("amount", pa.int64())]
+MANY = 20_000
+"""Rows of an epoch that no store applies with its decision, in one step."""
 QUERIES = {"redis": Query, "mysql": MySqlQuery, "elasticsearch": ElasticsearchQuery}
 
 
@@ -34,11 +37,11 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         yield made
 
 
-def query(target: Target, name: str) -> Query:
+def query(target: Target, name: str, url: str | None = None) -> Query:
     adds = target.options(name)["writeMode"] == "increment"
     where = PLACE if name == ROWS else [("side", pa.string()), ("bucket", pa.int32())]
     schema = pa.schema([*where, *(SUMS if adds else SUMS[1:])])
-    made = QUERIES[target.format](schema, url=target.url, **target.options(name))
+    made = QUERIES[target.format](schema, url=url or target.url, **target.options(name))
     made.sink.store.check()
     return made
 
@@ -86,6 +89,22 @@ def test_lost_doubled_torn_and_left_rows_are_seen(target: Target) -> None:
 
     writing.stage(2, rows(EVENTS))
     assert target.residue()
+
+
+def test_each_point_that_faults_strike_at_is_passed(target: Target) -> None:
+    """A point whose request has changed would only be missed in long runs."""
+    passed: set[str] = set()
+
+    def look(request: bytes) -> bool:
+        passed.update(name for name, matches in target.points.items() if matches(request))
+        return False
+
+    with Proxy(target.url) as proxy:
+        writing = query(target, ROWS, proxy.url)
+        proxy.stall(look)
+        writing.run(0, rows(EVENTS))
+        writing.run(1, rows([Event(1, offset, bucket=0, amount=1) for offset in range(MANY)]))
+    assert passed == {*target.points}
 
 
 def tear(target: Target) -> None:

@@ -11,7 +11,7 @@ import pytest
 import redis
 from integration.epochs import Query
 
-from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
+from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreRefused
 
 SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}
 COUNTER = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.float64())])
@@ -199,6 +199,29 @@ def test_a_sum_that_is_no_double_is_refused_and_goes_on_once_there_is_room(
     counters.run(1)
     assert client.hget(key, "a") == "2"
     assert float(client.hget(key, "b")) == added
+
+
+def test_advice_goes_by_what_happened_not_by_a_columns_name(redis_url: str, unique: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("OOM", pa.float64())])
+    query = Query(schema, url=redis_url, key=f"{unique}:{{id}}", writeMode="increment")
+    query.run(0, [{"id": 1, "OOM": 1e308}])
+    with pytest.raises(RowRefused, match="set that field to a smaller number"):
+        query.run(1, [{"id": 1, "OOM": 1e308}])
+
+
+def test_a_counter_that_holds_an_infinity_is_refused_and_says_so(
+    counters: Query, client: redis.Redis, unique: str
+) -> None:
+    client.hset(f"{unique}:1", "b", "inf")
+    with pytest.raises(RowRefused, match="the field holds an infinity"):
+        counters.run(0, ones(range(1, 2)))
+
+
+def test_a_database_that_is_not_there_is_named(redis_url: str, unique: str) -> None:
+    url = f"{redis_url.rpartition('/')[0]}/9999"
+    query = Query(pa.schema([("id", pa.int64())]), url=url, key=f"{unique}:{{id}}")
+    with pytest.raises(StoreRefused, match="fewer databases"):
+        query.run(0, [{"id": 1}])
 
 
 @pytest.mark.parametrize("added", [1e290, 9e269])

@@ -13,7 +13,7 @@ from integration.epochs import Query
 from integration.servers.redis import RedisProcess
 
 from sparkonce.cli import main
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import QueryRetired, StoreRefused
 from sparkonce.guards import Driver
 from sparkonce.protocol import Receipt
 
@@ -62,6 +62,30 @@ def test_an_abort_makes_room(client: redis.Redis, query: Query, epoch: int) -> N
     client.config_set("maxmemory", "0")
     query.run(epoch, ones(range(10)))
     assert client.hget("c:7", "n") == str(epoch + 1)
+
+
+def test_an_abort_with_nothing_to_drop_asks_nothing_of_a_full_server(
+    client: redis.Redis, query: Query
+) -> None:
+    fill(client)
+    abort(query, 0, [])
+
+
+@pytest.mark.parametrize("epoch", [0, 1], ids=["no ledger yet", "a ledger"])
+def test_forget_makes_room(
+    server: RedisProcess, client: redis.Redis, query: Query, epoch: int
+) -> None:
+    if epoch:
+        query.run(0, ones(range(10)))
+    query.stage(epoch, ones(range(5000)))
+    fill(client)
+    asked = ["forget", server.url, query.name, "--yes", "--json"]
+    told = CliRunner().invoke(main, asked, catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    assert logs(client) == []
+    client.config_set("maxmemory", "0")
+    with pytest.raises(QueryRetired):
+        query.run(epoch, ones(range(10)))
 
 
 @pytest.mark.parametrize("decided", [False, True], ids=["undecided", "over"])

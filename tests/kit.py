@@ -8,6 +8,7 @@ import pytest
 
 from sparkonce.errors import OptionError
 from sparkonce.memory import MemoryStore
+from sparkonce.tck.actors import Query
 from sparkonce.tck.memory_subject import PLAN, MemorySubject
 from sparkonce.tck.subject import batch
 
@@ -19,6 +20,12 @@ class World(MemorySubject):
 
     def __init__(self, *, whole_epochs: bool = True) -> None:
         super().__init__(MemoryStore(whole_epochs=whole_epochs))
+
+
+def move_ledger(query: Query, epoch: int = 0) -> None:
+    """A driver that starts beside the query aborts what a task of its own has staged."""
+    run = Query(query.world).start()
+    run.abort(epoch, run.stage(epoch, ["aborted"]))
 
 
 def encode(rows: object) -> bytes:
@@ -34,4 +41,4 @@ def assert_refused(make: Callable[[], object], said: str) -> None:
     assert refused.value.todo
 
 
-__all__ = ["PLAN", "TARGET", "World", "assert_refused", "batch", "encode"]
+__all__ = ["PLAN", "TARGET", "World", "assert_refused", "batch", "encode", "move_ledger"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.kit import World
+from tests.kit import World, move_ledger
 
 from sparkonce.errors import (
     ConcurrentDriver,
@@ -224,7 +224,7 @@ def test_an_abort_that_loses_the_revision_moves_it_again() -> None:
     slow = committing.faulty()
 
     def another_abort_and_a_decide_on_its_way() -> None:
-        Query(world).start().abort(1, [])
+        move_ledger(query, 1)
         slow.fail_next("swap", Fault("dies, arrives late", late=99, crash=True))
         with pytest.raises(Crash):
             Run(committing, run.run_id).commit(1, receipts)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit import World
+from tests.kit import World, move_ledger
 
 from sparkonce.commit import LOST_RACES
 from sparkonce.errors import ConcurrentDriver, StagedDataMissing, StoreUnreachable
-from sparkonce.tck.actors import QUICK, Query, Run
+from sparkonce.tck.actors import QUICK, Query
 from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, SENT_TWICE, Fault, FaultyStore
 
 LATE = Fault("arrives late", late=99)
@@ -158,18 +158,14 @@ def test_a_decide_that_arrives_after_the_ledger_was_moved_is_void(query: Query) 
 
 
 def test_a_ledger_that_others_write_all_the_time_ends_in_an_error(query: Query) -> None:
-    run, other = query.start(), query.start()
+    run = query.start()
     receipts = run.stage(0, ["a"])
     query.through = FaultyStore(
-        query.world.memory, hooks={at: lambda: other_moves(other) for at in range(5000)}
+        query.world.memory, hooks={at: lambda: move_ledger(query) for at in range(5000)}
     )
     with pytest.raises(ConcurrentDriver, match=f"{LOST_RACES} races"):
         run.commit(0, receipts)
     assert query.world.rows == []
-
-
-def other_moves(run: Run) -> None:
-    Run(Query(run.query.world), run.run_id).abort(0, [])
 
 
 def test_a_store_that_never_answers_a_decide_is_called_unreachable(query: Query) -> None:

@@ -10,7 +10,8 @@ import pytest
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
-from sparkonce import __version__, errors, guards, options
+from sparkonce import __version__, errors, guards
+from sparkonce.printing import page_of_options
 from sparkonce.tck import spec
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +22,7 @@ def test_page_of_options_is_made_from_the_table(
     connector: type[RedisConnector | MySqlConnector | ElasticsearchConnector],
 ) -> None:
     page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
-    assert page == options.render(connector.name, connector.options), "run `make docs`"
+    assert page == page_of_options(connector.name, connector.options), "run `make docs`"
 
 
 def test_page_of_rules_is_made_from_the_rulebook() -> None:

@@ -199,7 +199,7 @@ def test_decimal_that_a_script_would_round_is_refused(kind: pa.DataType) -> None
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"url": "https://u:hush@a:99999"}, "a port is from 0 to 65535"),
+        ({"url": "https://u:hush@a:99999"}, "a port from 0 to 65535"),
         ({"url": "localhost:9200"}, "like https://host:9200"),
         ({"url": "http://a:9200,https://b:9200"}, "for all nodes alike"),
         ({"url": "https://u:hush@a,https://w:hush@b"}, "both give the user"),

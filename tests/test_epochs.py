@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.kit import move_ledger
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -119,7 +120,7 @@ def test_a_revision_that_comes_back_after_a_loss_is_not_the_same_revision(query:
         old, log = query.ledger.revision, query.world.snapshot()["log"]
         query.world.restore({**before, "log": log})
         while query.ledger.revision < old:
-            Query(query.world).start().abort(1, [])
+            move_ledger(query, 1)
 
     query.faulty().before("prepare", lose_the_last_epoch)
     with pytest.raises((SinkBehindCheckpoint, ConcurrentDriver)):

@@ -87,6 +87,8 @@ BAD = [
     ({"url": "mysql://h"}, "names a database"),
     ({"url": "redis://h"}, "like mysql://user:password@host"),
     ({"url": "jdbc:mysql://h/db?useSSL=false"}, "without parameters (useSSL)"),
+    ({"url": "mysql://h:65536/db"}, "a port from 0 to 65535"),
+    ({"url": "jdbc:mysql://[::::]/db"}, "a port from 0 to 65535"),
     ({"url": "mysql://h1,h2/db"}, "like mysql://user:password@host"),
     ({"key": "idd"}, "did you mean 'id'"),
     ({"key": "id,,name"}, "column names with commas between"),

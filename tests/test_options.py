@@ -17,9 +17,9 @@ from sparkonce.options import (
     parse,
     password,
     pattern,
-    render,
     seconds,
 )
+from sparkonce.printing import page_of_options
 
 TABLE = (
     Option("url", "Where the store is.", required=True),
@@ -214,7 +214,7 @@ def test_password_and_password_file_contradict_each_other() -> None:
 
 
 def test_the_page_has_a_row_for_each_option_with_three_cells() -> None:
-    lines = render("redis", TABLE).splitlines()
+    lines = page_of_options("redis", TABLE).splitlines()
     rows = [line for line in lines if line.startswith("| `")]
     assert len(rows) == len(TABLE)
     for option, row in zip(TABLE, rows, strict=True):
@@ -224,7 +224,7 @@ def test_the_page_has_a_row_for_each_option_with_three_cells() -> None:
 
 
 def test_the_page_shows_defaults_and_what_is_required() -> None:
-    page = render("redis", TABLE)
+    page = page_of_options("redis", TABLE)
     assert "| `url` | required |" in page
     assert "| `writeMode` | `upsert` |" in page
     assert "| `sinkId` |  |" in page

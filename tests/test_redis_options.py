@@ -77,6 +77,9 @@ def test_key_is_a_template_or_columns(key: str, parts: list[str]) -> None:
     assert plan(key=key).detail["key"] == parts
 
 
+NO_SERVERS = "h:65536", "h:99999", "[::::]", "[1.2]:6379"
+"""Hosts and ports that no server can have."""
+
 BAD = [
     ({}, "Option key is missing"),
     ({"key": "user:{idd}"}, "did you mean 'id'"),
@@ -121,6 +124,7 @@ def test_increment_of_decimals_and_of_nothing_is_refused() -> None:
     ("given", "said"),
     [
         ({"url": "mysql://h"}, "like redis://user:password@host"),
+        *(({"url": f"redis://{server}/0"}, "a port from 0 to 65535") for server in NO_SERVERS),
         ({"url": "redis+cluster://h"}, "Cluster and Sentinel are not supported yet"),
         ({"url": "redis+sentinel://h"}, "Cluster and Sentinel are not supported yet"),
         ({"url": "redis://:secret@h", "password": "0th3r"}, "both give the password"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.kit import PLAN, World
+from tests.kit import PLAN, World, move_ledger
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -70,7 +70,7 @@ def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> N
     query = Query(World(whole_epochs=False))
     run = query.start()
     receipts = run.stage(0, ["a", "b", "c"])
-    query.faulty().before("apply", lambda: Query(query.world).start().abort(0, []))
+    query.faulty().before("apply", lambda: move_ledger(query))
     assert run.commit(0, receipts).manifest is None
     assert query.ledger.manifest is None
     assert query.world.rows == ["a", "b", "c"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.kit import World
+from tests.kit import World, move_ledger
 
 from sparkonce.errors import ConcurrentDriver
 from sparkonce.tck.actors import Query
@@ -56,7 +56,7 @@ def test_a_replay_is_still_one_though_something_moves_the_ledger(query: Query) -
     query.start().write(0, ["a"])
     new = Query(query.world).start()
     receipts = new.stage(0, ["replayed"])
-    new.query.faulty().before("swap", lambda: query.start().abort(0, []))
+    new.query.faulty().before("swap", lambda: move_ledger(query))
     new.commit(0, receipts)
     assert query.ledger.replayed == {new.run_id: 0}
 

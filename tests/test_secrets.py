@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from sparkonce.errors import OptionError
 from sparkonce.ledger import Ledger
-from sparkonce.options import COMMON, Option, parse, password, pattern, redact_url
+from sparkonce.options import COMMON, Option, parse, password, pattern
 from sparkonce.registry import for_url
+from sparkonce.urls import redact_url
 
 SECRET = "hunter2"
+SECRETS = ("pass", "pw", "passphrase", "auth", "Authorization", "apiKey", "access_token")
 TABLE = (
     Option("url", "Where the store is."),
     Option("apiKey", "Key.", pattern(r"[A-Z]+", "capitals"), secret=True),
@@ -64,6 +66,8 @@ def test_a_contradiction_of_passwords_shows_none() -> None:
         ("redis://:hunter2@db:6379", "redis://:***@db:6379"),
         ("rediss://app:hunter2@[::1]:6379/0?x=1", "rediss://app:***@[::1]:6379/0?x=1"),
         ("mysql://app:hun@ter2@db/shop", "mysql://app:***@db/shop"),
+        ("redis://app%3Ahunter2@db", "redis://app:***@db"),
+        ("redis://app%3ahun:ter2@db", "redis://app:***@db"),
     ],
 )
 def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
@@ -78,6 +82,7 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
         "jdbc:mysql://app:hunter2@db/shop",
         "jdbc:mysql://db/shop?user=app&password=hunter2",
         "redis://db/0?password=hunter2",
+        *(f"redis://db/0?x=1&{name}=hunter2&y=2" for name in SECRETS),
         "redis://app:hunter2/x@db",
         "redis://app:x#hunter2@db",
         "redis://app:x?hunter2@db",
@@ -94,18 +99,19 @@ FILLING = st.text("abzAZ09-_.~!$&'()*+;=:@/?# ,[]%", max_size=6).filter(lambda o
     st.sampled_from(["redis", "rediss", "mysql", "jdbc:mysql", "https", ""]),
     st.sampled_from(["://", ":/", "//", ":", ""]),
     st.sampled_from(["", "app"]),
+    st.sampled_from([":", "%3A", "%3a"]),
     FILLING,
     FILLING,
     st.sampled_from(["@db", "@db:6379/0", "@[::1]:6379", "@one:9200,two:9200/x?y=1", "", "@"]),
 )
-@example("redis", ":/", "app", "", "", "@host/0")
-@example("", "", "app", "", "", "@host:6379")
-@example("redis", "://", "app", "", "", "")
-@example("redis", "://", "app", "/", "", "")
+@example("redis", ":/", "app", ":", "", "", "@host/0")
+@example("", "", "app", ":", "", "", "@host:6379")
+@example("redis", "://", "app", ":", "", "", "")
+@example("redis", "://", "app", ":", "/", "", "")
 def test_nothing_that_may_be_a_password_is_shown(
-    scheme: str, sign: str, user: str, before: str, after: str, place: str
+    scheme: str, sign: str, user: str, colon: str, before: str, after: str, place: str
 ) -> None:
-    url = f"{scheme}{sign}{user}:{before}{SECRET}{after}{place}"
+    url = f"{scheme}{sign}{user}{colon}{before}{SECRET}{after}{place}"
     assert SECRET not in redact_url(url)
     table = [Option("url", "Where the store is.", pattern(r"-", "-"))]
     with pytest.raises(OptionError) as refused:

@@ -9,12 +9,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sparkonce.errors import OptionError
-from sparkonce.options import redact_url
+from sparkonce.urls import redact_url, require_server
 
 _FORM = re.compile(
-    r"(https?)://([^/?#@\s,]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?(/[^?#,\s]*)?"
+    r"(https?)://([^/?#@\s,]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(/[^?#,\s]*)?"
 )
-LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ def url(text: str) -> str:
             "like https://host:9200, or several with commas between; in a password, write"
             " # / ? @ , as %23 %2F %3F %40 %2C"
         )
-    if any(found[4] and int(found[4][1:]) > LAST_PORT for found in forms if found):
-        raise ValueError(f"a port is from 0 to {LAST_PORT}")
+    for part in parts:
+        require_server(part)
     if len({part.partition(":")[0] for part in parts}) > 1:
         raise ValueError("http:// or https:// for all nodes alike")
     return text

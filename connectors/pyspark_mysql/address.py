@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sparkonce.errors import OptionError
-from sparkonce.options import redact_url
+from sparkonce.urls import redact_url, require_server
 
 _FORM = re.compile(
-    r"(jdbc:)?(mysql|mariadb)://([^/?#\s]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])?(:\d{1,5})?(/[^/?#]*)?"
+    r"(jdbc:)?(mysql|mariadb)://([^/?#\s]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])?(:[0-9]{1,5})?(/[^/?#]*)?"
 )
 _LOCAL = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
@@ -62,6 +62,7 @@ def url(text: str) -> str:
             "like mysql://user:password@host:3306/database (or mariadb://, or jdbc:mysql://);"
             " in a password, write # / ? @ as %23 %2F %3F %40"
         )
+    require_server(text.removeprefix("jdbc:"))
     return text
 
 

@@ -15,8 +15,9 @@ from redis.retry import Retry
 
 from sparkonce import tls
 from sparkonce.errors import OptionError
-from sparkonce.options import password, redact_url
+from sparkonce.options import password
 from sparkonce.shared import shared, used
+from sparkonce.urls import redact_url, require_server
 
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
 
@@ -30,12 +31,14 @@ def address(text: str) -> str:
     if text.startswith(("redis+cluster://", "redis+sentinel://")):
         raise ValueError("redis:// or rediss://; Redis Cluster and Sentinel are not supported yet")
     if not re.fullmatch(
-        r"rediss?://([^/?#\s]*@)?([^/?#@:\s]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?(/\d{0,4})?", text
+        r"rediss?://([^/?#\s]*@)?([^/?#@:\s]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(/[0-9]{0,4})?",
+        text,
     ):
         raise ValueError(
             "like redis://user:password@host:6379/0, with nothing behind the database's number;"
             " in a password, write # / ? @ as %23 %2F %3F %40"
         )
+    require_server(text)
     return text
 
 

@@ -29,7 +29,14 @@ PASSWORD = Refusal(
 
 ACL = Refusal("the user's ACL does not allow it", f"grant it as docs/redis.md lists, {GOES_ON}")
 
+OVERFLOW = Refusal(
+    "the sum leaves the 64-bit range of Redis's integers, or that of a double",
+    f"set that field to a smaller number, {GOES_ON}",
+)
+
 REFUSALS = {
+    # First, since the text goes on with a column's name, which may be any of the others.
+    "overflow:": OVERFLOW,
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,
     "NOPERM": ACL,
@@ -50,9 +57,14 @@ REFUSALS = {
         "the key holds another Redis type than the sink's model",
         f"rename or delete that key, {GOES_ON}",
     ),
-    "overflow": Refusal(
-        "the sum leaves the 64-bit range of Redis's integers, or that of a double",
+    "increment or decrement would overflow": OVERFLOW,
+    "increment would produce NaN or Infinity": Refusal(
+        "the field holds an infinity, or the sum leaves the range of a double",
         f"set that field to a smaller number, {GOES_ON}",
+    ),
+    "DB index is out of range": Refusal(
+        "the server has fewer databases than the number behind the URL's last slash",
+        "give a smaller number there (a server has 16 unless `databases` says otherwise)",
     ),
     "not an integer": Refusal(
         "the field holds something else than a whole number",
@@ -132,4 +144,4 @@ def _refused(text: str, doing: str) -> StoreRefused:
 
 
 def _has(text: str, code: str) -> bool:
-    return re.search(rf"(^|[\s:-]){re.escape(code)}\b", text) is not None
+    return re.search(rf"(^|[\s:-]){re.escape(code)}(?!\w)", text) is not None

@@ -1,6 +1,6 @@
 """The protocol's steps in Redis. All own keys lie under one hash tag, so in one slot::
 
-{sparkonce}:records          set of the names of all records
+{sparkonce}:names            set of the names of all records, and of sinks with staged rows
 {sparkonce}:record:<name>    a record, see lua/record.lua
 {sparkonce}:staged:<sink>    hash: attempt -> what is known of it, as JSON
 {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
@@ -113,7 +113,7 @@ class RedisStore:
         if self._most_bytes is None:
             return (
                 f"staging a chunk of {size:,} bytes (if its {' or '.join(preflight.BOUNDS)} is"
-                " smaller, set option chunkBytes below that)"
+                " smaller, set option chunkBytes well below that)"
             )
         if size > self._most_bytes - ROOM:
             raise ChunkTooLarge(

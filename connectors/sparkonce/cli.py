@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from sparkonce import __version__, lost_offsets, options
-from sparkonce.admin import Admin, SinkStatus, ago
+from sparkonce.admin import Admin, SinkStatus
 from sparkonce.checkup import checkup
 from sparkonce.errors import SparkonceError
+from sparkonce.printing import described, page_of_options
 from sparkonce.registry import for_name, for_url
 
 Command = Callable[..., None]
@@ -88,7 +89,7 @@ def status(admin: Admin, sink: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([sink.to_json() for sink in sinks], indent=2))
     elif sinks:
-        click.echo("\n".join(_described(sink) for sink in sinks), nl=False)
+        click.echo("\n".join(described(sink) for sink in sinks), nl=False)
     else:
         click.echo("No sink has written to this store.")
 
@@ -204,7 +205,7 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
 def show_options(scheme: str) -> None:
     """Print the options of a connector (redis, mysql, ...) in Markdown."""
     connector = for_name(scheme)
-    click.echo(options.render(connector.name, connector.options), nl=False)
+    click.echo(page_of_options(connector.name, connector.options), nl=False)
 
 
 @main.command()
@@ -287,19 +288,3 @@ def _recovered(admin: Admin, sink: SinkStatus, accept_loss: bool) -> dict[str, A
         except SparkonceError as error:
             told["error"] = str(error)
         return {**told, "applied": int(progress.tasks[bar].completed)}
-
-
-def _described(sink: SinkStatus) -> str:
-    ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
-    lines = {"state": sink.state}
-    if ledger is not None:
-        lines |= {
-            "target": ledger.target,
-            "query": f"{ledger.query_id} (generation {ledger.generation})",
-            "checkpoint": ledger.checkpoint or "not known",
-            "epoch": f"{ledger.epoch}, written {ago(ledger.updated)}",
-            "rows": f"{ledger.rows:,} in {ledger.epochs:,} epochs",
-        }
-    lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
-    body = "\n".join(f"  {name:<11}{value}" for name, value in lines.items())
-    return f"{click.style(sink.name, bold=True)}\n{body}\n"

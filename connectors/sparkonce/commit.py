@@ -100,7 +100,8 @@ class Committer:
         registers = Registers(self.store, Patience(max_retries=0))
         absent = Ledger(driver.name, driver.query_id, driver.target)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
-        registers.doom(driver.name, absent, mine)
+        if mine:
+            registers.doom(driver.name, absent, mine)
 
     def _pause(self, lost: int) -> None:
         """Wait before the next try, where it was no other writer but silence that lost this one."""

@@ -1,4 +1,4 @@
-"""Options: tables, parsing, validation, redaction, and the tables in the docs.
+"""Options: tables, parsing, validation.
 
 Spark lower-cases option names, so names are compared without case. An unknown name is an error
 that suggests the nearest one.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkonce.errors import OptionError
+from sparkonce.urls import redact_url
 
 Parser = Callable[[str], Any]
 
@@ -73,7 +74,8 @@ def seconds(low: float, high: float) -> Parser:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", text)
         value = float(match[1]) * units[match[2]] if match else -1
         if not low <= value <= high:
-            raise ValueError(f"a time such as 90s, 15m, 12h or 7d, from {low:g} s to {high:g} s")
+            span = f"from {low:g} s to {high:,.15g} s"
+            raise ValueError(f"a time such as 90s, 15m, 12h or 7d, {span}")
         return value
 
     return parse
@@ -221,55 +223,6 @@ def password(options: Mapping[str, Any]) -> str | None:
             why=getattr(error, "strerror", None) or "it is no text in UTF-8",
             todo="put the file on the driver and every executor, readable by Spark's user",
         ) from None
-
-
-_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token|key)=)[^&]*")
-_SCHEME = re.compile(r"(?:jdbc:)?[\w+.-]+://")
-_HOST = r"(?:\[[0-9A-Fa-f:.]*\]|[\w.-]*)(?::\d{1,5})?"
-_PLACE = re.compile(rf"{_HOST}(?:,{_HOST})*(?:[/?#][^:]*)?")
-_ONE_OF_SEVERAL = re.compile(rf"\w+://(?:[^@,/]*@)?{_HOST}(?:[/?#][^@,]*)?")
-
-
-def redact_url(url: str) -> str:
-    """The URL, or several with commas between, or what was meant as one, without a password.
-
-    What can't be told from a password is not shown.
-    """
-    url = _SECRET.sub(r"\1***", url)
-    several = re.split(r",(?=\w+://)", url)
-    if len(several) > 1 and all(map(_ONE_OF_SEVERAL.fullmatch, several)):
-        return ",".join(re.sub(r"//.*@", "//***@", one) for one in several)
-    match = _SCHEME.match(url)
-    scheme = match[0] if match else ""
-    login, at, place = url[len(scheme) :].rpartition("@")
-    user, colon, _ = login.partition(":")
-    if colon:
-        login = f"{user}:***" if scheme and not re.search(r"[/?#]", user) else "***"
-    if not _PLACE.fullmatch(place):
-        host = re.split(r"[:/?#]", place)[0]
-        place = f"{host}:***" if not at and ":" in place else "***"
-    return f"{scheme}{login}{at}{place}"
-
-
-def render(name: str, table: Iterable[Option]) -> str:
-    """The page of a connector's options, in Markdown."""
-    rows = [
-        f'# Options of format("{name}")',
-        "",
-        "Names are case-insensitive, and an unknown name is an error. This page is the output of",
-        f"`sparkonce options {name}`.",
-        "",
-        "| option | default | meaning |",
-        "|---|---|---|",
-    ]
-    for option in table:
-        default = "required" if option.required else _shown(option.default)
-        rows.append(f"| `{option.name}` | {default} | {option.meaning} |")
-    return "\n".join(rows) + "\n"
-
-
-def _shown(default: Any) -> str:
-    return "" if default is None else f"`{default}`"
 
 
 def _value(option: Option, text: str) -> Any:

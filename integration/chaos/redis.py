@@ -38,7 +38,7 @@ POINTS = {
     "decide": has(SWAP, b'"manifest":{'),
     "apply": has(_sha(scripts.apply("hash", "increment"))),
     "finish": has(SWAP, b'"manifest":null'),
-    "clean": has(b"\r\nUNLINK\r\n"),
+    "clean": has(_sha(scripts.discard())),
 }
 
 
