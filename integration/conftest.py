@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,12 +23,14 @@ from integration.servers.redis import REDIS, RedisProcess, describe_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import pyarrow as pa
     from elasticsearch import Elasticsearch
     from pymysql.cursors import Cursor
     from pyspark.sql import SparkSession
+
+
+ROOT = Path(__file__).parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,7 +44,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     Not `pytest_report_header`: that comes before collection, so it would start a server for
     `pytest -k some_unit_test`, and is not even called for `pytest .`.
     """
-    if config.option.collectonly:
+    if config.option.collectonly or hasattr(config, "workerinput"):
         return []
     wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
     verbose = config.get_verbosity() > 0
@@ -49,6 +52,22 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     private = [_private_line()] if "private_redis" in wanted else []
     search = ELASTICSEARCH.describe(fully=verbose) if "elasticsearch_server" in wanted else []
     return shared + private + _mysql_lines(items, fully=verbose) + search
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run side by side, those of one server stay in the process that started it."""
+    for item in items:
+        if ROOT in item.path.parents and (room := _room(item)):
+            item.add_marker(pytest.mark.xdist_group(room))
+
+
+def _room(item: pytest.Item) -> str | None:
+    fixtures = getattr(item, "fixturenames", ())
+    if "mysql_name" in fixtures:
+        return item.callspec.params["mysql_name"]
+    if "elasticsearch_server" in fixtures or "private_elasticsearch" in fixtures:
+        return "elasticsearch"
+    return str(item.path) if "spark" in fixtures else None
 
 
 def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:

@@ -176,6 +176,7 @@ class MySqlProcess(ServerProcess):
             *self._binary.command,
             *self._user,
             f"--datadir={self.data}",
+            f"--tmpdir={self.directory}",
             f"--port={self.port}",
             f"--bind-address={HOST}",
             f"--socket={self.socket}",
@@ -198,7 +199,8 @@ class MySqlProcess(ServerProcess):
     def _install(self) -> None:
         (self.directory / "init.sql").write_text(INIT)
         self.data.mkdir()
-        command = [*self._binary.install, *self._user, f"--datadir={self.data}"]
+        scratch = f"--tmpdir={self.directory}"  # two that install side by side share no file
+        command = [*self._binary.install, *self._user, f"--datadir={self.data}", scratch]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()
