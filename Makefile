@@ -45,14 +45,18 @@ $(DEV): $(READY)
 .PHONY: test long unit lint types check bench docs explore conformance chaos reliability test-containers test-client9
 check: lint types test
 
+# Tests of one server stay in one process, which starts it; `WORKERS=0` runs all in this one.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
 test: $(DEV)
-	@$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS)
+	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
 
 long: $(DEV)
-	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+	@$(PYTEST) -m long $(PYTEST_ARGS)
 
 unit: $(DEV)
-	@$(BIN)/python -m pytest tests $(PYTEST_ARGS)
+	@$(PYTEST) tests $(PYTEST_ARGS)
 
 lint: $(DEV)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

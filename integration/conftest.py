@@ -67,7 +67,7 @@ def _room(item: pytest.Item) -> str | None:
         return item.callspec.params["mysql_name"]
     if "elasticsearch_server" in fixtures or "private_elasticsearch" in fixtures:
         return "elasticsearch"
-    return str(item.path) if "spark" in fixtures else None
+    return str(item.path) if {"spark", "sink"} & {*fixtures} else None
 
 
 def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from integration.servers.elasticsearch import connect
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
 FIELDS = {"id": {"type": "keyword"}, "n": {"type": "long"}}
@@ -79,32 +81,38 @@ def test_task_that_fails_and_replay_write_each_row_once(
     assert (sink.ledger.epoch, sink.ledger.rows) == (2, 11_500 if way else 7000)
 
 
+@pytest.fixture
+def counted(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, tmp_path: Path
+) -> Callable[..., StreamingSink]:
+    """Rows are added to counters (`increment`), or each is a document (`append`)."""
+    guard = {"sparkonce": {"type": "object", "enabled": False}}
+    elastic.indices.create(
+        index=index,
+        settings={"number_of_replicas": 0},
+        mappings={"dynamic": "strict", "properties": {**FIELDS, **guard}},
+    )
+    return lambda **options: StreamingSink(
+        read=lambda: counters(elasticsearch_url, index),
+        name=f"elasticsearch {options['writeMode']}",
+        format="elasticsearch",
+        options={"url": elasticsearch_url, "index": index, **options},
+        env={"JAVA_HOME": str(java_home(tmp_path))},
+    )
+
+
 @pytest.mark.long
 class TestElasticsearchStreaming(StreamingContract):
-    """Rows are added to counters (`increment`), or each is a document (`append`)."""
+    @pytest.fixture
+    def sink(self, counted: Callable[..., StreamingSink]) -> Any:
+        return counted(writeMode="increment", key="id")
 
-    @pytest.fixture(params=["increment", "append"])
-    def sink(
-        self,
-        request: pytest.FixtureRequest,
-        elastic: Elasticsearch,
-        elasticsearch_url: str,
-        index: str,
-        tmp_path: Path,
-    ) -> Any:
-        guard = {"sparkonce": {"type": "object", "enabled": False}}
-        elastic.indices.create(
-            index=index,
-            settings={"number_of_replicas": 0},
-            mappings={"dynamic": "strict", "properties": {**FIELDS, **guard}},
-        )
-        options = {"url": elasticsearch_url, "index": index, "writeMode": request.param}
-        if request.param == "increment":
-            options["key"] = "id"
-        return StreamingSink(
-            read=lambda: counters(elasticsearch_url, index),
-            name=f"elasticsearch {request.param}",
-            format="elasticsearch",
-            options=options,
-            env={"JAVA_HOME": str(java_home(tmp_path))},
-        )
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", ["Q03", "Q04", "Q08"])
+def test_an_append_is_exactly_once(
+    counted: Callable[..., StreamingSink], rule: str, tmp_path: Path
+) -> None:
+    """Its documents are named by their chunks, which no other test of these rules does."""
+    with Bench(tmp_path / "bench") as bench:
+        run_check(bench, rule, counted(writeMode="append")).insist()

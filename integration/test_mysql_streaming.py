@@ -1,4 +1,4 @@
-"""`format("mysql")` under the streaming half of the kit, on MySQL and on MariaDB."""
+"""`format("mysql")` under the streaming half of the kit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from demo.java import java_home
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
 
@@ -21,15 +23,30 @@ def counters(url: str, table: str) -> Counter[str]:
         return Counter({name: int(times) for name, times in cursor.fetchall()})
 
 
+@pytest.fixture
+def sink(mysql: Cursor, mysql_url: str, table: str, tmp_path: Path) -> StreamingSink:
+    mysql.execute(f"CREATE TABLE {table} (id VARCHAR(100) PRIMARY KEY, n BIGINT)")
+    options = {"url": mysql_url, "dbtable": table, "key": "id", "writeMode": "increment"}
+    return StreamingSink(
+        read=lambda: counters(mysql_url, table),
+        format="mysql",
+        options=options,
+        env={"JAVA_HOME": str(java_home(tmp_path))},
+    )
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
 class TestMySqlStreaming(StreamingContract):
+    """What differs in MariaDB lies behind the steps of a store, and those are tested on both."""
+
     @pytest.fixture
-    def sink(self, mysql: Cursor, mysql_url: str, table: str, tmp_path: Path) -> Any:
-        mysql.execute(f"CREATE TABLE {table} (id VARCHAR(100) PRIMARY KEY, n BIGINT)")
-        options = {"url": mysql_url, "dbtable": table, "key": "id", "writeMode": "increment"}
-        return StreamingSink(
-            read=lambda: counters(mysql_url, table),
-            format="mysql",
-            options=options,
-            env={"JAVA_HOME": str(java_home(tmp_path))},
-        )
+    def sink(self, sink: StreamingSink) -> Any:
+        return sink
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mysql_name", ["mariadb"], scope="session")
+def test_a_killed_driver_on_mariadb(sink: StreamingSink, tmp_path: Path) -> None:
+    with Bench(tmp_path / "bench") as bench:
+        run_check(bench, "Q04", sink).insist()
