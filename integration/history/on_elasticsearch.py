@@ -56,6 +56,7 @@ def load(url: str, recording: str) -> None:
             for id_, source in index["documents"].items():
                 seen = {"version": versions[id_], "version_type": "external"} if versions else {}
                 client.index(index=name, id=id_, document=source, **seen)
+        client.indices.refresh(index=",".join(INDICES))  # what is long there is listed
 
 
 def drop(url: str) -> None:
