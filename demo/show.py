@@ -20,8 +20,8 @@ from demo.check import Figures, Verdict
 from demo.ledgers import STREAMS, Caught, Stream
 
 SECONDS_BETWEEN_LINES = 5.0
-WINDOW = 4.0
-"""Seconds over which the rate is taken."""
+WINDOW = 10.0
+"""Seconds over which the rate is taken: longer than an epoch, whose rows all come at its end."""
 
 Streams = Mapping[str, Stream]
 
@@ -60,23 +60,24 @@ class Board:
         self._print(f"[bold]{text}[/]")
 
     def update(self, streams: Streams, state: str) -> None:
-        """Show how far the streams are."""
+        """Show how far the streams are, and how fast, if rows have come of late."""
         rate = self._rate(sum(one.rows for one in streams.values()))
+        told = f"{state}, {rate:,.0f} rows/s" if rate >= 1 else state
         if not self.console.is_terminal:
-            self._say(streams, state, rate)
+            self._say(streams, told)
             return
         for task, stream in zip(self._bars.task_ids, STREAMS, strict=True):
             one = streams[stream]
             self._bars.update(task, completed=one.rows, epochs=one.epochs)
-        self._spinner.update(text=Text(f"{state}, {rate:,.0f} rows/s"))
+        self._spinner.update(text=Text(told))
 
-    def _say(self, streams: Streams, state: str, rate: float) -> None:
+    def _say(self, streams: Streams, told: str) -> None:
         now = time.monotonic()
         if now - self._said < SECONDS_BETWEEN_LINES:
             return
         self._said = now
         shown = ", ".join(f"{name} {streams[name].rows:,} rows" for name in STREAMS)
-        self._print(f"{shown}, {rate:,.0f} rows/s, {state}")
+        self._print(f"{shown}; {told}")
 
     def _print(self, text: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", soft_wrap=True)

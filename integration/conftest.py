@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +17,11 @@ from integration.runs import Job
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ELASTICSEARCH, ElasticsearchProcess, private_tree
 from integration.servers.elasticsearch import connect as connect_elasticsearch
-from integration.servers.finder import NoServerError, Server, or_skip
+from integration.servers.finder import Server, or_skip
 from integration.servers.mysql import SERVERS as MYSQLS
 from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.mysql import connect as connect_mysql
-from integration.servers.redis import REDIS, RedisProcess, describe_private
+from integration.servers.redis import REDIS, RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,62 +30,6 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
     from pymysql.cursors import Cursor
     from pyspark.sql import SparkSession
-
-
-ROOT = Path(__file__).parent
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    for finder in (REDIS, *MYSQLS.values(), ELASTICSEARCH):
-        config.add_cleanup(finder.close)
-
-
-def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Tell, before the first test, which servers the collected tests will run against.
-
-    Not `pytest_report_header`: that comes before collection, so it would start a server for
-    `pytest -k some_unit_test`, and is not even called for `pytest .`.
-    """
-    if config.option.collectonly or hasattr(config, "workerinput"):
-        return []
-    wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
-    verbose = config.get_verbosity() > 0
-    shared = REDIS.describe(fully=verbose) if "redis_server" in wanted else []
-    private = [_private_line()] if "private_redis" in wanted else []
-    search = ELASTICSEARCH.describe(fully=verbose) if "elasticsearch_server" in wanted else []
-    return shared + private + _mysql_lines(items, fully=verbose) + search
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run side by side, those of one server stay in the process that started it."""
-    for item in items:
-        if ROOT in item.path.parents and (room := _room(item)):
-            item.add_marker(pytest.mark.xdist_group(room))
-
-
-def _room(item: pytest.Item) -> str | None:
-    fixtures = getattr(item, "fixturenames", ())
-    if "mysql_name" in fixtures:
-        return item.callspec.params["mysql_name"]
-    if "elasticsearch_server" in fixtures or "private_elasticsearch" in fixtures:
-        return "elasticsearch"
-    return str(item.path) if {"spark", "sink"} & {*fixtures} else None
-
-
-def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:
-    shared = {
-        item.callspec.params["mysql_name"]
-        for item in items
-        if "mysql_server" in getattr(item, "fixturenames", ())
-    }
-    return [line for name in sorted(shared) for line in MYSQLS[name].describe(fully=fully)]
-
-
-def _private_line() -> str:
-    try:
-        return describe_private()
-    except NoServerError as absent:
-        return f"redis, private: none ({absent.listed})"
 
 
 @pytest.fixture(scope="session")
@@ -128,8 +74,14 @@ def mysql_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def mysql_server(mysql_name: str) -> Server:
-    return or_skip(MYSQLS[mysql_name].find)
+def mysql_server(mysql_name: str) -> Iterator[Server]:
+    """Give the server, with a database of this process of tests: no other one sees its ledgers."""
+    server = or_skip(MYSQLS[mysql_name].find)
+    own = f"sparkonce_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    with connect_mysql(server.url) as client, client.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {own} CHARACTER SET utf8mb4")
+        yield replace(server, url=f"{server.url.rpartition('/')[0]}/{own}")
+        cursor.execute(f"DROP DATABASE {own}")
 
 
 @pytest.fixture

@@ -82,6 +82,7 @@ def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
     assert mapping["dynamic"] == "false"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shrunk", [False, True])
 def test_rest_of_an_epoch_goes_to_another_index_once_the_first_takes_no_writes(
     query: ElasticsearchQuery,

@@ -39,7 +39,7 @@ REFUSING = "sparkonce-kit-refuses"
 class ElasticsearchSubject(ConnectorSubject):
     """Indices of its own. A row is appended, or adds to the document of its id."""
 
-    pace = 40
+    pace = 200
 
     def __init__(self, url: str, world: str, mode: str) -> None:
         self.limits = {"whole epochs": "an index shows each document by itself"}

@@ -256,6 +256,7 @@ def test_versions_of_the_users_own_order_rows_of_all_tasks(
     assert names(elastic, index) == {"1": "new"}
 
 
+@pytest.mark.long
 def test_network_that_cuts_any_request_loses_and_brings_back_nothing(
     elasticsearch_proxy: Proxy, into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:

@@ -15,7 +15,7 @@ from integration.counted import counting, counts
 from integration.counters import COUNTER, ones, until_committed
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
-from integration.proxy import Proxy
+from integration.proxy import CUTS, Proxy
 from integration.servers.process import wait_until
 
 from sparkonce.errors import (
@@ -25,12 +25,11 @@ from sparkonce.errors import (
     StoreUnsafe,
 )
 
-FAULTS = ("cut_request", "cut_reply", "reset")
 Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.mark.parametrize("mode", ["increment", "append"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
     elasticsearch_proxy: Proxy, elastic: Elasticsearch, counter_index: str, fault: str, mode: str
 ) -> None:

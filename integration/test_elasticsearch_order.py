@@ -136,6 +136,7 @@ def test_without_versions_others_may_have_their_own(
     assert documents(elastic, index) == {"1": row(1, "d")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["cut_request", "cut_reply"])
 @pytest.mark.parametrize(
     "options",

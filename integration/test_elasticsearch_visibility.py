@@ -103,6 +103,7 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
     assert seen() == {0: SIZE}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "lacking",
     [{"failed": 1, "failures": [{"reason": {"type": "io_exception"}}]}, {"successful": 2}],

@@ -6,6 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 PROGRAM = textwrap.dedent(
     """
     import resource, sys

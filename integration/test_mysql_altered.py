@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from integration.counters import counting, counts, ones
 from integration.epochs import MySqlQuery
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
@@ -95,3 +97,42 @@ def test_a_column_that_is_narrowed_in_mid_query_rounds_nothing(
     query.run(1, [{"id": 2, "n": Decimal("1.75")}])
     mysql.execute(f"SELECT n FROM {table} ORDER BY id")
     assert mysql.fetchall() == ((Decimal("1.00"),), (Decimal("1.75"),))
+
+
+def test_table_that_is_altered_or_renamed_in_mid_query(
+    mysql_url: str, mysql: Cursor, counters: str
+) -> None:
+    query = counting(mysql_url, counters)
+    query.sink.store.check()
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(10)))
+    for harm, cure, said in (
+        (
+            "ALTER TABLE {} CHANGE n m BIGINT",
+            "ALTER TABLE {} CHANGE m n BIGINT",
+            "'n' of the query",
+        ),
+        ("ALTER TABLE {} ADD w INT NOT NULL", "ALTER TABLE {} DROP w", "'w'"),
+        ("RENAME TABLE {0} TO {0}_x", "RENAME TABLE {0}_x TO {0}", "doesn't exist"),
+    ):
+        mysql.execute(harm.format(counters))
+        with pytest.raises(StoreRefused, match=said) as refused:
+            query.commit(1, receipts)
+        assert "dropped, renamed or altered" in str(refused.value)
+        mysql.execute(cure.format(counters))
+    query.commit(1, receipts)
+    assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), 2))
+
+
+def test_table_that_is_dropped_in_mid_query_is_refused_until_it_is_there(
+    mysql_url: str, mysql: Cursor, counters: str
+) -> None:
+    query = counting(mysql_url, counters)
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(5)))
+    mysql.execute(f"DROP TABLE {counters}")
+    with pytest.raises(StoreRefused, match="dropped, renamed or altered"):
+        query.commit(1, receipts)
+    mysql.execute(f"CREATE TABLE {counters} (id BIGINT PRIMARY KEY, n BIGINT)")
+    assert query.commit(1, receipts).epoch == 1
+    assert counts(mysql, counters) == Counter(range(5))

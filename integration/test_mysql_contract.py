@@ -1,8 +1,8 @@
 """The kit against real MySQL and MariaDB: an epoch in one transaction, or one for each chunk.
 
 Every check runs, but of its crash points and interleavings only every 30th is tried, or every
-60th where an epoch has more calls, being applied chunk by chunk (`pace`). `make conformance`
-tries all of them.
+60th where an epoch has more calls, being applied chunk by chunk (`pace`). `make test` tries fewer,
+and each server in one way; `make conformance` tries all.
 """
 
 from __future__ import annotations
@@ -102,10 +102,11 @@ def _make(client: Client, name: str) -> None:
         client.run(statement)
 
 
-@pytest.fixture(params=[True, False], ids=["one transaction", "a transaction a chunk"])
-def new_subject(
-    request: pytest.FixtureRequest, clients: list[Client], caplog: pytest.LogCaptureFixture
-) -> NewSubject:
+WHOLE, CHUNKS = "one transaction", "a transaction a chunk"
+
+
+@pytest.fixture
+def new_subject(way: str, clients: list[Client], caplog: pytest.LogCaptureFixture) -> NewSubject:
     caplog.set_level(logging.CRITICAL, logger="sparkonce")
     turns = cycle(clients)
 
@@ -113,10 +114,38 @@ def new_subject(
         client = next(turns)
         for table in TABLES:
             client.run(f"DELETE FROM {table}")
-        return MySqlSubject(client, whole_epochs=request.param)
+        return MySqlSubject(client, whole_epochs=way == WHOLE)
 
     return make
 
 
+def on(server: str, way: str) -> Any:
+    """The contract of a server, which applies epochs in this way."""
+
+    def mark(contract: type) -> type:
+        contract = pytest.mark.parametrize("way", [way], scope="module")(contract)
+        return pytest.mark.parametrize("mysql_name", [server], scope="session")(contract)
+
+    return mark
+
+
+@on("mysql", WHOLE)
 class TestMySqlStore(StoreContract):
+    pass
+
+
+@on("mariadb", CHUNKS)
+class TestMariaDbStore(StoreContract):
+    pass
+
+
+@pytest.mark.long
+@on("mysql", CHUNKS)
+class TestMySqlStoreByChunks(StoreContract):
+    pass
+
+
+@pytest.mark.long
+@on("mariadb", WHOLE)
+class TestMariaDbStoreByEpochs(StoreContract):
     pass

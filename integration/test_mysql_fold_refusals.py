@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.proxy import Proxy
+from integration.proxy import CUTS, Proxy
 from integration.statements import is_query, queries_of
 from pymysql.cursors import Cursor
 
@@ -160,7 +160,8 @@ def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(
     assert mysql.fetchall() == ()
 
 
-@pytest.mark.parametrize("fault", ["cut_request", "cut_reply", "reset"])
+@pytest.mark.long
+@pytest.mark.parametrize("fault", CUTS)
 def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, tables: str, found: Found, fault: str
 ) -> None:

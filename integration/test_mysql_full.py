@@ -19,6 +19,8 @@ from integration.servers.mysql import MySqlProcess, connect, private_binary
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.errors import StoreRefused
 
+pytestmark = pytest.mark.long
+
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ROOM = "--innodb-data-file-path=ibdata1:12M:autoextend:max:{}M"
 MOUNT = 'mkdir disk && mount -t tmpfs -o size=32m tmpfs disk && exec "$@"'

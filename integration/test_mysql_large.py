@@ -13,6 +13,8 @@ from pymysql.cursors import Cursor
 
 from pyspark_mysql.log import DROPPED_BYTES
 
+pytestmark = pytest.mark.long
+
 MEGABYTE = 1024 * 1024
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("body", pa.binary())])
 

@@ -16,6 +16,7 @@ from integration.epochs import MySqlQuery
 from integration.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
+from pyspark_mysql.connection import Live
 from sparkonce.errors import BadRow
 
 Query = Callable[..., MySqlQuery]
@@ -58,14 +59,17 @@ COLUMNS = (
 
 
 @pytest.fixture
-def loads(mysql: Cursor) -> Callable[[], int]:
-    """How often the server loaded."""
+def loads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How often the server was asked to load."""
+    asked, send = [], Live.sent
 
-    def loads() -> int:
-        mysql.execute("SHOW GLOBAL STATUS LIKE 'Com_load'")
-        return int((mysql.fetchone() or [0, 0])[1])
+    def sent(live: Live, sql: str | bytes, *args: Any) -> Any:
+        if str(sql).startswith("LOAD DATA"):
+            asked.append(sql)
+        return send(live, sql, *args)
 
-    return loads
+    monkeypatch.setattr(Live, "sent", sent)
+    return lambda: len(asked)
 
 
 @pytest.fixture

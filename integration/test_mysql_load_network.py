@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from integration.counters import counting, counts, ones, until_committed
-from integration.proxy import Proxy
+from integration.proxy import CUTS, Proxy
 from pymysql.cursors import Cursor
 
 IDS = range(1600)
@@ -15,7 +15,7 @@ LOADED = b"(400,1),"
 """A row of the second chunk, which is the first that is loaded."""
 
 
-@pytest.mark.parametrize("fault", ["cut_request", "cut_reply", "reset"])
+@pytest.mark.parametrize("fault", CUTS)
 @pytest.mark.parametrize(
     ("sent", "nth"),
     [

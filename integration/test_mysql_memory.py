@@ -6,7 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
 from pymysql.cursors import Cursor
+
+pytestmark = pytest.mark.long
 
 PROGRAM = textwrap.dedent(
     """

@@ -7,18 +7,16 @@ from collections import Counter
 import pytest
 from integration.counters import COUNTER, counting, counts, ones, twin, until_committed
 from integration.epochs import MySqlQuery
-from integration.proxy import Proxy
+from integration.proxy import CUTS, Proxy
 from integration.servers.mysql import connect
 from integration.statements import is_query, queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import SparkonceError, StoreUnreachable
 
-FAULTS = ("cut_request", "cut_reply", "reset")
-
 
 @pytest.mark.parametrize("atomicity", ["epoch", "chunk"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, mysql: Cursor, counters: str, fault: str, atomicity: str
 ) -> None:
@@ -37,7 +35,8 @@ def test_rows_count_once_whichever_statement_the_network_cuts(
     assert query.sink.store.staged(query.name) == []
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.long
+@pytest.mark.parametrize("fault", CUTS)
 def test_folded_epochs_take_effect_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, mysql: Cursor, counters: str, fault: str
 ) -> None:

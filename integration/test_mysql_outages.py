@@ -11,7 +11,6 @@ import pytest
 from integration.counters import COUNTER, counting, counts, ones, waits_for_a_lock
 from integration.epochs import MySqlQuery
 from integration.servers.mysql import MySqlProcess, connect
-from pymysql.cursors import Cursor
 
 from sparkonce.errors import (
     BadRow,
@@ -21,6 +20,8 @@ from sparkonce.errors import (
     StoreUnreachable,
     StoreUnsafe,
 )
+
+pytestmark = pytest.mark.long
 
 Private = Callable[..., MySqlProcess]
 
@@ -104,45 +105,6 @@ def test_read_only_server_is_refused_until_it_is_not(private_mysql: Private) -> 
         cursor.execute("SET GLOBAL read_only = 0")
         query.commit(1, receipts)
         assert counts(cursor, "t") == Counter(dict.fromkeys(range(10), 2))
-
-
-def test_table_that_is_altered_or_renamed_in_mid_query(
-    mysql_url: str, mysql: Cursor, counters: str
-) -> None:
-    query = counting(mysql_url, counters)
-    query.sink.store.check()
-    query.run(0, ones(range(10)))
-    receipts = query.stage(1, ones(range(10)))
-    for harm, cure, said in (
-        (
-            "ALTER TABLE {} CHANGE n m BIGINT",
-            "ALTER TABLE {} CHANGE m n BIGINT",
-            "'n' of the query",
-        ),
-        ("ALTER TABLE {} ADD w INT NOT NULL", "ALTER TABLE {} DROP w", "'w'"),
-        ("RENAME TABLE {0} TO {0}_x", "RENAME TABLE {0}_x TO {0}", "doesn't exist"),
-    ):
-        mysql.execute(harm.format(counters))
-        with pytest.raises(StoreRefused, match=said) as refused:
-            query.commit(1, receipts)
-        assert "dropped, renamed or altered" in str(refused.value)
-        mysql.execute(cure.format(counters))
-    query.commit(1, receipts)
-    assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), 2))
-
-
-def test_table_that_is_dropped_in_mid_query_is_refused_until_it_is_there(
-    mysql_url: str, mysql: Cursor, counters: str
-) -> None:
-    query = counting(mysql_url, counters)
-    query.run(0, ones(range(10)))
-    receipts = query.stage(1, ones(range(5)))
-    mysql.execute(f"DROP TABLE {counters}")
-    with pytest.raises(StoreRefused, match="dropped, renamed or altered"):
-        query.commit(1, receipts)
-    mysql.execute(f"CREATE TABLE {counters} (id BIGINT PRIMARY KEY, n BIGINT)")
-    assert query.commit(1, receipts).epoch == 1
-    assert counts(mysql, counters) == Counter(range(5))
 
 
 def test_statement_based_binary_log_is_refused(private_mysql: Private) -> None:

@@ -13,6 +13,8 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ import pytest
 import redis
 from integration.counters import ones, until_committed
 from integration.epochs import Query
-from integration.proxy import Proxy
+from integration.proxy import CUTS, Proxy
 from integration.servers.redis import RedisProcess
 
 from sparkonce.errors import (
@@ -27,7 +27,6 @@ from sparkonce.guards import Driver
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 EVALSHA, MULTI, HMGET = (b"\r\n%s\r\n" % word for word in (b"EVALSHA", b"MULTI", b"HMGET"))
-FAULTS = ("cut_request", "cut_reply", "reset")
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ A_SCRIPT_A_CHUNK = (20_000, [(EVALSHA, nth) for nth in range(1, 9)])
 @pytest.mark.parametrize(
     ("rows", "requests"), [ONE_SCRIPT, A_SCRIPT_A_CHUNK], ids=["one script", "a script a chunk"]
 )
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
     redis_proxy: Proxy,
     client: redis.Redis,

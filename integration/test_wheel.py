@@ -15,6 +15,8 @@ from demo.java import java_home
 from elasticsearch import Elasticsearch
 from integration.counted import counts
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 
 PROGRAM = textwrap.dedent(
@@ -127,7 +129,6 @@ def test_one_pip_install_makes_redis_work(
     assert f'"target": "hash:{unique}:{{id}}"' in status
 
 
-@pytest.mark.long
 def test_one_pip_install_makes_mysql_work(
     empty: Environment, wheel: Path, mysql_url: str, table: str
 ) -> None:
@@ -135,7 +136,6 @@ def test_one_pip_install_makes_mysql_work(
     assert f'.{table}"' in status
 
 
-@pytest.mark.long
 def test_one_pip_install_makes_elasticsearch_work(
     empty: Environment, wheel: Path, elasticsearch_url: str, elastic: Elasticsearch, index: str
 ) -> None:

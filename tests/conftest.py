@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.answering import Say, saying
 from tests.kit import World
+from tests.ways import Fake
 
 from sparkonce.tck.actors import Query
 
@@ -35,3 +36,8 @@ def say() -> Iterator[Say]:
     """Servers that give one answer each."""
     with saying() as say:
         yield say
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake()

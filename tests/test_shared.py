@@ -76,6 +76,17 @@ def test_it_is_closed_again_after_it_was_used_again(idle: float) -> None:
         time.sleep(idle / 4)
 
 
+def test_what_is_forgotten_is_closed_and_made_anew(idle: float) -> None:
+    before, first = closers(), shared.shared("a", Connections)
+    shared.used(first)
+    shared.forget()
+    assert first.closed == 1
+    assert shared.shared("a", Connections) is not first
+    until(lambda: closers() == before)
+    assert (first.closed, closers()) == (1, before)
+    assert idle
+
+
 def test_use_is_no_failure_where_no_thread_can_start_and_the_next_use_tries_again(
     idle: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,11 @@ def used(what: Idling) -> None:
     _here().used(what)
 
 
+def forget() -> None:
+    """Close what this process shares and nobody uses now; whoever comes next makes it anew."""
+    _here().forget()
+
+
 class _Process:
     def __init__(self) -> None:
         self.lock = threading.RLock()  # the garbage collector may give a client back within it
@@ -57,6 +62,14 @@ class _Process:
             begins, self._closes = not self._closes, True
         if begins:
             self._begin()
+
+    def forget(self) -> None:
+        with self.lock:
+            over = [*self._last]
+            self._last.clear()
+            self.made.clear()
+        for what in over:
+            what.close_idle()
 
     def _begin(self) -> None:
         """Start what closes; where no thread can be had now, whoever comes next tries again."""

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 from demo.java import inspect
 from integration.servers import container
-from integration.servers.finder import Finder, Server, UnavailableError
+from integration.servers.finder import Finder, Server, UnavailableError, installing
 from integration.servers.maven import CACHE, loaded
 from integration.servers.port import HOST, Port
 from integration.servers.process import ServerProcess, wait_until
@@ -169,7 +169,9 @@ def find_java(oldest: int) -> Path:
         found = inspect(candidate, *whole)
         if found and found.major >= oldest:
             return found.home
-    raise UnavailableError(f"no JDK of release {oldest} or newer")
+    raise UnavailableError(
+        f"no JDK of release {oldest} or newer", installing(f"openjdk-{oldest}-jdk-headless")
+    )
 
 
 def _wheel_java() -> str:

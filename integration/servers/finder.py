@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,16 +33,38 @@ Way = Callable[[ExitStack], Server]
 
 
 class UnavailableError(Exception):
-    """This way gives no server here; the text says why."""
+    """This way gives no server here; the text says why.
+
+    Attributes:
+        cure: the command that would change it, where there is one.
+    """
+
+    def __init__(self, why: str, cure: str = "") -> None:
+        super().__init__(why)
+        self.cure = cure
+
+
+def installing(package: str) -> str:
+    """The command that installs a package of this system."""
+    return f"brew install {package}" if sys.platform == "darwin" else f"apt-get install {package}"
+
+
+NO_SERVER = "no {} server"
 
 
 class NoServerError(Exception):
-    """No way gave a server; the text lists each way and why it failed."""
+    """No way gave a server; the text lists each way and why it failed, and what would help."""
 
-    def __init__(self, name: str, reasons: Mapping[str, str], *, asked: bool = False) -> None:
+    def __init__(
+        self, name: str, reasons: Mapping[str, str], cure: str = "", asked: bool = False
+    ) -> None:
+        super().__init__(name, reasons, cure, asked)  # all of it, to go from process to process
+        self.name, self.cure, self.asked = name, cure, asked
         self.listed = "; ".join(f"{way}: {why}" for way, why in reasons.items())
-        super().__init__(f"no {name} server ({self.listed})")
-        self.asked = asked
+
+    def __str__(self) -> str:
+        helps = f"; what brings one: {self.cure}" if self.cure else ""
+        return f"{NO_SERVER.format(self.name)} ({self.listed}){helps}"
 
 
 def reason(error: Exception) -> str:
@@ -58,7 +81,7 @@ def first_that_works(
     reasons: dict[str, str] | None = None,
 ) -> T:
     """Try the ways in their order, or only the one asked for; `reasons` tells what failed."""
-    reasons = {} if reasons is None else reasons
+    reasons, cure = {} if reasons is None else reasons, ""
     if asked and asked not in ways:
         raise pytest.UsageError(f"no way {asked!r} to get {name}: choose of {', '.join(ways)}")
     for way in [asked] if asked else ways:
@@ -66,7 +89,8 @@ def first_that_works(
             return ways[way]()
         except Exception as error:  # whatever a way dies of, the next one may still answer
             reasons[way] = reason(error)
-    raise NoServerError(name, reasons, asked=bool(asked))
+            cure = getattr(error, "cure", "") or cure
+    raise NoServerError(name, reasons, cure, bool(asked))
 
 
 class Finder:
@@ -74,6 +98,10 @@ class Finder:
 
     `SPARKONCE_TEST_<NAME>=<way>` forces a way. So does setting `SPARKONCE_TEST_<NAME>_URL`: a
     server that was asked for by its address is never replaced in silence by another one.
+
+    Attributes:
+        elsewhere: asks the process that keeps the server for all; see `integration.servers.desk`.
+        passed_over: the ways that failed, and why.
     """
 
     def __init__(self, name: str, ways: Mapping[str, Way]) -> None:
@@ -82,6 +110,7 @@ class Finder:
         self._running = ExitStack()
         self._found: Server | NoServerError | None = None
         self.passed_over: dict[str, str] = {}
+        self.elsewhere: Callable[[], Server | NoServerError] | None = None
 
     @property
     def setting(self) -> str:
@@ -94,7 +123,7 @@ class Finder:
 
     def find(self) -> Server:
         if self._found is None:
-            self._found = self._search()
+            self._found = self.elsewhere() if self.elsewhere else self._search()
         if isinstance(self._found, NoServerError):
             raise self._found
         return self._found
@@ -107,6 +136,10 @@ class Finder:
             return [f"{self.name}: none ({absent.listed})"]
         whys = [f"  not by {way}: {why}" for way, why in self.passed_over.items()]
         return [found, *whys] if fully else [found]
+
+    def found(self) -> list[str]:
+        """The server, if there is one by now."""
+        return [str(self._found)] if isinstance(self._found, Server) else []
 
     def close(self) -> None:
         self._found = None

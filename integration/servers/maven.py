@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
-from integration.servers.finder import UnavailableError
+from integration.servers.finder import UnavailableError, installing
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sparkonce"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
@@ -20,6 +21,14 @@ PROJECT = """<project><modelVersion>4.0.0</modelVersion><groupId>sparkonce</grou
 ALONE = (
     "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
+
+
+def keep(made: Path, home: Path) -> None:
+    """Copy a folder into the cache, whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=CACHE) as half:
+        shutil.copytree(made, Path(half) / "home")
+        with suppress(OSError):  # somebody else was faster
+            (Path(half) / "home").rename(home)
 
 
 def jar(artifact: str) -> Path:
@@ -71,7 +80,7 @@ def loaded(artifact: str, to: Path, *, keep: bool = True) -> Path:
 
 def _maven(arguments: list[str], folder: Path) -> None:
     if not shutil.which("mvn"):
-        raise UnavailableError("no mvn on PATH")
+        raise UnavailableError("no mvn on PATH", installing("maven"))
     done = subprocess.run(
         ["mvn", "-q", "-B", *arguments],
         cwd=folder,

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from integration.servers import container
-from integration.servers.finder import Finder, Server, UnavailableError, first_that_works
+from integration.servers.finder import (
+    Finder,
+    Server,
+    UnavailableError,
+    first_that_works,
+    installing,
+)
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess, wait_until
 
@@ -60,7 +66,7 @@ class Binary:
 def native_binary() -> Binary:
     found = shutil.which("redis-server")
     if not found:
-        raise UnavailableError("no redis-server on PATH")
+        raise UnavailableError("no redis-server on PATH", installing("redis-server"))
     return Binary("native redis-server", found)
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from integration.servers.finder import UnavailableError
+from integration.servers.finder import UnavailableError, installing
 from integration.servers.maven import CACHE
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ def tree(name: str, package: str) -> Path:
 
 
 def _make(home: Path, package: str) -> None:
-    if os.geteuid() or not shutil.which("debootstrap"):
-        raise UnavailableError("debootstrap is not here, or this is not root")
+    if not shutil.which("debootstrap"):
+        raise UnavailableError("no debootstrap on PATH", installing("debootstrap"))
+    if os.geteuid():
+        raise UnavailableError("debootstrap wants root")
     home.parent.mkdir(parents=True, exist_ok=True)
     half = home.with_name(f"{home.name}.{os.getpid()}")
     made = subprocess.run(

@@ -1,0 +1,45 @@
+"""What holds for each test of this project: its process has kept nothing of the tests before."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sparkonce import checkpoint, shared, shuffle, sink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest_plugins = ["integration.together"]
+
+KEPT = sink._open, checkpoint.warn_if_unreadable, shuffle.warn
+"""What the core remembers for the life of a process, connections aside."""
+
+
+@pytest.fixture(autouse=True)
+def _a_process_that_has_kept_nothing() -> Iterator[None]:
+    """No connection, sink or warning of another test; and no socket is left to the next one.
+
+    Python tells of a socket that nobody has closed when it collects it. So it collects here, and
+    pytest fails the test that has left the socket. What lives on is not looked at again, or each
+    test would pay for all before it.
+    """
+    _forget()
+    yield
+    _forget()
+    gc.collect()
+    gc.freeze()
+
+
+def _forget() -> None:
+    shared.forget()
+    for cache in KEPT:
+        cache.cache_clear()
+
+
+def pytest_collection_finish() -> None:
+    """Make each collection cheap: it looks only at what came since."""
+    gc.collect()
+    gc.freeze()
