@@ -53,7 +53,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 # Every feature once; of what the kit tries at each crash point, some.
 test: $(DEV)
-	@SPARKONCE_TCK_PACE=$${SPARKONCE_TCK_PACE:-200} $(PYTEST) -m "not long" $(PYTEST_ARGS)
+	@SPARKONCE_TCK_PACE=$${SPARKONCE_TCK_PACE:-500} $(PYTEST) -m "not long" $(PYTEST_ARGS)
 
 # What repeats by crash point, seed, flavour, cut packet or outage.
 long: $(DEV)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from integration.counted import make_counters
 from integration.epochs import ElasticsearchQuery, MySqlQuery
+from integration.marks import also
 from integration.proxy import Proxy
 from integration.runs import Job
 from integration.servers import spark as local_spark
@@ -67,9 +68,9 @@ def redis_proxy(redis_server: Server) -> Iterator[Proxy]:
         yield proxy
 
 
-@pytest.fixture(scope="session", params=list(MYSQLS))
+@pytest.fixture(scope="session", params=["mysql", *also("mariadb")])
 def mysql_name(request: pytest.FixtureRequest) -> str:
-    """Run the test on MySQL and on MariaDB; `-k mariadb` runs it on one of them."""
+    """Run the test on MySQL, and in `make test-all` on MariaDB; `-k mariadb` runs it on one."""
     return request.param
 
 

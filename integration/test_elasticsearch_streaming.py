@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
+from integration.marks import also
 from integration.runs import Job
 from integration.servers.elasticsearch import connect
 from pyspark import TaskContext
@@ -63,7 +64,9 @@ def half_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield batch.slice(len(batch) // 2)
 
 
-@pytest.mark.parametrize("way", [{}, {"key": "id", "write": "direct"}], ids=["append", "direct"])
+@pytest.mark.parametrize(
+    "way", [{}, *also({"key": "id", "write": "direct"})], ids=["append", "direct"]
+)
 def test_task_that_fails_and_replay_write_each_row_once(
     job: Job, index: str, way: dict[str, str]
 ) -> None:

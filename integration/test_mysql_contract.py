@@ -2,7 +2,7 @@
 
 Every check runs, but of its crash points and interleavings only every 30th is tried, or every
 60th where an epoch has more calls, being applied chunk by chunk (`pace`). `make test` tries fewer,
-and each server in one way; `make conformance` tries all.
+and MySQL in one way; `make conformance` tries all.
 """
 
 from __future__ import annotations
@@ -134,8 +134,9 @@ class TestMySqlStore(StoreContract):
     pass
 
 
+@pytest.mark.long
 @on("mariadb", CHUNKS)
-class TestMariaDbStore(StoreContract):
+class TestMariaDbStoreByChunks(StoreContract):
     pass
 
 
@@ -147,5 +148,5 @@ class TestMySqlStoreByChunks(StoreContract):
 
 @pytest.mark.long
 @on("mariadb", WHOLE)
-class TestMariaDbStoreByEpochs(StoreContract):
+class TestMariaDbStore(StoreContract):
     pass

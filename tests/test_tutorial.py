@@ -77,7 +77,8 @@ def test_a_commit_in_the_middle_of_publish_is_found(fast: Path) -> None:
     end = "            return self._swap(db, manifest.sink, replace("
     assert end in files()["pyspark_sqlite.py"]
     two = f'            db.execute("COMMIT")\n            db.execute("BEGIN")\n{end}'
-    done = run(fast, "test_sqlite.py", "-k", "c01_a_crash_at_any_line", broken=(end, two))
+    line = ("-k", "c01_a_crash_at_any_line")
+    done = run(fast, "test_sqlite.py", *line, broken=(end, two), SPARKONCE_TCK_PACE="1")
     assert done.returncode == 1
     assert "rule C01" in done.stdout
     assert re.search(r"died at line \d+ of (publish|_swap)", done.stdout)

@@ -147,13 +147,15 @@ def interleavings(
         first: calls that actor 0 makes.
         second: calls that actor 1 makes.
         alike: whether actor 0 begins in all of them, as where both do the same.
-        step: 2 to let the one that begins be interrupted at every second call only, and so on.
+        step: 2 to let the one that begins be interrupted at every second call only, and so on; a
+            large one also lets the other go on after some of its calls only.
     """
+    stride = max(1, step // 100)
     for before in range(0, first + 1, step):
-        for between in range(second + 1):
+        for between in range(0, second + 1, stride):
             yield [0] * before + [1] * between + [0] * first
     if alike:
         return
     for before in range(1, second + 1, step):
-        for between in range(1, first + 1):
+        for between in range(1, first + 1, stride):
             yield [1] * before + [0] * between + [1] * second
