@@ -128,10 +128,10 @@ def dooms_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("row by row", Unfenced, nothing, {"O2"}, 0.0, 0),
         ("atomic chunks", Unmarked, nothing, {"O2"}, 0.0, 0),
-        ("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 340),
-        ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 0),
+        ("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 650),
+        ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 130),
         ("atomic chunks", None, skips_committed, {"O1"}, 1.0, 880),
-        ("atomic chunks", DoomsThenDrops, dooms_forgotten, {"S10"}, 0.0, 0),
+        ("atomic chunks", DoomsThenDrops, dooms_forgotten, {"S10"}, 0.0, 110),
     ],
 )
 def test_a_planted_bug_is_found(
