@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,14 +69,16 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell in the last lines what was left out, and what would bring it."""
     skips = terminalreporter.stats.get("skipped", [])
-    whys = Counter(str(skip.longrepr[2]).removeprefix("Skipped: ") for skip in skips)
-    absent = {why: tests for why, tests in whys.items() if re.match(NO_SERVER.format(r"\w+"), why)}
-    for why, tests in absent.items():
-        terminalreporter.write_line(f"{tests} tests skipped: {why}", yellow=True)
-    if others := whys.total() - sum(absent.values()):
-        terminalreporter.write_line(
-            f"{others} tests skipped that don't apply here (-rs lists them)"
-        )
+    absent: dict[str, list[str]] = defaultdict(list)
+    for skip in skips:
+        why = str(skip.longrepr[2]).removeprefix("Skipped: ")
+        if missing := re.match(NO_SERVER.format(r"\w+"), why):
+            absent[missing[0]].append(why)
+    for whys in absent.values():
+        told = max(whys, key=len)  # a private server has fewer ways
+        terminalreporter.write_line(f"{len(whys)} tests skipped: {told}", yellow=True)
+    if others := len(skips) - sum(map(len, absent.values())):
+        terminalreporter.write_line(f"{others} more don't apply here (-rs lists them)")
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this hook, too
