@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from integration.servers.finder import UnavailableError
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
 ENGINE_SECONDS = 3
+ONE_AT_A_TIME = Lock()
+"""Which warnings are ignored, all threads of a process share."""
 
 
 def run(
@@ -53,7 +56,7 @@ def _ask_engine() -> None:
         from testcontainers.core.docker_client import DockerClient
     except ImportError as error:
         raise UnavailableError("testcontainers is not installed") from error
-    with warnings.catch_warnings():
+    with ONE_AT_A_TIME, warnings.catch_warnings():
         # docker-py forgets to close the socket on which no engine answered, in a cycle of garbage.
         warnings.simplefilter("ignore", ResourceWarning)
         answers = _pings(lambda: DockerClient(timeout=ENGINE_SECONDS).client)
