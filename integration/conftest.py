@@ -24,6 +24,8 @@ from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.mysql import connect as connect_mysql
 from integration.servers.redis import REDIS, RedisProcess
 
+from sparkonce.tck.spark.bench import Bench
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -242,6 +244,13 @@ def elasticsearch_proxy(elasticsearch_url: str) -> Iterator[Proxy]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with local_spark.session(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The Sparks of the kit, which many checks share."""
+    with Bench(tmp_path_factory.mktemp("bench")) as sparks:
+        yield sparks
 
 
 @pytest.fixture

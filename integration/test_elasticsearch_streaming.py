@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.marks import also
+from integration.marks import RULES, also
 from integration.runs import Job
 from integration.servers.elasticsearch import connect
 from pyspark import TaskContext
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
-from sparkonce.tck.streaming import StreamingContract, StreamingSink
+from sparkonce.tck.streaming import StreamingSink
 
 FIELDS = {"id": {"type": "keyword"}, "n": {"type": "long"}}
 
@@ -105,17 +105,17 @@ def counted(
 
 
 @pytest.mark.long
-class TestElasticsearchStreaming(StreamingContract):
-    @pytest.fixture
-    def sink(self, counted: Callable[..., StreamingSink]) -> Any:
-        return counted(writeMode="increment", key="id")
+@pytest.mark.parametrize("rule", RULES)
+def test_a_stream_is_exactly_once(
+    bench: Bench, counted: Callable[..., StreamingSink], rule: str
+) -> None:
+    run_check(bench, rule, counted(writeMode="increment", key="id")).insist()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("rule", ["Q03", "Q04", "Q08"])
 def test_an_append_is_exactly_once(
-    counted: Callable[..., StreamingSink], rule: str, tmp_path: Path
+    bench: Bench, counted: Callable[..., StreamingSink], rule: str
 ) -> None:
     """Its documents are named by their chunks, which no other test of these rules does."""
-    with Bench(tmp_path / "bench") as bench:
-        run_check(bench, rule, counted(writeMode="append")).insist()
+    run_check(bench, rule, counted(writeMode="append")).insist()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from demo.java import java_home
+from integration.marks import RULES
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
-from sparkonce.tck.streaming import StreamingContract, StreamingSink
+from sparkonce.tck.streaming import StreamingSink
 
 
 def counters(url: str, table: str) -> Counter[str]:
@@ -36,17 +36,14 @@ def sink(mysql: Cursor, mysql_url: str, table: str, tmp_path: Path) -> Streaming
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
-class TestMySqlStreaming(StreamingContract):
+def test_a_stream_is_exactly_once(bench: Bench, sink: StreamingSink, rule: str) -> None:
     """What differs in MariaDB lies behind the steps of a store, and those are tested on both."""
-
-    @pytest.fixture
-    def sink(self, sink: StreamingSink) -> Any:
-        return sink
+    run_check(bench, rule, sink).insist()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mysql_name", ["mariadb"], scope="session")
-def test_a_killed_driver_on_mariadb(sink: StreamingSink, tmp_path: Path) -> None:
-    with Bench(tmp_path / "bench") as bench:
-        run_check(bench, "Q04", sink).insist()
+def test_a_killed_driver_on_mariadb(bench: Bench, sink: StreamingSink) -> None:
+    run_check(bench, "Q04", sink).insist()

@@ -38,10 +38,9 @@ def sink(redis_url: str, unique: str, tmp_path: Path) -> StreamingSink:
     )
 
 
-def test_an_epoch_that_is_replayed_takes_effect_once(sink: StreamingSink, tmp_path: Path) -> None:
+def test_an_epoch_that_is_replayed_takes_effect_once(bench: Bench, sink: StreamingSink) -> None:
     """The one rule of a stream that is always checked on real Spark; the others take minutes."""
-    with Bench(tmp_path / "bench") as bench:
-        run_check(bench, "Q02", sink).insist()
+    run_check(bench, "Q02", sink).insist()
 
 
 @pytest.mark.long

@@ -113,8 +113,8 @@ def _line(item: pytest.Item) -> int:
 
 def _room(item: pytest.Item) -> str | None:
     fixtures = {*getattr(item, "fixturenames", ())}
-    if fixtures & {"spark", "sink"}:
-        return "spark" if "spark" in fixtures else str(item.path)
+    if fixtures & {"spark", "sink", "bench"}:
+        return "spark" if "spark" in fixtures else item.path.name
     if "mysql_name" in fixtures:
         return str(item.callspec.params["mysql_name"])
     return "elasticsearch" if fixtures & {"elasticsearch_server", "private_elasticsearch"} else None

@@ -208,9 +208,10 @@ class ElasticsearchProcess(ServerProcess):
         for name, content in (files or {}).items():
             (self.settings / name).write_bytes(content)
         (self.settings / "log4j2.properties").write_text("")
-        (self.settings / "jvm.options").write_text(
-            JVM.format(heap=heap, collector=collector, scratch=self.directory / "tmp")
-        )
+        jvm = JVM.format(heap=heap, collector=collector, scratch=self.directory / "tmp")
+        # A node that lives for minutes spends most on Java's second compiler.
+        short = "-XX:TieredStopAtLevel=1\n" if collector == "Serial" else ""
+        (self.settings / "jvm.options").write_text(jvm + short)
         own = [f"http.port: {self.port}", f"transport.port: {self._transport.number}"]
         if not any(line.startswith("discovery") for line in config):
             own.append("discovery.type: single-node")
