@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.credentials import CredentialProvider
 from redis.retry import Retry
 
 from sparkonce import tls
@@ -42,17 +41,48 @@ def address(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class FromFile(CredentialProvider):
-    """Reads the password anew for each connection, since files of secrets are rotated."""
+class Greeted:
+    """A connection that has greeted the server as who it is, or is closed.
 
-    user: str | None
-    path: str
+    redis-py keeps a socket whose greeting failed by an error that is not its own, and sends the
+    next commands over it: as the default user, to database 0. So the password is read before there
+    is a socket; anew each time, since files of secrets are rotated.
+    """
 
-    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+    def __init__(self, *, password_file: str | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.password_file = password_file
+
+    def connect(self) -> None:
         """See redis-py."""
-        secret = password({"passwordFile": self.path}) or ""
-        return (self.user, secret) if self.user else (secret,)
+        with self._closed_if_it_fails():
+            super().connect()  # type: ignore[misc]
+
+    def connect_check_health(self, *args: Any, **more: Any) -> None:
+        """See redis-py, since 6.2."""
+        with self._closed_if_it_fails():
+            super().connect_check_health(*args, **more)  # type: ignore[misc]
+
+    def _connect(self) -> Any:
+        if self.password_file is not None:
+            self.password = password({"passwordFile": self.password_file})
+        return super()._connect()  # type: ignore[misc]
+
+    @contextmanager
+    def _closed_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.disconnect()  # type: ignore[attr-defined]
+            raise
+
+
+class Plain(Greeted, redis.Connection):
+    """Over TCP."""
+
+
+class Tls(Greeted, redis.SSLConnection):
+    """Over TLS."""
 
 
 class Pool(redis.ConnectionPool):
@@ -89,7 +119,9 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
 
 def _client(url: str, settings: Mapping[str, Any]) -> redis.Redis:
     alike = {"socket_keepalive": True, "retry": Retry(NoBackoff(), 0), "protocol": 2}
-    return redis.Redis(connection_pool=Pool.from_url(url, **settings, **alike))
+    pool = Pool.from_url(url, **settings, **alike)
+    pool.connection_class = Tls if url.startswith("rediss://") else Plain
+    return redis.Redis(connection_pool=pool)
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -117,6 +149,5 @@ def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
                 todo="keep one of them",
             )
     if options.get("passwordFile"):
-        user = given["username"] or there["username"]
-        return {"credential_provider": FromFile(user, options["passwordFile"])}
+        given = {"username": given["username"], "password_file": options["passwordFile"]}
     return {name: value for name, value in given.items() if value}

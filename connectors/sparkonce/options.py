@@ -229,7 +229,7 @@ def _value(option: Option, text: str) -> Any:
     try:
         return option.parse(text)
     except ValueError as error:
-        may_hold = option.name == "url" or "@" in text or "//" in text
+        may_hold = option.name == "url" or "//" in text or (":" in text and "@" in text)
         shown = "" if option.secret else f"={(redact_url(text) if may_hold else text)!r}"
         raise OptionError(
             f"Option {option.name}{shown} can't be read",

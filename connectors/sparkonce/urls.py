@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from string import ascii_letters, digits
 from urllib.parse import urlsplit
 
 LAST_PORT = 65535
+HIDDEN = "***"
 
-_SECRET = re.compile(
-    r"(?i)((?:pass(?:word|wd|phrase)?|pwd?|secret|token|key|auth(?:orization)?)=)[^&]*"
-)
-_COLON = re.compile(r"(?i):|%3A")
-_SCHEME = re.compile(r"(?:jdbc:)?[\w+.-]+://")
-_HOST = r"(?:\[[0-9A-Fa-f:.]*\]|[\w.-]*)(?::\d{1,5})?"
-_PLACE = re.compile(rf"{_HOST}(?:,{_HOST})*(?:[/?#](?:(?!%3A)[^:])*)?", re.I)
-_ONE_OF_SEVERAL = re.compile(rf"\w+://(?:[^@,/]*@)?{_HOST}(?:[/?#][^@,]*)?")
+_PLAIN = frozenset(ascii_letters + digits + "._~-")
 
 
 def require_server(url: str) -> None:
@@ -32,21 +26,34 @@ def require_server(url: str) -> None:
 
 
 def redact_url(url: str) -> str:
-    """The URL, or several with commas between, or what was meant as one, without a password.
+    """The URL, or several with commas between, without passwords.
 
-    What can't be told from a password is not shown.
+    Only what is read without doubt as ``scheme://user:password@host:port/path`` is shown; of
+    anything else the scheme alone, as each part of it may be meant as a password.
     """
-    url = _SECRET.sub(r"\1***", url)
-    several = re.split(r",(?=\w+://)", url)
-    if len(several) > 1 and all(map(_ONE_OF_SEVERAL.fullmatch, several)):
-        return ",".join(re.sub(r"//.*@", "//***@", one) for one in several)
-    match = _SCHEME.match(url)
-    scheme = match[0] if match else ""
-    login, at, place = url[len(scheme) :].rpartition("@")
-    user, *rest = _COLON.split(login, maxsplit=1)
-    if rest:
-        login = f"{user}:***" if scheme and not re.search(r"[/?#]", user) else "***"
-    if not _PLACE.fullmatch(place):
-        host = re.split(r"[:/?#%]", place)[0]
-        place = f"{host}:***" if not at and ":" in place else "***"
-    return f"{scheme}{login}{at}{place}"
+    scheme, sign, _ = url.partition("://")
+    if not sign or not _is_plain(scheme, "+:"):
+        return HIDDEN
+    shown = [_shown(one) for one in url.split(",")]
+    return ",".join(shown) if all(shown) else f"{scheme}://{HIDDEN}"
+
+
+def _shown(url: str) -> str:
+    """A URL, or one of further hosts; empty if it can't be read."""
+    scheme, sign, rest = url.rpartition("://")
+    try:
+        parts = urlsplit(f"//{rest}")
+        _ = parts.port
+    except ValueError:
+        return ""
+    login, at, place = parts.netloc.rpartition("@")
+    user, colon, _ = login.partition(":")
+    known = _is_plain(user) and _is_plain(place, ":[]") and _is_plain(parts.path, "/")
+    whole = parts.hostname and not place.endswith(":") and rest == parts.netloc + parts.path
+    if not known or not whole:
+        return ""
+    return f"{scheme}{sign}{user}{colon and f':{HIDDEN}'}{at}{place}{parts.path}"
+
+
+def _is_plain(text: str, more: str = "") -> bool:
+    return _PLAIN.issuperset(text.translate(dict.fromkeys(map(ord, more))))
