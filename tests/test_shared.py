@@ -87,6 +87,38 @@ def test_what_is_forgotten_is_closed_and_made_anew(idle: float) -> None:
     assert idle
 
 
+def test_one_that_can_not_be_closed_keeps_none_of_the_others_open(
+    idle: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Connections):
+        def close_idle(self) -> None:
+            super().close_idle()
+            raise OSError("no way")
+
+    first, second, third = Broken(), Connections(), Connections()
+    for one in (first, second):
+        shared.used(one)
+    until(lambda: second.closed)
+    assert (first.closed, second.closed) == (1, 1)
+    assert "could not be closed: OSError: no way" in caplog.text
+    shared.used(third)
+    until(lambda: third.closed)
+    assert third.closed == 1
+    assert idle
+
+
+def test_what_was_closed_is_forgotten_with_the_secret_in_its_key(idle: float) -> None:
+    first = shared.shared(("server", "old password"), Connections)
+    kept = shared.shared(("server", "new password"), Connections)
+    shared.used(first)
+    for _ in range(6):
+        shared.used(kept)
+        time.sleep(idle / 3)
+    assert first.closed
+    assert [*shared._here().made] == [("server", "new password")]
+    assert shared.shared(("server", "new password"), Connections) is kept
+
+
 def test_use_is_no_failure_where_no_thread_can_start_and_the_next_use_tries_again(
     idle: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,14 +114,15 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
         "socket_timeout": options["timeout"],
         "socket_connect_timeout": min(options["timeout"], 5.0),
     }
-    return shared((url, *sorted(settings.items())), lambda: _client(url, settings))
+    pool = shared((url, *sorted(settings.items())), lambda: _pool(url, settings))
+    return redis.Redis(connection_pool=pool)
 
 
-def _client(url: str, settings: Mapping[str, Any]) -> redis.Redis:
+def _pool(url: str, settings: Mapping[str, Any]) -> Pool:
     alike = {"socket_keepalive": True, "retry": Retry(NoBackoff(), 0), "protocol": 2}
     pool = Pool.from_url(url, **settings, **alike)
     pool.connection_class = Tls if url.startswith("rediss://") else Plain
-    return redis.Redis(connection_pool=pool)
+    return pool
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:

@@ -2,18 +2,22 @@
 
 Its key is what determines a connection, never all that a sink's options say; else a session that
 runs many queries, each with a checkpoint of its own, meets the server's limit of connections. Those
-that nobody has used for a while are closed, by a thread that lives as long as there are any. A
-forked process begins with none: two of them must not speak on one socket.
+that nobody has used for a while are closed and forgotten, with the secrets that their keys hold, by
+a thread that lives as long as there are any. A forked process begins with none: two of them must
+not speak on one socket.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
+
+log = logging.getLogger("sparkonce")
 
 IDLE = 30.0
 """Seconds without use after which connections are closed."""
@@ -23,7 +27,7 @@ class Idling(Protocol):
     """A client or pool that can be used again after its connections were closed."""
 
     def close_idle(self) -> None:
-        """Close the connections that nobody uses now. It raises nothing."""
+        """Close the connections that nobody uses now."""
 
 
 T = TypeVar("T")
@@ -68,8 +72,7 @@ class _Process:
             over = [*self._last]
             self._last.clear()
             self.made.clear()
-        for what in over:
-            what.close_idle()
+        _close_all(over)
 
     def _begin(self) -> None:
         """Start what closes; where no thread can be had now, whoever comes next tries again."""
@@ -84,8 +87,7 @@ class _Process:
         while wait:
             time.sleep(wait)
             over, wait = self._over()
-            for what in over:
-                what.close_idle()
+            _close_all(over)
 
     def _over(self) -> tuple[list[Idling], float]:
         """What is to be closed, and how long the rest has; 0 if there is none."""
@@ -94,8 +96,18 @@ class _Process:
             over = [what for what, at in self._last.items() if at <= since]
             for what in over:
                 del self._last[what]
+            closed = {id(what) for what in over}
+            self.made = {key: one for key, one in self.made.items() if id(one) not in closed}
             self._closes = bool(self._last)
             return over, min((at - since for at in self._last.values()), default=0.0)
+
+
+def _close_all(over: Iterable[Idling]) -> None:
+    for what in over:
+        try:
+            what.close_idle()
+        except Exception as error:  # whatever it is, the others must be closed, too
+            log.warning("Idle connections could not be closed: %s: %s", type(error).__name__, error)
 
 
 _processes: dict[int, _Process] = {}
