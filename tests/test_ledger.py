@@ -150,9 +150,20 @@ def test_retired_queries_are_the_newest_and_bounded() -> None:
 
 
 def test_where_the_query_is_seen_changes_no_run() -> None:
-    seen = FULL.seen_at("/p", "new target", repeatable=False)
-    assert (seen.checkpoint, seen.target, seen.repeatable) == ("/p", "new target", False)
+    seen = FULL.seen_at("/p", "new target")
+    assert (seen.checkpoint, seen.target, seen.repeatable) == ("/p", "new target", FULL.repeatable)
     assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("epoch", [True, False])
+def test_a_sink_is_repeatable_only_if_all_its_epochs_are(before: bool, epoch: bool) -> None:
+    first = Ledger("orders", "a", "target").decided(MANIFEST, "run", repeatable=before)
+    assert first.repeatable == before
+    assert first.finished().decided(MANIFEST, "run", repeatable=epoch).repeatable == (
+        before and epoch
+    )
+    assert replace(first, forgotten=True).succeeded_by("b").epochs == 0
 
 
 def test_a_run_that_decides_supersedes_the_one_before() -> None:

@@ -135,7 +135,7 @@ class Committer:
             if not (base.retired or self.policy.repeatable):
                 self._warn_of_neighbours(driver)
             _announce(base)
-            now = self.registers.swap(base.moved(repeatable=self.policy.repeatable))
+            now = self.registers.swap(base.moved())
             if now.query_id != driver.query_id:
                 return
         if rival is not None and rival.query_id not in rival.retired:
@@ -185,7 +185,7 @@ class Committer:
         self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
     ) -> Ledger | None:
         """Take the next revision for this epoch; None if another writer took it first."""
-        mine = base.seen_at(driver.checkpoint, driver.target, repeatable=self.policy.repeatable)
+        mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
             # Written, not just read: a store that was cut off may show what it has lost.
             replayed = mine.replayed_by(driver.run_id)
@@ -195,7 +195,8 @@ class Committer:
         if manifest is None:
             return None
         offsets = driver.offsets, driver.offsets_before
-        decided = mine.decided(manifest, driver.run_id, *offsets)
+        repeatable = self.policy.repeatable
+        decided = mine.decided(manifest, driver.run_id, *offsets, repeatable=repeatable)
         now = self._decide(decided, manifest)
         if now.token != manifest.token:
             return None

@@ -39,7 +39,7 @@ class Ledger:
     Attributes:
         name: sink id and target, see `sink_name`.
         query_id: the Spark query that owns the sink now.
-        repeatable: applying all of its rows again would change nothing.
+        repeatable: applying the rows of all of its epochs again would change nothing.
         retired: queries that owned it before, newest last; they can never commit again.
         generation: 1 for the first query, one more for each that replaced another.
         epoch: the last decided epoch; -1 before the first.
@@ -119,9 +119,9 @@ class Ledger:
         """Whether no later decision can hold an attempt of this query and epoch."""
         return query_id in self.retired or (query_id == self.query_id and epoch <= self.epoch)
 
-    def seen_at(self, checkpoint: str | None, target: str, *, repeatable: bool) -> Ledger:
+    def seen_at(self, checkpoint: str | None, target: str) -> Ledger:
         """The same, for a driver of its query whose checkpoint lies there."""
-        return replace(self, checkpoint=checkpoint, target=target, repeatable=repeatable)
+        return replace(self, checkpoint=checkpoint, target=target)
 
     def replayed_by(self, run_id: str) -> Ledger:
         """The next revision: this run replayed the last epoch, and may decide the one behind it.
@@ -140,11 +140,20 @@ class Ledger:
         run_id: str,
         offsets: Offsets | None = None,
         offsets_before: Offsets | None = None,
+        *,
+        repeatable: bool = False,
     ) -> Ledger:
         """The next revision, with this epoch decided by this run and not yet applied.
 
         The run that decided before is superseded. An empty run id, of an epoch without tasks,
         leaves the run as it is.
+
+        Args:
+            manifest: what is decided.
+            run_id: who decides.
+            offsets: of the epoch.
+            offsets_before: of the epoch before.
+            repeatable: of the epoch. One that is not stays so, whatever the query does later.
         """
         run_id, past = run_id or self.run_id, self.past_runs
         if self.run_id and self.run_id != run_id:
@@ -156,6 +165,7 @@ class Ledger:
             epoch=manifest.epoch,
             token=manifest.token,
             manifest=manifest,
+            repeatable=repeatable and (self.repeatable or not self.epochs),
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets.digest if offsets else None,
             offsets_text=offsets.packed if offsets else None,
@@ -182,6 +192,8 @@ class Ledger:
             offsets_text=None,
             offsets_before=None,
             replayed={},
+            epochs=0 if self.forgotten else self.epochs,
+            rows=0 if self.forgotten else self.rows,
             forgotten=False,
         )
 

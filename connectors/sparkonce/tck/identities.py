@@ -54,6 +54,22 @@ class IdentityRules(Contract):
                 require(new.ledger.generation == 2, f"generation {new.ledger.generation}")
                 require_clean(world, *([new] if sink_id else [first, new]))
 
+    def test_i01_an_epoch_that_may_not_be_repeated_counts_for_ever(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Whatever the query became later: by a replay of that epoch, or by the next ones."""
+        for first, later in product((None, "orders"), ("replay", "next", "both")):
+            world = new_subject()
+            query = Query(world, id="old", sink_id=first)
+            query.start().write(0, rows(0, "x", query="old"))
+            query.repeatable = True
+            if later != "next":
+                query.start().write(0, rows(0, "y", query="old"))
+            if later != "replay":
+                query.start().write(1, rows(1, "x", query="old"))
+            new = Query(world, id="new", sink_id=first, repeatable=True)
+            raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
+
     def test_i01_another_sink_id_on_one_checkpoint_is_refused(
         self, new_subject: NewSubject
     ) -> None:
