@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +30,8 @@ def _a_process_that_has_kept_nothing() -> Iterator[None]:
     _forget()
     yield
     _forget()
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        vars(sys).pop(name, None)  # where pytest keeps the frames of a test that failed
     gc.collect()
     gc.freeze()
 

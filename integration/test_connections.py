@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,12 @@ def run(number: int, make: Callable[..., Query], **options: str) -> None:
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Idle connections are closed soon, by a process that has used none yet."""
     monkeypatch.setattr(shared, "_processes", {})
     monkeypatch.setattr(shared, "IDLE", 1.0)
+    yield
+    shared.forget()
 
 
 def of_mysql(mysql: Cursor) -> set[int]:

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import os
 import random
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
 from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect, private_binary
+from integration.servers.mysql import MySqlProcess, connect, new_data, private_binary
 
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.errors import StoreRefused
@@ -86,7 +87,9 @@ def on_small_disk(mysql_name: str) -> Iterator[MySqlProcess]:
         pytest.skip("only root may mount a disk")
     binary = or_skip(lambda: private_binary(mysql_name))
     apart = ("unshare", "-m", "sh", "-c", MOUNT, "sh")
-    server = MySqlProcess(dataclasses.replace(binary, command=(*apart, *binary.command)))
+    server = MySqlProcess(binary)
+    shutil.copytree(new_data(binary), server.data)
+    server._binary = dataclasses.replace(binary, command=(*apart, *binary.command))
     if mysql_name == "mysql":
         server.config.append(f"--innodb-directories={server.directory}/disk")
     with server:

@@ -166,12 +166,14 @@ def test_a_row_that_loading_would_bend_is_refused_as_by_insert(
     make: Query,
     mysql: Cursor,
     mysql_name: str,
+    table: str,
     loads: Any,
     bad: dict[str, Any],
     said: str,
     atomicity: str,
 ) -> None:
-    query = make(SMALL, STRICT, onBadRow="deadLetter", deadLetter="loaded_bad", atomicity=atomicity)
+    aside = f"{table}_bad"
+    query = make(SMALL, STRICT, onBadRow="deadLetter", deadLetter=aside, atomicity=atomicity)
     rows = [{"id": number, "n": number, "word": "w"} for number in range(8)]
     rows[5] |= bad
     before = loads()
@@ -179,9 +181,9 @@ def test_a_row_that_loading_would_bend_is_refused_as_by_insert(
     inserted = mysql_name == "mysql" and bad == {"n": None}  # of which it would not always warn
     assert loads() == before + (not inserted)
     assert [each[0] for each in content(mysql, query)] == [0, 1, 2, 3, 4, 6, 7]
-    mysql.execute("SELECT reason FROM loaded_bad")
+    mysql.execute(f"SELECT reason FROM {aside}")
     reasons = [reason for (reason,) in mysql.fetchall()]
-    mysql.execute("DROP TABLE loaded_bad")
+    mysql.execute(f"DROP TABLE {aside}")
     assert len(reasons) == 1
     assert any(word in reasons[0] for word in said.split("|")), reasons[0]
 

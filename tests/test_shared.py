@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,16 +23,23 @@ class Connections:
         self.closed += 1
 
 
+BEFORE: set[threading.Thread] = set()
+"""Threads of earlier tests, which may end at any time."""
+
+
 def closers() -> int:
-    return sum(thread.name == "sparkonce-idle" for thread in threading.enumerate())
+    new = {*threading.enumerate()} - BEFORE
+    return sum(thread.name == "sparkonce-idle" for thread in new)
 
 
 @pytest.fixture
-def idle(monkeypatch: pytest.MonkeyPatch) -> float:
+def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[float]:
     """Seconds without use, of a process that has used nothing yet."""
+    BEFORE.update(threading.enumerate())
     monkeypatch.setattr(shared, "_processes", {})
     monkeypatch.setattr(shared, "IDLE", 0.2)
-    return 0.2
+    yield 0.2
+    shared.forget()
 
 
 def until(happened: object, seconds: float = 5) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+import pytest
 from integration.servers.finder import NoServerError, Server
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from integration.servers.finder import Finder
 
-Found = Server | NoServerError
+Found = Server | NoServerError | pytest.UsageError
 
 
 class Desk:
@@ -32,7 +34,8 @@ class Desk:
     def __init__(self, finders: Mapping[str, Finder]) -> None:
         self._finders = {name: (finder, Lock()) for name, finder in finders.items()}
         self._key = os.urandom(16)
-        self._listener = Listener(authkey=self._key)
+        self._listener = Listener(authkey=self._key, backlog=16)
+        self._open = True
         Thread(target=self._serve, name="server desk", daemon=True).start()
 
     @property
@@ -41,11 +44,12 @@ class Desk:
         return str(self._listener.address), self._key.hex()
 
     def close(self) -> None:
+        self._open = False
         self._listener.close()
 
     def _serve(self) -> None:
-        with suppress(OSError):  # closed
-            while True:
+        while self._open:
+            with suppress(OSError, EOFError, AuthenticationError):  # who came has gone again
                 Thread(target=self._answer, args=[self._listener.accept()], daemon=True).start()
 
     def _answer(self, asking: Connection) -> None:
@@ -67,5 +71,5 @@ def ask(address: tuple[str, str], name: str) -> Found:
 def _found(finder: Finder) -> Found:
     try:
         return finder.find()
-    except NoServerError as absent:
+    except (NoServerError, pytest.UsageError) as absent:
         return absent

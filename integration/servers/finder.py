@@ -108,9 +108,9 @@ class Finder:
         self.name = name
         self._ways = ways
         self._running = ExitStack()
-        self._found: Server | NoServerError | None = None
+        self._found: Server | Exception | None = None
         self.passed_over: dict[str, str] = {}
-        self.elsewhere: Callable[[], Server | NoServerError] | None = None
+        self.elsewhere: Callable[[], Server | Exception] | None = None
 
     @property
     def setting(self) -> str:
@@ -124,7 +124,7 @@ class Finder:
     def find(self) -> Server:
         if self._found is None:
             self._found = self.elsewhere() if self.elsewhere else self._search()
-        if isinstance(self._found, NoServerError):
+        if isinstance(self._found, Exception):
             raise self._found
         return self._found
 

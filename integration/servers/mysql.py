@@ -178,9 +178,9 @@ class MySqlProcess(ServerProcess):
         return str(self.directory / "s")
 
     def start(self) -> Self:
+        (self.directory / "init.sql").write_text(INIT)
         if not self.data.exists():
-            (self.directory / "init.sql").write_text(INIT)
-            shutil.copytree(_new_data(self._binary), self.data)
+            shutil.copytree(new_data(self._binary), self.data)
         return super().start()
 
     def command(self) -> list[str]:
@@ -224,7 +224,7 @@ class _Installing(MySqlProcess):
         return super(MySqlProcess, self).start()
 
 
-def _new_data(binary: Binary) -> Path:
+def new_data(binary: Binary) -> Path:
     """What a server of this binary has that was just installed: made once, kept in the cache.
 
     To install MySQL takes eight seconds, and its first start four; to copy this takes half of one.

@@ -78,8 +78,6 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": (
-            # Half of the work is Spark's start, for which Java's second compiler does more harm.
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC"
-            f" -Dlog4j2.configurationFile={log.as_uri()}"
+            f"-Duser.timezone=UTC -Dlog4j2.configurationFile={log.as_uri()}"
         ),
     }

@@ -130,8 +130,8 @@ def _dooms_what_is_held(self: Ledger, attempts: Mapping[str, str]) -> Ledger:
     return self.moved(doomed={**self.doomed, **attempts})
 
 
-def _decides_away_all_doom(self: Ledger, *decision: Any) -> Ledger:
-    return DECIDED(replace(self, doomed={}), *decision)
+def _decides_away_all_doom(self: Ledger, *decision: Any, **more: Any) -> Ledger:
+    return DECIDED(replace(self, doomed={}), *decision, **more)
 
 
 def _nothing(*_: Any) -> None:

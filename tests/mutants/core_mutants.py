@@ -85,8 +85,8 @@ def _claims_nothing(*_: Any) -> tuple[None, None]:
     return None, None
 
 
-def _forgets_runs(self: Ledger, *decision: Any) -> Ledger:
-    return replace(DECIDED(self, *decision), past_runs=())
+def _forgets_runs(self: Ledger, *decision: Any, **more: Any) -> Ledger:
+    return replace(DECIDED(self, *decision, **more), past_runs=())
 
 
 def _supersedes_by_replaying(self: Ledger, run_id: str) -> Ledger:
@@ -106,8 +106,14 @@ def _replaces_whatever_has_its_name(
     return identify(ledger, rival, driver, policy)
 
 
-def _counts_chunks(self: Ledger, manifest: Manifest, *decision: Any) -> Ledger:
-    return replace(DECIDED(self, manifest, *decision), rows=self.rows + len(manifest.chunks))
+def _as_the_last(self: Ledger, manifest: Manifest, *decision: Any, repeatable: bool) -> Ledger:
+    return replace(DECIDED(self, manifest, *decision), repeatable=repeatable)
+
+
+def _counts_chunks(self: Ledger, manifest: Manifest, *decision: Any, **more: Any) -> Ledger:
+    return replace(
+        DECIDED(self, manifest, *decision, **more), rows=self.rows + len(manifest.chunks)
+    )
 
 
 def _counts_replays(
@@ -165,6 +171,12 @@ CORE_MUTANTS = [
         "a driver that a later run has superseded goes on",
         "C15",
         patches={f"{LEDGER}.decided": _forgets_runs},
+    ),
+    Mutant(
+        "repeatable by the last epoch",
+        "a query that once added rows, and is an upsert now, is replaced by another upsert",
+        "I01",
+        patches={f"{LEDGER}.decided": _as_the_last},
     ),
     Mutant(
         "replays supersede",

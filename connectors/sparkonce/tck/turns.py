@@ -152,10 +152,10 @@ def interleavings(
     """
     stride = max(1, step // 100)
     for before in range(0, first + 1, step):
-        for between in range(0, second + 1, stride):
+        for between in range(second, -1, -stride):
             yield [0] * before + [1] * between + [0] * first
     if alike:
         return
     for before in range(1, second + 1, step):
-        for between in range(1, first + 1, stride):
+        for between in range(first, 0, -stride):
             yield [1] * before + [0] * between + [1] * second
