@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -166,13 +167,12 @@ def test_a_row_that_loading_would_bend_is_refused_as_by_insert(
     make: Query,
     mysql: Cursor,
     mysql_name: str,
-    table: str,
     loads: Any,
     bad: dict[str, Any],
     said: str,
     atomicity: str,
 ) -> None:
-    aside = f"{table}_bad"
+    aside = f"bad_{uuid4().hex[:10]}"
     query = make(SMALL, STRICT, onBadRow="deadLetter", deadLetter=aside, atomicity=atomicity)
     rows = [{"id": number, "n": number, "word": "w"} for number in range(8)]
     rows[5] |= bad
