@@ -192,8 +192,7 @@ class Ledger:
             offsets_text=None,
             offsets_before=None,
             replayed={},
-            epochs=0 if self.forgotten else self.epochs,
-            rows=0 if self.forgotten else self.rows,
+            repeatable=self.repeatable or self.forgotten,
             forgotten=False,
         )
 
