@@ -36,6 +36,14 @@ def _a_process_that_has_kept_nothing() -> Iterator[None]:
     gc.freeze()
 
 
+def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[object]) -> None:
+    """Look once at all, after a fixture that many tests shared: its socket isn't new."""
+    if fixturedef.scope != "function" and fixturedef.cached_result:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+
+
 def _forget() -> None:
     shared.forget()
     for cache in KEPT:

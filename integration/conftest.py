@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from integration.counted import make_counters
@@ -80,10 +80,10 @@ def mysql_name(request: pytest.FixtureRequest) -> str:
 def mysql_server(mysql_name: str) -> Iterator[Server]:
     """Give the server, with a database of this process of tests: no other one sees its ledgers."""
     server = or_skip(MYSQLS[mysql_name].find)
-    own = f"sparkonce_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    own = f"sparkonce_{uuid.uuid4().hex[:10]}"
     with connect_mysql(server.url) as client, client.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {own} CHARACTER SET utf8mb4")
-        yield replace(server, url=f"{server.url.rpartition('/')[0]}/{own}")
+        yield replace(server, url=urlsplit(server.url)._replace(path=f"/{own}").geturl())
         cursor.execute(f"DROP DATABASE {own}")
 
 

@@ -46,14 +46,19 @@ def until_committed(query: Query, epoch: int, ids: range) -> list[SparkonceError
     return query.run_until_done(epoch, ones(ids[:middle]), ones(ids[middle:]))
 
 
-def waits_for_a_lock(mysql: Cursor) -> None:
-    """Wait until some transaction waits for a lock."""
+def waits_for_a_lock(mysql: Cursor) -> int:
+    """Wait until a session of this database waits for a lock; its id."""
+    waiting: list[tuple[int]] = []
 
     def waits() -> bool:
         time.sleep(0.15)  # asked more often, the server answers what it answered before
         mysql.execute(
-            "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+            "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id IN"
+            " (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
+            " WHERE trx_state = 'LOCK WAIT')"
         )
-        return bool(mysql.fetchone()[0])
+        waiting.extend(mysql.fetchall())
+        return bool(waiting)
 
     wait_until(waits, 10, "nothing waits for a lock")
+    return waiting[0][0]

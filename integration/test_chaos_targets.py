@@ -14,7 +14,7 @@ from integration.chaos.topic import Event
 from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
 from integration.proxy import Proxy
 from integration.servers.elasticsearch import connect
-from integration.servers.finder import UnavailableError
+from integration.servers.finder import or_skip
 
 pytestmark = pytest.mark.long
 
@@ -28,10 +28,7 @@ QUERIES = {"redis": Query, "mysql": MySqlQuery, "elasticsearch": ElasticsearchQu
 
 @pytest.fixture(params=MAKERS)
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    try:
-        made = maker(request.param)(None)
-    except UnavailableError as absent:
-        pytest.skip(str(absent))
+    made = or_skip(lambda: maker(request.param)(None))
     with made.server:
         made.prepare()
         yield made

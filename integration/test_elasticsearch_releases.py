@@ -6,7 +6,7 @@ import elasticsearch
 import pytest
 from integration.counters import COUNTER
 from integration.epochs import ElasticsearchQuery
-from integration.servers.elasticsearch import OLDEST, ElasticsearchProcess, find_tree
+from integration.servers.elasticsearch import OLDEST, ElasticsearchProcess, private_tree
 from integration.servers.finder import or_skip
 
 from sparkonce.errors import StoreRefused
@@ -14,7 +14,7 @@ from sparkonce.errors import StoreRefused
 
 @pytest.mark.skipif(elasticsearch.__version__[0] < 9, reason="`make test-client9` runs it")
 def test_server_that_is_too_old_for_the_client_is_refused_with_what_to_install() -> None:
-    with or_skip(lambda: ElasticsearchProcess(find_tree(OLDEST))) as node:
+    with or_skip(lambda: ElasticsearchProcess(private_tree(OLDEST))) as node:
         query = ElasticsearchQuery(COUNTER, url=node.url, index="orders", createIndex="true")
         with pytest.raises(StoreRefused, match=r"client's 9.*pip install 'elasticsearch>=8.15,<9'"):
             query.sink.store.check()

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.marks import RULES, also
+from integration.marks import also
 from integration.runs import Job
 from integration.servers.elasticsearch import connect
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
@@ -105,7 +106,7 @@ def counted(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", CHECKS)
 def test_a_stream_is_exactly_once(
     bench: Bench, counted: Callable[..., StreamingSink], rule: str
 ) -> None:

@@ -155,12 +155,7 @@ def test_session_that_is_killed_begins_its_transaction_again(
     with connect(mysql_url, autocommit=False) as rival, ThreadPoolExecutor(1) as pool:
         rival.cursor().execute(f"UPDATE {counters} SET n = n WHERE id = 1")
         committing = pool.submit(query.commit, 1, receipts)
-        waits_for_a_lock(mysql)
-        mysql.execute(
-            "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
-            " WHERE trx_state = 'LOCK WAIT'"
-        )
-        mysql.execute(f"{kill} {mysql.fetchone()[0]}")
+        mysql.execute(f"{kill} {waits_for_a_lock(mysql)}")
         rival.rollback()
         assert committing.result(30).epoch == 1
     assert counts(mysql, counters) == Counter([0, 0, 1, 1])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.marks import RULES
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
@@ -36,7 +36,7 @@ def sink(mysql: Cursor, mysql_url: str, table: str, tmp_path: Path) -> Streaming
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", CHECKS)
 @pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
 def test_a_stream_is_exactly_once(bench: Bench, sink: StreamingSink, rule: str) -> None:
     """What differs in MariaDB lies behind the steps of a store, and those are tested on both."""

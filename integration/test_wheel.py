@@ -59,7 +59,10 @@ class Environment:
         self.home, self.python = home, home / "bin" / "python"
 
     def install(self, *what: str) -> None:
-        command = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        self.pip("install", *what)
+
+    def pip(self, do: str, *what: str) -> None:
+        command = [self.python, "-m", "pip", do, "--quiet", "--disable-pip-version-check"]
         subprocess.run([*command, *what], check=True, timeout=900)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -89,11 +92,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The wheel without any extra."""
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     made = Environment(tmp_path_factory.mktemp("venv"))
     made.install(str(wheel))
     return made
+
+
+@pytest.fixture
+def empty(environment: Environment) -> Environment:
+    """The wheel without any extra, whichever test came before."""
+    environment.pip("uninstall", "--yes", "redis", "hiredis", "pymysql", "elasticsearch", "pytest")
+    return environment
 
 
 @pytest.fixture(scope="session", params=["mariadb"])

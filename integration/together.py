@@ -100,7 +100,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse a pytest with which xdist forms no groups, and says nothing."""
     lost = [item for item in session.items if item.get_closest_marker("xdist_group")]
     if hasattr(session.config, "workerinput") and any("@" not in item.nodeid for item in lost):
-        raise pytest.UsageError("this pytest and this pytest-xdist form no groups of tests")
+        raise pytest.UsageError(
+            "tests of one server would run side by side: pytest -n wants"
+            " --dist loadgroup, and a pytest with which pytest-xdist forms groups (8.4 to 9.1)"
+        )
 
 
 def _class(item: pytest.Item) -> type:

@@ -166,7 +166,7 @@ def test_elasticsearch_keeps_its_data_on_the_small_disk(
 ) -> None:
     """A setting in elasticsearch.yml loses to the command line: that disk was never full."""
     monkeypatch.setattr(elasticsearch, "private_tree", lambda: Tree("9.4.3", tmp_path))
-    monkeypatch.setattr("integration.servers.elasticsearch.find_java", lambda _: tmp_path)
+    monkeypatch.setattr("integration.servers.elasticsearch.java_for", lambda _: tmp_path)
     with closing(elasticsearch.ElasticsearchTarget(tmp_path / "disk").server) as server:
         assert f"path.data={tmp_path / 'disk' / 'data'}" in server.command()
         assert "path.data" not in (server.settings / "elasticsearch.yml").read_text()

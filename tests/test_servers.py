@@ -116,11 +116,11 @@ def test_without_a_server_a_test_fails_where_servers_are_required(
         or_skip(nothing)
 
 
-def test_a_server_asked_for_by_name_is_required() -> None:
+def test_a_server_asked_for_by_its_address_is_required() -> None:
     def asked() -> Server:
-        return first_that_works("fake", {"native": unavailable("not on PATH")}, "native")
+        return first_that_works("fake", {"url": unavailable("no answer")}, "url")
 
-    with pytest.raises(pytest.fail.Exception, match="native: not on PATH"):
+    with pytest.raises(pytest.fail.Exception, match="url: no answer"):
         or_skip(asked)
 
 

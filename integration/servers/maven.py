@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
@@ -26,9 +25,16 @@ ALONE = (
 def keep(made: Path, home: Path) -> None:
     """Copy a folder into the cache, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=CACHE) as half:
-        shutil.copytree(made, Path(half) / "home")
-        with suppress(OSError):  # somebody else was faster
-            (Path(half) / "home").rename(home)
+        settle(shutil.copytree(made, Path(half) / "home"), home)
+
+
+def settle(made: Path, home: Path) -> None:
+    """Give a folder that was made its place in the cache, unless another process was faster."""
+    try:
+        made.rename(home)
+    except OSError:
+        if not home.exists():
+            raise
 
 
 def jar(artifact: str) -> Path:
@@ -56,7 +62,7 @@ def unpacked(artifact: str, folder: str, programs: tuple[str, ...]) -> Path:
                 packed.extractall(made)
             for program in programs:
                 (made / folder / program).chmod(0o755)
-            made.rename(home)
+            settle(made, home)
     return home / folder
 
 
@@ -114,7 +120,7 @@ def jars(*artifacts: str, whole: bool = True) -> list[Path]:
             (Path(half) / "pom.xml").write_text(_project(artifacts, whole=whole))
             given = [f"-DoutputDirectory={half}/jars", "-DincludeScope=runtime"]
             _maven([COPY_ALL, *given], Path(half))
-            (Path(half) / "jars").rename(home)
+            settle(Path(half) / "jars", home)
     return sorted(home.glob("*.jar"))
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,8 @@ class Binary:
 
 PACKAGES = {"mariadbd": installing("mariadb-server")}
 """Debian has MySQL's server in no release, so there it comes as a tree."""
+if sys.platform == "darwin":
+    PACKAGES["mysqld"] = installing("mysql")
 
 
 def _require(name: str) -> str:
@@ -229,7 +232,7 @@ def new_data(binary: Binary) -> Path:
 
     To install MySQL takes eight seconds, and its first start four; to copy this takes half of one.
     """
-    told = " ".join([binary.version, *binary.install, INIT])
+    told = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
     home = CACHE / f"data-{crc32(told.encode()):08x}"
     if not home.exists():
         with _Installing(binary) as server:

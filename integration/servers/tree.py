@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from integration.servers.finder import UnavailableError, installing
-from integration.servers.maven import CACHE
+from integration.servers.maven import CACHE, settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,22 +28,18 @@ def tree(name: str, package: str) -> Path:
 
 
 def _make(home: Path, package: str) -> None:
+    if sys.platform != "linux":
+        raise UnavailableError("debootstrap makes trees on Linux alone")
     if not shutil.which("debootstrap"):
         raise UnavailableError("no debootstrap on PATH", installing("debootstrap"))
+    command = ["debootstrap", "--variant=minbase", f"--include={package}", "sid"]
     if os.geteuid():
-        raise UnavailableError("debootstrap wants root")
+        raise UnavailableError("debootstrap wants root", f"sudo {' '.join(command)} {home}")
     home.parent.mkdir(parents=True, exist_ok=True)
     half = home.with_name(f"{home.name}.{os.getpid()}")
-    made = subprocess.run(
-        ["debootstrap", "--variant=minbase", f"--include={package}", "sid", str(half)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    made = subprocess.run([*command, str(half)], capture_output=True, text=True, check=False)
     if made.returncode:
         shutil.rmtree(half, ignore_errors=True)
         raise UnavailableError(f"debootstrap failed: {made.stdout[-200:]}")
-    try:
-        half.rename(home)
-    except OSError:  # another process of the tests was faster
-        shutil.rmtree(half)
+    settle(half, home)
+    shutil.rmtree(half, ignore_errors=True)

@@ -39,8 +39,9 @@ class Subject(ABC):
             and are then skipped. ``snapshot``, ``unreachable`` and ``refusal`` are methods here;
             ``whole epochs``: readers see whole epochs; ``apply``: epochs are also applied apart
             from publish; ``lines``: its code can be left at any line.
-        pace: try every so many-th crash point and interleaving only, for slow stores; the
-            environment variable SPARKONCE_TCK_PACE sets another.
+        pace: try every so many-th crash point and interleaving only, for slow stores; from 200 on
+            also fewer calls of the other actor in between (see `interleavings`). The environment
+            variable SPARKONCE_TCK_PACE sets another.
         store: how queries reach the store; a check may put another one around it.
     """
 
