@@ -11,9 +11,9 @@ from sparkonce.errors import (
     CheckpointBehindSink,
     CheckpointDiverged,
     ConcurrentDriver,
+    DecisionLost,
     SinkBehindCheckpoint,
     StaleSkip,
-    StoreLostData,
 )
 from sparkonce.tck.actors import Query
 from sparkonce.tck.faults import REQUEST_LOST
@@ -95,7 +95,7 @@ def test_a_ledger_that_vanishes_in_the_middle_of_a_commit_is_an_error(
     store = query.faulty()
     store.before("publish", query.world.memory.records.clear)
     store.fail_next(step, REQUEST_LOST)
-    with pytest.raises(StoreLostData, match="vanished"):
+    with pytest.raises(DecisionLost, match="vanished"):
         run.commit(1, receipts)
     assert query.world.rows == ["a"]
 

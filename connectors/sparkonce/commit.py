@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
+from sparkonce.errors import DecisionLost, StagedDataMissing, StoreError
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -279,8 +279,8 @@ def _announce(owner: Ledger) -> None:
         )
 
 
-def _lost_decision(now: Ledger, driver: Driver) -> StoreLostData:
-    return StoreLostData(
+def _lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
+    return DecisionLost(
         f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
         why="the store lost its last writes during the commit (a failover)",
         todo="restart the query; Spark replays the epoch",

@@ -13,6 +13,7 @@
     │   ├── StoreRefused          the store said no: credentials, rights, memory, read-only
     │   ├── StoreUnsafe           a setting of the store could lose what was acknowledged
     │   ├── StoreLostData         a decided epoch can't be applied: its chunks are gone
+    │   ├── DecisionLost          the store lost a decision that it had acknowledged
     │   ├── StagedDataMissing     chunks are gone before the decision; Spark replays the epoch
     │   └── RowRefused            the server refused a row after its epoch was decided
     └── CommitRefused             applying this epoch could lose or double rows
@@ -38,6 +39,7 @@ __all__ = [
     "ChunkTooLarge",
     "CommitRefused",
     "ConcurrentDriver",
+    "DecisionLost",
     "MissingExtra",
     "OptionError",
     "QueryRetired",
@@ -126,6 +128,10 @@ class StoreUnsafe(StoreError):
 
 class StoreLostData(StoreError):
     """A decided epoch can't be applied any more, since its chunks are gone from the store."""
+
+
+class DecisionLost(StoreError):
+    """The store lost, during a commit, a decision that it had acknowledged; Spark replays it."""
 
 
 class StagedDataMissing(StoreError):

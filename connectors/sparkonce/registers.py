@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from sparkonce.errors import ConcurrentDriver, StoreLostData, StoreUnreachable
+from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Record, Store, digest, ignore
 from sparkonce.retry import Patience
@@ -73,7 +73,7 @@ class Registers:
             applied: chunks of the decision that is there which must have been applied.
 
         Raises:
-            StoreLostData: the ledger vanished.
+            DecisionLost: the ledger vanished.
         """
         record = replace(new.to_record(), applied=applied)
         return self.learn(new, lambda: self.store.swap(new.name, record))
@@ -165,7 +165,7 @@ def contended(name: str) -> ConcurrentDriver:
 def _known(name: str, record: Record) -> Ledger:
     ledger = from_record(record)
     if ledger is None:
-        raise StoreLostData(
+        raise DecisionLost(
             f"The ledger of sink {name!r} vanished during a commit",
             why="the store was emptied or lost its last writes",
             todo="restore the store, then restart the query",

@@ -98,9 +98,10 @@ class Losses:
     # -- when a loss would break what nobody can promise
 
     def _may_lose_suffix(self, backup: dict[str, Any]) -> bool:
-        if backup["records"] == self._memory.records:
+        memory = self._memory
+        if all(backup[name] == getattr(memory, name) for name in memory.state):
             return False
-        applied_elsewhere = isinstance(self._memory, ConvergingStore)
+        applied_elsewhere = isinstance(memory, ConvergingStore)
         return not (applied_elsewhere and (self._watch.committing or self._watch.anything_open))
 
     def _lost_ledgers(self, backup: dict[str, Record], late: list[Request]) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from sparkonce import errors
 from sparkonce.tck.explore.cast import Stream
+from sparkonce.tck.explore.losses import LOG, NOTHING
 from sparkonce.tck.explore.scenario import Scenario
 from sparkonce.tck.oracles import require
 
 RULES = {
     errors.SinkBehindCheckpoint: "C14",
     errors.StoreLostData: "S10",
+    errors.DecisionLost: "C14",
     errors.CheckpointReplaced: "I01",
     errors.QueryRetired: "I02",
     errors.RowRefused: "C06",
@@ -24,20 +26,20 @@ OTHERS = (errors.ConcurrentDriver, errors.CheckpointBehindSink, errors.StaleSkip
 GIVEN_UP = "commit given up, and aborted"
 
 
-def require_allowed(scenario: Scenario, *, lost: bool) -> None:
+def require_allowed(scenario: Scenario, loss: int) -> None:
     """See that each refusal has a cause in what went before.
 
     Raises:
         AssertionError: one has none.
     """
-    causes = _causes(scenario, lost=lost)
+    causes = _causes(scenario, loss)
     for stream in scenario.streams:
         for error in stream.refusals:
             kind = type(error)
             rule = RULES.get(kind)
             require(rule is not None, f"C01: {stream.query.id} was stopped by {error!r}")
             require(kind in causes, f"{rule}: refused without a cause: {error!r}")
-        if not lost and len(scenario.owners) == 1:
+        if loss == NOTHING and len(scenario.owners) == 1:
             _require_others(stream)
 
 
@@ -48,8 +50,8 @@ def _require_others(stream: Stream) -> None:
     require(given_up or not own, f"C02: {stream.query.id} ran alone, yet: {own}")
 
 
-def _causes(scenario: Scenario, *, lost: bool) -> set[type[errors.SparkonceError]]:
-    watch = scenario.world.watch
+def _causes(scenario: Scenario, loss: int) -> set[type[errors.SparkonceError]]:
+    watch, lost = scenario.world.watch, loss != NOTHING
     disturbed = scenario.disturbed or GIVEN_UP in watch.marks
     found: set[type[errors.SparkonceError]] = set()
     if disturbed or lost:
@@ -61,7 +63,9 @@ def _causes(scenario: Scenario, *, lost: bool) -> set[type[errors.SparkonceError
     if len(scenario.owners) > 1 or watch.forgotten:
         found |= {errors.QueryRetired, errors.CheckpointReplaced}
     if lost:
-        found |= {errors.SinkBehindCheckpoint, errors.StoreLostData}
+        found |= {errors.SinkBehindCheckpoint, errors.DecisionLost}
+    if loss == LOG:
+        found.add(errors.StoreLostData)
     if watch.marks & {"row refused", "row refused after the decision"}:
         found.add(errors.RowRefused)
     return found

@@ -16,7 +16,7 @@ from sparkonce.errors import (
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.tck.actors import Query
 from sparkonce.tck.explore.cast import Epoch, Stream
-from sparkonce.tck.explore.losses import NOTHING, RECORDS, SUFFIX
+from sparkonce.tck.explore.losses import LOG, NOTHING, RECORDS, SUFFIX
 from sparkonce.tck.explore.operators import admin_of
 from sparkonce.tck.explore.refusals import require_allowed
 from sparkonce.tck.explore.requests import Request
@@ -62,7 +62,7 @@ class Verdict:
         world.accept()
         held = [one for one in world.late if world.choices.pick(2, 0.5)]
         self._come_home(held)
-        require_allowed(scenario, lost=self.loss != NOTHING)
+        require_allowed(scenario, self.loss)
         for group in (scenario.owners, [scenario.other] if scenario.other else []):
             self._settle(group)
         if self.loss != NOTHING:
@@ -120,7 +120,7 @@ class Verdict:
         behind, before = self._is_behind(stream), self._contents()
         error = self._try(stream)
         if isinstance(error, StoreLostData):
-            require(self.loss != NOTHING, f"S10: nothing was lost, and yet: {error}")
+            require(self.loss == LOG, f"S10: no chunk was lost, and yet: {error}")
             self._recover()
             behind, before = self._is_behind(stream), self._contents()
             error = self._try(stream)
@@ -190,7 +190,8 @@ class Verdict:
         for sink in admin.sinks():
             try:
                 admin.recover(sink)
-            except StoreLostData:
+            except StoreLostData as error:
+                require(self.loss == LOG, f"S10: no chunk was lost, and yet: {error}")
                 ledger = require_some(sink.ledger)
                 self.left_out.add((ledger.query_id, ledger.epoch))
                 self.world.mark("loss accepted")
