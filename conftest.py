@@ -7,11 +7,15 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from sparkonce import checkpoint, shared, shuffle, sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+settings.register_profile("any machine", deadline=None, database=None)  # which may be busy
+settings.load_profile("any machine")
 
 pytest_plugins = ["integration.together"]
 

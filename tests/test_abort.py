@@ -90,7 +90,7 @@ def test_a_decide_that_arrives_after_the_abort_is_void(query: Query) -> None:
     run.write(0, ["a"])
     receipts = run.stage(1, ["b"])
     store = query.faulty()
-    step = "publish" if query.world.memory.whole_epochs else "swap"
+    step = "publish" if query.world.memory.whole_epochs else "decide"
     store.fail_next(step, Fault("dies, arrives late", late=99, crash=True))
     with pytest.raises(Crash):
         run.commit(1, receipts)
@@ -225,7 +225,7 @@ def test_an_abort_that_loses_the_revision_moves_it_again() -> None:
 
     def another_abort_and_a_decide_on_its_way() -> None:
         move_ledger(query, 1)
-        slow.fail_next("swap", Fault("dies, arrives late", late=99, crash=True))
+        slow.fail_next("decide", Fault("dies, arrives late", late=99, crash=True))
         with pytest.raises(Crash):
             Run(committing, run.run_id).commit(1, receipts)
 

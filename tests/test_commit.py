@@ -131,7 +131,7 @@ def test_a_chunk_with_another_row_count_fails_the_batch(query: Query) -> None:
 
 
 @pytest.mark.parametrize("fault", [SENT_TWICE, REPLY_LOST, REQUEST_LOST], ids=str)
-@pytest.mark.parametrize("step", ["publish", "swap", "apply", "prepare", "read", "stage"])
+@pytest.mark.parametrize("step", ["publish", "decide", "swap", "apply", "prepare", "read", "stage"])
 def test_a_commit_gets_over_one_lost_or_repeated_message(
     query: Query, step: str, fault: Fault
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_decide_that_arrives_after_the_ledger_was_moved_is_void(query: Query) 
     store = query.faulty()
     run = query.start()
     run.write(0, ["a"])
-    store.fail_next("publish" if query.world.memory.whole_epochs else "swap", LATE)
+    store.fail_next("publish" if query.world.memory.whole_epochs else "decide", LATE)
     run.write(1, ["b"])
     store.deliver_all()
     run.write(2, ["c"])

@@ -85,7 +85,7 @@ def test_a_store_that_lost_everything_is_noticed(query: Query) -> None:
         run.write(1, ["b"])
 
 
-@pytest.mark.parametrize("step", ["publish", "swap"])
+@pytest.mark.parametrize("step", ["publish", "decide"])
 def test_a_ledger_that_vanishes_in_the_middle_of_a_commit_is_an_error(
     query: Query, step: str
 ) -> None:

@@ -235,7 +235,7 @@ def test_a_decide_of_the_old_query_that_arrives_late_is_void(
 ) -> None:
     old, new = old_and_new(world, sink_id, repeatable=True)
     store = old.faulty()
-    step = "publish" if world.memory.whole_epochs else "swap"
+    step = "publish" if world.memory.whole_epochs else "decide"
     store.fail_next(step, Fault("dies, arrives late", late=99, crash=True))
     with pytest.raises(Crash):
         old.start().write(2, ["late"])

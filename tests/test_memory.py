@@ -90,9 +90,10 @@ def test_discard_drops_the_named_attempts_and_knows_no_others(staged: World) -> 
     [Part(0, "b", (1,), (1,)), Part(0, "a", (2, 1, 1), (1, 1, 1)), Part(0, "a", (2, 2), (1, 1))],
     ids=["attempt", "chunk", "row count"],
 )
-def test_prepare_refuses_a_chunk_that_is_not_there_whole(staged: World, part: Part) -> None:
+def test_no_epoch_is_decided_whose_chunks_are_not_there_whole(staged: World, part: Part) -> None:
     with pytest.raises(StagedDataMissing):
-        staged.memory.prepare(manifest(part))
+        staged.memory.decide(record(1), manifest(part))
+    assert staged.memory.read("s") == Record()
 
 
 def test_apply_takes_each_chunk_once_however_often_it_is_called(staged: World) -> None:

@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_mysql.bends import MOST_REPEATS, NUMBER, Bend, Bends
@@ -27,7 +27,6 @@ def encoded(columns: list[list[str | None]]) -> Rows:
     return decode(ChunkEncoder({**DETAIL, "columns": names})(batch)).rows
 
 
-@settings(deadline=None, database=None)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1), st.integers(0, 2), st.data())
 def test_rows_are_found_by_the_literal_of_the_column(
     values: list[tuple[str | None, ...]], place: int, data: st.DataObject
@@ -40,7 +39,6 @@ def test_rows_are_found_by_the_literal_of_the_column(
     assert sorted(found) == [at for at in matching if each[at].encode() not in taken]
 
 
-@settings(deadline=None, database=None)
 @given(st.integers(1, 9), st.sets(st.integers(0, 8)))
 def test_rows_are_cut_around_those_that_are_left_out(count: int, out: set[int]) -> None:
     out = {number for number in out if number < count}

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_mysql.chunks import CODEC, ChunkEncoder, decode
@@ -31,21 +31,18 @@ def meaning(literal: bytes) -> str | None:
     return inside[1].replace(b"''", b"'").decode()
 
 
-@settings(deadline=None, database=None)
 @given(TEXTS)
 def test_text_is_read_back_whatever_the_sql_mode(texts: list[str | None]) -> None:
     found = literals(pa.array(texts, pa.string())).to_pylist()
     assert [meaning(literal) for literal in found] == texts
 
 
-@settings(deadline=None, database=None)
 @given(TEXTS, st.integers(0, 5))
 def test_slice_has_the_literals_of_its_own_rows(texts: list[str | None], start: int) -> None:
     whole = literals(pa.array(texts, pa.string()))
     assert literals(pa.array(texts, pa.string()).slice(start)).equals(whole.slice(start))
 
 
-@settings(deadline=None, database=None)
 @given(BYTES)
 def test_bytes_are_hexadecimal(values: list[bytes | None]) -> None:
     found = literals(pa.array(values, pa.binary())).to_pylist()
@@ -125,7 +122,6 @@ def read(text: bytes) -> list[tuple[bytes, ...]]:
     return rows
 
 
-@settings(deadline=None, database=None)
 @given(ROWS, st.integers(1, 200))
 def test_chunk_is_its_rows_however_it_is_cut(rows: list[tuple[object, ...]], most: int) -> None:
     batch = chunk(rows)

@@ -256,8 +256,6 @@ def test_the_target_follows_the_model(profile: str) -> None:
             max_examples=150,
             stateful_step_count=30,
             derandomize=True,
-            deadline=None,
-            database=None,
             suppress_health_check=[*HealthCheck],
         ),
     )

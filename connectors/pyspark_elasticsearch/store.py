@@ -98,7 +98,7 @@ class ElasticsearchStore:
         """See `Store.doom`. Two steps: Elasticsearch has no transactions."""
         there = self.swap(name, new)
         if there.stamp == new.stamp:
-            self.discard(name, attempts)
+            self.discard(name, attempts, new.stamp)
         return there
 
     def names(self) -> list[str]:
@@ -143,9 +143,6 @@ class ElasticsearchStore:
         """See `Store.prepare`. Draws the fence, and notes the index that the target is now."""
         if not manifest.chunks:
             return manifest
-        gone = self.log.missing(places(manifest))
-        if gone is not None:
-            raise _missing(manifest, gone)
         if len(manifest.chunks) >> ORDINAL_BITS:
             raise _too_many(manifest)
         self._prepared = manifest.token, time.monotonic() + PAUSE
@@ -154,6 +151,16 @@ class ElasticsearchStore:
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
         return
+
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
+        gone = self.log.missing(places(manifest))
+        if gone is not None:
+            there = self.read(manifest.sink)
+            if there.stamp != decided.replaces:
+                return there
+            raise _missing(manifest, gone)
+        return self.swap(manifest.sink, decided)
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
@@ -202,9 +209,9 @@ class ElasticsearchStore:
             apart.require_apart(self.cluster, place, own, aside)
         return moving.redirected(self.cluster, manifest, place)
 
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
-        """See `Store.discard`."""
-        if attempts:
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+        """See `Store.discard`. Elasticsearch has no transactions: it looks, then drops."""
+        if attempts and over in (None, self.read(sink).stamp):
             self.log.drop(sink, attempts)
 
     def _require_apart(self, index: str) -> None:

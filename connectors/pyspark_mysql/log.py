@@ -34,11 +34,13 @@ class Log:
     Args:
         session: of the server.
         table: its quoted name.
+        ledger: the quoted name of the table of records.
     """
 
-    def __init__(self, session: Session, table: str) -> None:
+    def __init__(self, session: Session, table: str, ledger: str) -> None:
         # The client puts values in place of %s.
         self.session, self.table = session, table.replace("%", "%%")
+        self.ledger = ledger.replace("%", "%%")
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk, in pieces if it is larger than a packet. Repeating it changes nothing."""
@@ -92,14 +94,30 @@ class Log:
         found = self.session.run(f"SELECT DISTINCT sink FROM {self.table}" % ())
         return [sink for (sink,) in found]
 
-    def drop(self, sink: str, attempts: Collection[str]) -> None:
-        """Drop attempts, some at a time: what is dropped stays so if a later statement fails."""
+    def drop(self, sink: str, attempts: Collection[str], over: str | None = None) -> None:
+        """Drop attempts, some at a time: what is dropped stays so if a later statement fails.
+
+        Args:
+            sink: that staged them.
+            attempts: to be dropped.
+            over: see `Store.discard`; each statement looks.
+        """
+        guard, args = self._while(sink, over)
         for pieces in _portions(self._pieces(sink, attempts)):
             which = " OR ".join(["(attempt = %s AND seq = %s AND piece = %s)"] * len(pieces))
             self.session.run(
-                f"DELETE FROM {self.table} WHERE sink = %s AND ({which})",
-                *(sink, *(value for piece in pieces for value in piece[:3])),
+                f"DELETE FROM {self.table} WHERE sink = %s AND ({which}){guard}",
+                *(sink, *(value for piece in pieces for value in piece[:3]), *args),
             )
+
+    def _while(self, sink: str, over: str | None) -> tuple[str, list[str]]:
+        """SQL, with its values, that holds while the sink's record has this stamp."""
+        if over is None:
+            return "", []
+        record = f"SELECT 1 FROM {self.ledger} WHERE name = %s"
+        if over:
+            return f" AND EXISTS ({record} AND stamp = %s)", [sink, over]
+        return f" AND NOT EXISTS ({record})", [sink]
 
     def drop_chunk(self, sink: str, attempt: str, seq: int) -> None:
         """Drop one chunk."""

@@ -56,7 +56,10 @@ class MySqlStore:
         self.session, self.tables, self.plan = session, tables, plan
         self.create_target, self.whole = create_target, whole
         self.dead_letters = dead_letters
-        self.records, self.log = Records(session, tables.ledger), Log(session, tables.log)
+        self.records, self.log = (
+            Records(session, tables.ledger),
+            Log(session, tables.log, tables.ledger),
+        )
         self._checked: WeakSet[Live] = WeakSet()
 
     def check(self) -> None:
@@ -77,24 +80,27 @@ class MySqlStore:
         with translated("writing the ledger"):
             self.tables.ensure()
             with self.session.transaction():
-                if new.revision and not new.replaces:
-                    self.records.insert(name, new)
-                held = self.records.read(name, lock=True)
-                if not held.revision or held.stamp != new.replaces:
-                    return held
-                if new.applied > (self.records.progress(name, held.token) or 0):
-                    return held
-                if new.revision:
-                    self.records.update(name, new)
-                else:
-                    self.records.delete(name)
-                return new
+                return self._write(name, new)
+
+    def _write(self, name: str, new: Record) -> Record:
+        if new.revision and not new.replaces:
+            self.records.insert(name, new)
+        held = self.records.read(name, lock=True)
+        if not held.revision or held.stamp != new.replaces:
+            return held
+        if new.applied > (self.records.progress(name, held.token) or 0):
+            return held
+        if new.revision:
+            self.records.update(name, new)
+        else:
+            self.records.delete(name)
+        return new
 
     def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. Two steps: to drop gigabytes is no step of one transaction."""
         there = self.swap(name, new)
         if there.stamp == new.stamp:
-            self.discard(name, attempts)
+            self.discard(name, attempts, new.stamp)
         return there
 
     def names(self) -> list[str]:
@@ -117,13 +123,7 @@ class MySqlStore:
             return self.log.attempts(sink)
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`."""
-        with translated("checking staged rows"):
-            self.tables.ensure()
-            there = self.log.shapes(manifest.sink, manifest.attempts)
-        for part, seq in manifest.chunks:
-            if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
-                raise _missing(manifest, part.attempt, seq)
+        """See `Store.prepare`. Nothing is needed."""
         return manifest
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
@@ -144,6 +144,21 @@ class MySqlStore:
                 self.records.update(manifest.sink, finished)
         return finished
 
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """See `Store.decide`."""
+        with translated(f"deciding epoch {manifest.epoch}"):
+            self.tables.ensure()
+            with self.session.transaction():
+                if self.records.read(manifest.sink, lock=True).stamp == decided.replaces:
+                    self._require_whole(manifest)
+                return self._write(manifest.sink, decided)
+
+    def _require_whole(self, manifest: Manifest) -> None:
+        there = self.log.shapes(manifest.sink, manifest.attempts)
+        for part, seq in manifest.chunks:
+            if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
+                raise _missing(manifest, part.attempt, seq)
+
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
@@ -162,12 +177,12 @@ class MySqlStore:
                     self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
 
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
         if attempts:
             with translated("dropping staged rows"):
                 self.tables.ensure()
-                self.log.drop(sink, attempts)
+                self.log.drop(sink, attempts, over)
 
     def _require_fit(self) -> None:
         preflight.require_fit_server(self.session)

@@ -30,6 +30,11 @@ def doom() -> str:
     return script("record", "drop", "doom")
 
 
+def decide() -> str:
+    """Compare-and-set of a record that decides an epoch whose chunks are there."""
+    return script("record", "decide")
+
+
 def discard() -> str:
     """Drop attempts."""
     return script("names", "drop", "discard")

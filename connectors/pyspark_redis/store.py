@@ -139,14 +139,7 @@ class RedisStore:
         ]
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`. A chunk is whole if it has the size that was staged."""
-        with self._asking("checking staged rows"), self.client.pipeline(transaction=False) as pipe:
-            for part, seq in manifest.chunks:
-                pipe.hstrlen(self._log(manifest.sink, part.attempt), str(seq))
-            sizes = pipe.execute()
-        for (part, seq), size in zip(manifest.chunks, sizes, strict=True):
-            if size != part.sizes[seq]:
-                raise _missing(manifest, part.attempt, seq)
+        """See `Store.prepare`. Nothing is needed."""
         return manifest
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
@@ -155,25 +148,30 @@ class RedisStore:
         cost = manifest.rows * (len(manifest.detail["fields"]) + 2)
         if cost > self.small_cost or size > SMALL_BYTES:
             return None
+        script = scripts.publish(manifest.detail["model"], manifest.detail["mode"])
+        records = [*_from_record(decided), *_from_record(finished)]
+        with self._asking(f"publishing epoch {manifest.epoch}"):
+            return self._decided(script, decided, manifest, json.dumps(manifest.detail), *records)
+
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """See `Store.decide`."""
+        with self._asking(f"deciding epoch {manifest.epoch}"):
+            return self._decided(scripts.decide(), decided, manifest, *_from_record(decided))
+
+    def _decided(self, script: str, decided: Record, manifest: Manifest, *args: Any) -> Record:
+        """Run a script that decides, over all chunks of a manifest."""
         logs = [self._log(manifest.sink, part.attempt) for part in manifest.parts]
         chunks = [
-            (index + 3, seq, rows)
+            value
             for index, part in enumerate(manifest.parts)
-            for seq, rows in enumerate(part.rows)
+            for seq, size in enumerate(part.sizes)
+            for value in (index + 3, seq, size)
         ]
-        with self._asking(f"publishing epoch {manifest.epoch}"):
-            status, first, second, *values = self._run(
-                scripts.publish(manifest.detail["model"], manifest.detail["mode"]),
-                [self._record(manifest.sink), self._key("names"), *logs],
-                [
-                    manifest.sink,
-                    decided.replaces,
-                    json.dumps(manifest.detail),
-                    *_from_record(decided),
-                    *_from_record(finished),
-                    *(value for chunk in chunks for value in chunk),
-                ],
-            )
+        status, first, second, *values = self._run(
+            script,
+            [self._record(manifest.sink), self._key("names"), *logs],
+            [manifest.sink, decided.replaces, *args, *chunks],
+        )
         if status == b"missing":
             raise _missing(manifest, _text(first).rpartition(":")[2], int(second))
         if status == b"refused":
@@ -201,12 +199,14 @@ class RedisStore:
                 raise _lost(manifest, part.attempt, seq)
             advance(part.rows[seq])
 
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`. A script, since Redis takes no transaction when it is full."""
         if attempts:
             logs = [self._log(sink, attempt) for attempt in attempts]
             with self._asking("dropping staged rows"):
-                self._run(scripts.discard(), [*self._of_sink(sink), *logs], [sink, *attempts])
+                guard = "*" if over is None else over
+                keys = [*self._of_sink(sink), *logs]
+                self._run(scripts.discard(), keys, [sink, guard, *attempts])
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[None]:

@@ -170,7 +170,7 @@ class Admin:
         claims = self._claims()
         tombstone = self._bury(name)
         self._free(claims, name)
-        self.store.discard(name, leftovers(self.store, tombstone))
+        self.store.discard(name, leftovers(self.store, tombstone), tombstone.stamp)
 
     def _bury(self, name: str) -> Ledger:
         while True:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import DecisionLost, StagedDataMissing, StoreError
+from sparkonce.errors import DecisionLost, StoreError
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -191,9 +191,8 @@ class Committer:
             replayed = mine.replayed_by(driver.run_id)
             now = self.registers.swap(replayed)
             return now if now.stamp == replayed.stamp else None
-        manifest = self._prepare(mine, driver, receipts)
-        if manifest is None:
-            return None
+        planned = self.manifest(mine, driver, receipts)
+        manifest = self.patience.run(lambda: self.store.prepare(planned))
         offsets = driver.offsets, driver.offsets_before
         repeatable = self.policy.repeatable
         decided = mine.decided(manifest, driver.run_id, *offsets, repeatable=repeatable)
@@ -205,26 +204,13 @@ class Committer:
             raise _lost_decision(done, driver)
         return done
 
-    def _prepare(
-        self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]
-    ) -> Manifest | None:
-        """The manifest; None if chunks are gone because another driver has committed meanwhile."""
-        manifest = self.manifest(base, driver, receipts)
-        try:
-            return self.patience.run(lambda: self.store.prepare(manifest))
-        except StagedDataMissing:
-            now = self.registers.load(driver.name)
-            if now is None or now.token == base.token:
-                raise
-            return None
-
     def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
         record, finished = decided.to_record(), decided.finished().to_record()
         return self.registers.learn(
             decided,
             lambda: (
                 self.store.publish(record, finished, manifest)
-                or self.store.swap(decided.name, record)
+                or self.store.decide(record, manifest)
             ),
         )
 
@@ -250,12 +236,14 @@ class Committer:
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
         """Drop what no decision can hold any more. The next commit does what fails here.
 
-        Receipts of the commit that is done are dropped by name: a store may list them late.
+        Nothing is dropped if the ledger has moved since: a failover may have brought an open
+        decision back. Receipts of the commit that is done are dropped by name: a store may list
+        them late.
         """
         done = {receipt.task.attempt for receipt in receipts if receipt.rows} - ledger.held
         try:
             over = done.union(leftovers(self.store, ledger))
-            self.store.discard(ledger.name, sorted(over))
+            self.store.discard(ledger.name, sorted(over), ledger.stamp)
         except StoreError as error:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
 

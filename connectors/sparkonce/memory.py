@@ -89,8 +89,11 @@ class MemoryStore:
         return self.link("swap", lambda: self._swap(name, new))
 
     def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
-        """See `Store.doom`."""
-        return self.link("doom", lambda: self._doom(name, new, attempts))
+        """See `Store.doom`. In two steps, as a store does that has none for both."""
+        there = self.link("doom", lambda: self._swap(name, new))
+        if there.stamp == new.stamp:
+            self.discard(name, attempts, new.stamp)
+        return there
 
     def names(self) -> list[str]:
         """See `Store.names`."""
@@ -105,14 +108,18 @@ class MemoryStore:
         return self.link("staged", lambda: self._staged(sink))
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`."""
-        return self.link("prepare", lambda: self._prepare(manifest))
+        """See `Store.prepare`. Nothing is needed."""
+        return manifest
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
         """See `Store.publish`."""
         if not self.whole_epochs:
             return None
         return self.link("publish", lambda: self._publish(decided, finished, manifest))
+
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """See `Store.decide`."""
+        return self.link("decide", lambda: self._decide(decided, manifest))
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`."""
@@ -122,9 +129,9 @@ class MemoryStore:
                 return
             advance(part.rows[seq])
 
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
-        self.link("discard", lambda: self._discard(sink, attempts))
+        self.link("discard", lambda: self._discard(sink, attempts, over))
 
     # -- what the server does with a request
 
@@ -139,12 +146,6 @@ class MemoryStore:
                 del self.records[name]
         return self._read(name)
 
-    def _doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
-        there = self._swap(name, new)
-        if there.stamp == new.stamp:
-            self._discard(name, attempts)
-        return there
-
     def _stage(self, chunk: Chunk) -> None:
         attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
         attempt[chunk.seq] = (chunk, time.time())
@@ -153,17 +154,21 @@ class MemoryStore:
         attempts = [list(chunks.values()) for (name, _), chunks in self.log.items() if name == sink]
         return [_describe(chunks) for chunks in attempts]
 
-    def _prepare(self, manifest: Manifest) -> Manifest:
+    def _decide(self, decided: Record, manifest: Manifest) -> Record:
+        if self._read(manifest.sink).stamp == decided.replaces:
+            self._require_whole(manifest)
+        return self._swap(manifest.sink, decided)
+
+    def _require_whole(self, manifest: Manifest) -> None:
         for part, seq in manifest.chunks:
             found = self.log.get((manifest.sink, part.attempt), {}).get(seq)
             if found is None or len(found[0].payload) != part.sizes[seq]:
                 raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is not whole")
-        return manifest
 
     def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
         if self._read(manifest.sink).stamp != decided.replaces:
             return self._read(manifest.sink)
-        self._prepare(manifest)
+        self._require_whole(manifest)
         chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
         self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
         self.records[manifest.sink] = finished
@@ -198,7 +203,9 @@ class MemoryStore:
             del self.rows[reached:]
             raise
 
-    def _discard(self, sink: str, attempts: Sequence[str]) -> None:
+    def _discard(self, sink: str, attempts: Sequence[str], over: str | None) -> None:
+        if over not in (None, self._read(sink).stamp):
+            return
         for attempt in attempts:
             self.log.pop((sink, attempt), None)
 

@@ -222,7 +222,8 @@ class Store(Protocol):
         """Write `new` as `swap` does; if it is there then, drop these attempts of the sink `name`.
 
         In one atomic step where the store can, and then the attempts first: a full store may take
-        no write but one that makes room. Else first the record. Returns what is there then.
+        no write but one that makes room. Else first the record, then `discard` while that is there.
+        Returns what is there then.
         """
 
     def names(self) -> list[str]:
@@ -239,17 +240,26 @@ class Store(Protocol):
         """The attempts in the log of a sink."""
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """Check that every chunk is there, whole, and add what applying needs.
-
-        Raises:
-            StagedDataMissing: a chunk is gone or has another size.
-        """
+        """Add what applying needs: a fence, the index that a name stands for; often nothing."""
 
     def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
         """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
 
         Nothing is done unless what `decided` replaces is there. Returns what is there then.
         The chunks may stay: commit discards them once this is done.
+
+        Raises:
+            StagedDataMissing: a chunk is gone or has another size; nothing is done.
+        """
+
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """Write `decided` as `swap` does, if each chunk of its manifest is there, whole.
+
+        In one atomic step: a failover may take back what was staged last. A store without
+        transactions looks right before it writes. Returns what is there then.
+
+        Raises:
+            StagedDataMissing: a chunk is gone or has another size; nothing is written.
         """
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
@@ -262,8 +272,18 @@ class Store(Protocol):
             StoreLostData: a chunk is gone that was not applied.
         """
 
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
-        """Drop staged attempts from the log."""
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+        """Drop staged attempts from the log, if the stamp of the sink's record is `over`.
+
+        In one atomic step: a failover may bring a decision back that holds them. A store without
+        transactions looks right before.
+
+        Args:
+            sink: name of the record.
+            attempts: to be dropped; what is not there is left out.
+            over: the stamp, empty where there is no record; None for attempts that no decision
+                can hold, since nobody has their receipts.
+        """
 
 
 class Outlet(Protocol):

@@ -111,14 +111,14 @@ class Registers:
             free = sorted(set(attempts) & set(doomed.doomed))
             now = self.learn(doomed, partial(self.store.doom, name, doomed.to_record(), free))
             if now.stamp == doomed.stamp:
-                self._drop_unheard(name, free)
+                self._drop_unheard(now, free)
                 return free
         raise contended(name)
 
-    def _drop_unheard(self, name: str, doomed: list[str]) -> None:
+    def _drop_unheard(self, ledger: Ledger, doomed: list[str]) -> None:
         """Drop what is doomed, where the answer to the step that does so was lost."""
         if self.unanswered is not None:
-            self.patience.run(partial(self.store.discard, name, doomed))
+            self.patience.run(partial(self.store.discard, ledger.name, doomed, ledger.stamp))
 
     def finish(self, ledger: Ledger, advance: Advance = ignore) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.

@@ -30,7 +30,6 @@ def _applies(request: bytes) -> bool:
 
 POINTS = {
     "stage": has(b"INSERT INTO", LOG),
-    "prepare": has(b"SUM(bytes)", LOG),
     "lock": has(b"FOR UPDATE", LEDGER),
     "apply": _applies,
     "drop": has(b"DELETE FROM", LOG),
@@ -44,7 +43,7 @@ class MySqlTarget(OnServer):
 
     name = format = "mysql"
     points = POINTS
-    in_driver = ("prepare", "lock", "apply", "drop", "decide", "commit")
+    in_driver = ("lock", "apply", "drop", "decide", "commit")
     columns = ("part", "place", "amount", "cast(draw as string) as draw")
 
     def __init__(self, disk: Path | None) -> None:

@@ -33,7 +33,6 @@ def _sha(text: str) -> bytes:
 SWAP = _sha(scripts.swap())
 POINTS = {
     "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
-    "prepare": has(b"\r\nHSTRLEN\r\n"),
     "publish": has(_sha(scripts.publish("hash", "increment"))),
     "decide": has(SWAP, b'"manifest":{'),
     "apply": has(_sha(scripts.apply("hash", "increment"))),
@@ -47,7 +46,7 @@ class RedisTarget(OnServer):
 
     name = format = "redis"
     points = POINTS
-    in_driver = ("prepare", "publish", "decide", "apply", "finish", "clean")
+    in_driver = ("publish", "decide", "apply", "finish", "clean")
     columns = (
         *("part", "place", "1L as n", "amount"),
         *(f"pmod(hash(draw, {number}), 1000L) as draw{number}" for number in range(DRAWS)),

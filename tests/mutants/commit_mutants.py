@@ -55,13 +55,6 @@ def _believes(self: Registers, new: Ledger, step: Step) -> Ledger:
         return new
 
 
-def _suspects_the_store(
-    self: Committer, base: Ledger, driver: Driver, receipts: Sequence[Receipt]
-) -> Manifest:
-    manifest = self.manifest(base, driver, receipts)
-    return self.patience.run(lambda: self.store.prepare(manifest))
-
-
 def _writes_over(self: Committer, decided: Ledger, manifest: Manifest) -> Ledger:
     newest = self.store.read(decided.name).stamp
     return DECIDE(self, replace(decided, replaces=newest), manifest)
@@ -219,12 +212,6 @@ COMMIT_MUTANTS = [
         "the ledger is read again before the decision, and not judged again",
         "C04",
         patches={f"{COMMITTER}._decide": _writes_over},
-    ),
-    Mutant(
-        "chunks that a rival has cleaned away reported as lost",
-        "a driver that was overtaken says that the server lost what it had staged",
-        "C04",
-        patches={f"{COMMITTER}._prepare": _suspects_the_store},
     ),
     Mutant(
         "leftovers never cleaned",

@@ -18,7 +18,7 @@ from sparkonce.tck.converging import ConvergingStore, Guard
 
 
 def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:
-    store._prepare(manifest)
+    store._require_whole(manifest)
     chunks = [store.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
     return [row for chunk, _ in chunks for row in json.loads(chunk.payload)]
 
@@ -116,7 +116,7 @@ class DropsAsItGoes(ConvergingStore):
             left = self.log.get((manifest.sink, part.attempt), {})
             left.pop(seq, None)
             if not left:
-                self._discard(manifest.sink, [part.attempt])
+                self._discard(manifest.sink, [part.attempt], None)
             advance(rows)
 
         super().apply(manifest, advanced)

@@ -72,33 +72,58 @@ class ListsOwnersOnly(MemoryStore):
 
 
 class TrustsManifests(MemoryStore):
-    def _prepare(self, manifest: Manifest) -> Manifest:
+    def _require_whole(self, manifest: Manifest) -> None:
+        pass
+
+
+class LooksThenDecides(MemoryStore):
+    """It looks at the chunks in a request of its own, when it prepares."""
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        self.link("look", lambda: self._require_whole(manifest))
         return manifest
+
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        return self.swap(manifest.sink, decided)
+
+
+class LooksBeforeItCompares(MemoryStore):
+    def _decide(self, decided: Record, manifest: Manifest) -> Record:
+        self._require_whole(manifest)
+        return self._swap(manifest.sink, decided)
+
+    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
+        self._require_whole(manifest)
+        return super()._publish(decided, finished, manifest)
 
 
 class CountsChunksOnly(MemoryStore):
-    def _prepare(self, manifest: Manifest) -> Manifest:
+    def _require_whole(self, manifest: Manifest) -> None:
         for part in manifest.parts:
             if len(self.log.get((manifest.sink, part.attempt), {})) != len(part.rows):
                 raise StagedDataMissing(f"Chunks of attempt {part.attempt} are gone")
-        return manifest
 
 
 class DropsOfAnySink(MemoryStore):
-    def _discard(self, _sink: str, attempts: Sequence[str]) -> None:
+    def _discard(self, _sink: str, attempts: Sequence[str], _over: str | None) -> None:
         for key in [key for key in self.log if key[1] in attempts]:
             del self.log[key]
 
 
+class DropsWhateverIsThere(MemoryStore):
+    def _discard(self, sink: str, attempts: Sequence[str], _over: str | None) -> None:
+        super()._discard(sink, attempts, None)
+
+
 class DropsBeforeItCompares(MemoryStore):
-    def _doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
-        self._discard(name, attempts)
-        return self._swap(name, new)
+    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+        self.discard(name, attempts)
+        return self.swap(name, new)
 
 
 class DoomsAndDropsNothing(MemoryStore):
-    def _doom(self, name: str, new: Record, _attempts: Sequence[str]) -> Record:
-        return self._swap(name, new)
+    def doom(self, name: str, new: Record, _attempts: Sequence[str]) -> Record:
+        return self.swap(name, new)
 
 
 class TakesAwayWhateverIsThere(MemoryStore):
@@ -197,12 +222,33 @@ STORE_MUTANTS = [
         (WHOLE, CHUNKS),
         ListsOwnersOnly,
     ),
-    Mutant("manifest not checked", "prepare looks at no chunk", "S06", store=TrustsManifests),
+    Mutant("manifest not checked", "nothing looks at a chunk", "S06", store=TrustsManifests),
     Mutant(
         "sizes not checked",
-        "prepare counts the chunks of an attempt, and takes one that was cut for whole",
+        "deciding counts the chunks of an attempt, and takes one that was cut for whole",
         "S06",
         store=CountsChunksOnly,
+    ),
+    Mutant(
+        "chunks looked at before the decision",
+        "prepare looks at the chunks, and the decision is written in another step",
+        "S06",
+        (CHUNKS,),
+        LooksThenDecides,
+    ),
+    Mutant(
+        "chunks that a rival has cleaned away reported as lost",
+        "a driver that was overtaken says that the server lost what it had staged",
+        "C04",
+        (WHOLE, CHUNKS),
+        LooksBeforeItCompares,
+    ),
+    Mutant(
+        "dropped over any record",
+        "discard drops what it names, whatever record is there",
+        "S18",
+        (WHOLE, CHUNKS),
+        DropsWhateverIsThere,
     ),
     Mutant(
         "discard in every sink",

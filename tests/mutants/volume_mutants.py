@@ -48,18 +48,18 @@ class ListsAPageOfNames(MemoryStore):
 
 
 class DiscardsAPage(MemoryStore):
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
-        super().discard(sink, attempts[:PAGE])
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+        super().discard(sink, attempts[:PAGE], over)
 
 
 class DiscardsByPartition(MemoryStore):
     """The log is keyed by epoch and partition where it is deleted."""
 
-    def _discard(self, sink: str, attempts: Sequence[str]) -> None:
+    def _discard(self, sink: str, attempts: Sequence[str], over: str | None) -> None:
         keys = [(sink, attempt) for attempt in attempts if (sink, attempt) in self.log]
         places = {self._place(key) for key in keys}
         alike = [key for key in self.log if key[0] == sink and self._place(key) in places]
-        super()._discard(sink, [attempt for _, attempt in alike])
+        super()._discard(sink, [attempt for _, attempt in alike], over)
 
     def _place(self, key: tuple[str, str]) -> tuple[int, int]:
         task = next(iter(self.log[key].values()))[0].task

@@ -2,7 +2,7 @@
 -- KEYS[1] record   KEYS[2] set of names   KEYS[3..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3] plan (JSON)
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
--- ARGV[12..] for each chunk: index of its log in KEYS, seq, rows
+-- ARGV[12..] for each chunk: index of its log in KEYS, seq, bytes
 -- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
 -- it then is. Status: 'done'; 'late' if the stamp is another one; 'missing' with an attempt's
 -- log and seq, nothing written; 'refused' with key and reason: decided, and applied up to there.
@@ -18,11 +18,10 @@ local chunks = {}
 for at = 12, #ARGV, 3 do
   local log = KEYS[tonumber(ARGV[at])]
   local payload = redis.call('HGET', log, ARGV[at + 1])
-  local chunk = payload and cmsgpack.unpack(payload)
-  if not chunk or #chunk[1] ~= tonumber(ARGV[at + 2]) then
+  if not payload or #payload ~= tonumber(ARGV[at + 2]) then
     return answer('missing', log, ARGV[at + 1])
   end
-  chunks[#chunks + 1] = chunk
+  chunks[#chunks + 1] = cmsgpack.unpack(payload)
 end
 
 -- From here on the epoch is decided, should a later step fail.

@@ -1,4 +1,4 @@
-"""Rules S16, S17 and C18: what can't take effect any more makes room, and nothing else does."""
+"""Rules S16 to S18 and C18: what can't take effect any more makes room, and nothing else does."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from sparkonce.tck.faults import REQUEST_LOST
 from sparkonce.tck.oracles import (
     after,
     require,
+    require_agreement,
     require_clean,
     require_nothing_staged,
+    require_rows,
     with_witness,
 )
 from sparkonce.tck.subject import NewSubject, batch
@@ -103,6 +105,57 @@ class CleaningRules(Contract):
             world.settle()
             listed = name in world.observer.names()
             require(listed == wanted, f"after step {number} of {len(steps)}, listed is {listed}")
+
+    def test_s18_discard_over_a_stamp(self, new_subject: NewSubject) -> None:
+        """Over another record, or where there is none, it drops nothing."""
+        world = new_subject()
+        run, first = Query(world).start(), record("first")
+        name, store, chunk = run.query.name, world.store, world.encode(batch(["a"]))
+        tasks = [run.task(0) for _ in range(3)]
+        for task in tasks:
+            store.stage(Chunk(task, 0, 1, chunk))
+        one, two, three = (task.attempt for task in tasks)
+        second = record("second", after=first)
+        steps: list[tuple[Record, str, str | None, set[str]]] = [
+            (Record(), one, "never there", {one, two, three}),
+            (Record(), one, "", {two, three}),
+            (first, two, "", {two, three}),
+            (second, two, first.stamp, {two, three}),
+            (second, two, second.stamp, {three}),
+            (second, three, None, set()),
+        ]
+        for number, (there, attempt, over, left) in enumerate(steps):
+            if there != Record():
+                store.swap(name, there)
+            store.discard(name, [attempt], over)
+            world.settle()
+            found = {staged.attempt for staged in world.observer.staged(name)}
+            what = f"discard {number} of {len(steps)} over {over!r}, of {brief(there)}"
+            require(found == left, f"{what}: {len(found)} attempts are left, not {len(left)}")
+
+    def test_s18_a_decision_that_a_failover_brings_back_has_its_chunks(
+        self, new_subject: NewSubject
+    ) -> None:
+        """The store goes back to what it was right after the decision, before the clean-up."""
+        world = new_subject()
+        world.need("apply")
+        world.need("snapshot")
+        query = Query(world)
+        run = query.start()
+        receipts = run.stage(0, with_witness(["a/0#a", "a/0#b"]))
+        store = query.faulty()
+
+        def fail_over_before_the_clean_up() -> None:
+            state = world.snapshot()
+            store.before("staged", lambda: world.restore(state))
+
+        store.before("apply", fail_over_before_the_clean_up)
+        with after("a failover between the finish and the clean-up"):
+            run.commit(0, receipts)
+            query.through = None
+            query.start().write(1, with_witness(["a/1#c"]))
+            require_rows(world, {"a/0#a", "a/0#b", "a/1#c"})
+            require_agreement(world, query)
 
     def test_c18_a_task_that_raises_leaves_nothing_staged(self, new_subject: NewSubject) -> None:
         """As often as it is started again; what the query raised is what is seen."""

@@ -282,7 +282,7 @@ class CommitRules(Contract):
         require_nothing_staged(world, query)
         raises((StagedDataMissing, CommitRefused), run.commit, 1, receipts)
         other.start().commit(0, kept)
-        for call in ("publish", "swap"):
+        for call in ("publish", "decide"):
             self._abort_after(world, query, call)
         require_clean(world, other, query)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import ClassVar, TypeVar
 
-from sparkonce.errors import StoreLostData, StoreUnreachable
+from sparkonce.errors import StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Advance, Manifest, Record, Staged, ignore
 
@@ -49,6 +50,7 @@ class ConvergingStore(MemoryStore):
 
     Attributes:
         guards: by (sink, row).
+        looking: sinks of clients between a look and what they do by it: no failover may come there.
         listed: what `staged` and `names` know of: the log and records at the last `refresh`.
     """
 
@@ -59,6 +61,7 @@ class ConvergingStore(MemoryStore):
         self.guards: dict[tuple[str, str], Guard] = {}
         self.listed: dict[str, list[Staged]] = {}
         self.known: set[str] = set()
+        self.looking: list[str] = []
         # As from a clock: unlike a counter in an index, it never goes back after a loss.
         self._fences = count(1)
 
@@ -82,10 +85,10 @@ class ConvergingStore(MemoryStore):
         return self._ask("swap", lambda: self._swap(name, new))
 
     def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
-        """See `Store.doom`. Two requests: the store has no step for both."""
-        there = self.swap(name, new)
+        """See `Store.doom`."""
+        there = self._ask("doom", lambda: self._swap(name, new))
         if there.stamp == new.stamp:
-            self.discard(name, attempts)
+            self.discard(name, attempts, new.stamp)
         return there
 
     def names(self) -> list[str]:
@@ -94,9 +97,26 @@ class ConvergingStore(MemoryStore):
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws the fence of the decision."""
-        self._ask("prepare", lambda: self._prepare(manifest))
         fence = self._ask("fence", lambda: next(self._fences))
         return replace(manifest, notes={"fence": fence})
+
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """See `Store.decide`. It looks, then writes."""
+        with self._between(manifest.sink):
+            try:
+                self._ask("look", lambda: self._require_whole(manifest))
+            except StagedDataMissing:
+                there = self.read(manifest.sink)
+                if there.stamp == decided.replaces:
+                    raise
+                return there
+            return self._ask("decide", lambda: self._swap(manifest.sink, decided))
+
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+        """See `Store.discard`. It looks, then drops."""
+        with self._between(sink):
+            if over in (None, self.read(sink).stamp):
+                self._ask("discard", lambda: self._discard(sink, attempts, None))
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`. Row by row; the mark that all is done comes last."""
@@ -110,6 +130,14 @@ class ConvergingStore(MemoryStore):
         self._ask("mark", lambda: self.applied.update({manifest.token: len(manifest.chunks)}))
 
     # -- client and server
+
+    @contextmanager
+    def _between(self, sink: str) -> Iterator[None]:
+        self.looking.append(sink)
+        try:
+            yield
+        finally:
+            self.looking.remove(sink)
 
     def _ask(self, name: str, request: Callable[[], T]) -> T:
         for _ in range(RESENDS):

@@ -47,10 +47,11 @@ RULES: Sequence[Rule] = (
     Rule(
         "S06",
         MUST,
-        "`prepare` refuses a manifest of which a chunk is gone or not whole, with"
-        " `StagedDataMissing`, and nothing takes effect.",
-        "Deciding what is no longer there loses rows for good: Spark will not replay them.",
-        "Store.prepare: count every chunk of the manifest, and compare its size",
+        "`decide` and `publish` refuse a manifest of which a chunk is gone or not whole, with"
+        " `StagedDataMissing`, and nothing is written.",
+        "Deciding what is no longer there loses rows for good: Spark will not replay them. A"
+        " failover may take back what was staged a moment ago.",
+        "Store.decide: look at every chunk of the manifest in the step that writes the record",
     ),
     Rule(
         "S07",
@@ -135,6 +136,14 @@ RULES: Sequence[Rule] = (
         " `names` lists it no more, unless something is staged.",
         "What is left of sinks that are long gone is listed, and looked through, for ever.",
         "Store.swap: delete under the same comparison; Store.names",
+    ),
+    Rule(
+        "S18",
+        MUST,
+        "`discard` over a stamp drops nothing unless the sink's record has that stamp.",
+        "A failover between finish and clean-up brings the decision back, and with it the need for"
+        " its chunks.",
+        "Store.discard: compare the stamp in the step that drops",
     ),
     Rule(
         "C01",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
 from sparkonce.ledger import new_token
-from sparkonce.protocol import Chunk, Part, Receipt, Record, Store, Task
+from sparkonce.protocol import Chunk, Manifest, Part, Receipt, Record, Store, Task
 from sparkonce.tck.actors import Query
 from sparkonce.tck.applies import ApplyRules
 from sparkonce.tck.decisions import Decision, brief, raises, record, staged
@@ -129,21 +130,47 @@ class StepRules(ApplyRules):
         """Gone, of another size, or of an attempt that nobody knows."""
         world = new_subject()
         run = Query(world).start()
-        manifest = staged(run, 0, run.stage(0, with_witness(["a", "b"]))).manifest
-        [good] = manifest.parts
+        run.write(0, with_witness(["z"]))
+        good = staged(run, 1, run.stage(1, with_witness(["a", "b"])))
+        [part] = good.manifest.parts
         bad = {
             "a chunk more than was staged": replace(
-                good, rows=(*good.rows, 2), sizes=(*good.sizes, 9)
+                part, rows=(*part.rows, 2), sizes=(*part.sizes, 9)
             ),
             "a chunk of another size than was staged": replace(
-                good, sizes=tuple(size + 1 for size in good.sizes)
+                part, sizes=tuple(size + 1 for size in part.sizes)
             ),
             "an attempt that nobody staged": Part(1, new_token(), (1,), (9,)),
         }
-        for what, part in bad.items():
+        for what, one in bad.items():
             with after(f"the manifest named {what}"):
-                raises(StagedDataMissing, world.store.prepare, replace(manifest, parts=(part,)))
-        require(not world.took_effect(), "rows of a refused manifest took effect")
+                _require_not_decided(world, good, replace(good.manifest, parts=(one,)))
+        if "apply" in world.limits:
+            return
+        there = world.store.decide(good.decided_over("gone"), good.manifest)
+        require(there == world.observer.read(run.query.name), f"it wrote {brief(there)}")
+        require(there != good.decided, "a decision was written over another record")
+        there = world.store.decide(good.decided, good.manifest)
+        require(there == good.decided, f"all chunks are there, and decide left {brief(there)}")
+
+    def test_s06_chunks_that_a_failover_took_back_are_not_decided(
+        self, new_subject: NewSubject
+    ) -> None:
+        """What was staged last is lost right before the decision; the ledger is as it was."""
+        world = new_subject()
+        world.need("snapshot")
+        query = Query(world)
+        run = query.start()
+        run.write(0, with_witness(["a/0#a"]))
+        state = world.snapshot()
+        receipts = run.stage(1, with_witness(["a/1#b"]))
+        query.faulty().before("publish", lambda: world.restore(state))
+        with after("a failover took back what was staged, right before the decision"):
+            raises(StagedDataMissing, run.commit, 1, receipts)
+        query.through = None
+        query.start().write(1, with_witness(["a/1#again"]))
+        require_rows(world, {"a/0#a", "a/1#again"})
+        require_agreement(world, query)
 
     def test_s11_discard_drops_what_it_names(self, new_subject: NewSubject) -> None:
         """Of this sink; the same attempt of another sink stays."""
@@ -179,7 +206,7 @@ class StepRules(ApplyRules):
         self, new_subject: NewSubject
     ) -> None:
         """Before each of its calls in turn, the other sink commits an epoch to the same target."""
-        for call in ("prepare", "publish", "swap", "apply", "discard"):
+        for call in ("prepare", "publish", "decide", "swap", "apply", "discard"):
             world = new_subject()
             slow, fast = (Query(world, id=name, checkpoint=f"/checkpoints/{name}") for name in "ab")
             both, wanted = (slow.start(), fast.start()), set[str]()
@@ -228,6 +255,7 @@ class StepRules(ApplyRules):
         for call in _every_step(store, good, run.task(0)):
             raises(StoreUnreachable, call)
         if "apply" not in world.limits:
+            raises(StoreUnreachable, store.decide, good.decided, good.manifest)
             raises(StoreUnreachable, store.apply, good.manifest)
 
     def test_s14_bytes_come_back_as_they_were(self, new_subject: NewSubject) -> None:
@@ -249,6 +277,18 @@ class StepRules(ApplyRules):
         require(
             found == Counter(rows), f"of 12,000 rows: {_some(difference(Counter(rows), found))}"
         )
+
+
+def _require_not_decided(world: Subject, good: Decision, manifest: Manifest) -> None:
+    """See that neither of the steps that decide takes this manifest, and nothing is written."""
+    known = world.observer.read(manifest.sink)
+    if "apply" not in world.limits:
+        raises(StagedDataMissing, world.store.decide, good.decided, manifest)
+    with contextlib.suppress(StagedDataMissing):
+        there = world.store.publish(good.decided, good.finished, manifest)
+        require(there is None, f"publish took it: there is {brief(there or Record())}")
+    require(world.observer.read(manifest.sink) == known, "a refused manifest was decided")
+    require_rows(world, {"z"})
 
 
 def _require_swap(store: Store, name: str, new: Record, there: Record, over: str) -> None:
@@ -274,7 +314,7 @@ def _attempts(world: Subject, name: str) -> set[str]:
 
 
 def _every_step(store: Store, good: Decision, task: Task) -> list[Callable[[], Any]]:
-    name, manifest = good.manifest.sink, good.manifest
+    name = good.manifest.sink
     return [
         store.check,
         partial(store.read, name),
@@ -282,6 +322,6 @@ def _every_step(store: Store, good: Decision, task: Task) -> list[Callable[[], A
         store.names,
         partial(store.stage, Chunk(task, 0, 1, b"x")),
         partial(store.staged, name),
-        partial(store.prepare, manifest),
         partial(store.discard, name, [task.attempt]),
+        partial(store.discard, name, [task.attempt], good.decided.stamp),
     ]

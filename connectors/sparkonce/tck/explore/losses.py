@@ -19,7 +19,8 @@ that come back never take effect again.
 
 A store that applies an epoch row by row keeps the promise about a suffix only where nobody is
 applying at that moment: an applier that has its chunks in hand does not see that the decision
-is gone. The other profiles look at the decision in the step that applies.
+is gone; nor between its look at chunks or ledger and what it decides or drops by that. The other
+profiles look in the step that applies, decides or drops.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Losses:
     def _lose(self, state: dict[str, Any], late: list[Request]) -> str:
         if self.kind == SUFFIX and isinstance(self._memory, ConvergingStore):
             # A failover cuts connections: what was to be applied over them is lost as well.
-            late[:] = [one for one in late if one.name not in ("update", "mark")]
+            late[:] = [one for one in late if one.name in ("stage", "swap", "doom")]
         self._memory.restore(state)
         return self._note("suffix" if self.kind == SUFFIX else "log")
 
@@ -101,8 +102,9 @@ class Losses:
         memory = self._memory
         if all(backup[name] == getattr(memory, name) for name in memory.state):
             return False
-        applied_elsewhere = isinstance(memory, ConvergingStore)
-        return not (applied_elsewhere and (self._watch.committing or self._watch.anything_open))
+        if not isinstance(memory, ConvergingStore):
+            return True
+        return not (memory.looking or self._watch.committing or self._watch.anything_open)
 
     def _lost_ledgers(self, backup: dict[str, Record], late: list[Request]) -> list[str]:
         pending = {request.sink for request in late if request.new is not None}

@@ -147,12 +147,18 @@ class Client:
         self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
         return self._store.publish(decided, finished, manifest)
 
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        """See `Store.decide`."""
+        self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
+        return self._store.decide(decided, manifest)
+
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
         """See `Store.apply`."""
         self._about = {"sink": manifest.sink, "manifest": manifest}
         self._store.apply(manifest, advance)
 
-    def discard(self, sink: str, attempts: Sequence[str]) -> None:
+    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
-        self._about = {"sink": sink, "more": ",".join(attempts)}
-        self._store.discard(sink, attempts)
+        named = ",".join(attempts) + ("" if over is None else f" over {over or 'nothing'}")
+        self._about = {"sink": sink, "more": named}
+        self._store.discard(sink, attempts, over)

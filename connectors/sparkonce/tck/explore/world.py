@@ -36,7 +36,7 @@ LATE = [
 ]
 MOST_FAULTS = 8
 MOST_REQUESTS = 1500
-HOT = frozenset({"swap", "doom", "publish", "prepare", "apply", "fence"})
+HOT = frozenset({"swap", "doom", "publish", "decide", "apply", "fence"})
 """Requests before which it matters most who goes on."""
 
 Event = Callable[[], str]
@@ -158,7 +158,7 @@ class World:
             if isinstance(answer, list):
                 seen = ",".join(str(getattr(one, "attempt", one)) for one in answer) or "none"
             ending = f"  [{fault}]" if fault else ""
-            words = "" if seen is None or request.name == "prepare" else f": {seen}"
+            words = "" if seen is None else f": {seen}"
             self.say(request.actor.name, f"{request}{words}{ending}")
 
     def _refused_by_store(self, request: Request, error: SparkonceError) -> None:

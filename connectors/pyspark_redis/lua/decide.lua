@@ -1,0 +1,23 @@
+-- Replaces a record by one that decides an epoch, if its stamp is the expected one and each chunk of
+-- the epoch is there, whole: a failover may have taken back what was staged last.
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3..] the log of each attempt
+-- ARGV[1] name     ARGV[2] expected stamp   ARGV[3..6] the new revision, stamp, token, body
+-- ARGV[7..] for each chunk: index of its log in KEYS, seq, bytes
+-- Returns {status, log, seq, revision, stamp, token, body}; the last four are the record as it then
+-- is. Status: 'done'; 'late' if the stamp is another one; 'missing' with a chunk, nothing written.
+local function answer(status, log, seq)
+  local record = redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')
+  return {status, log or '', seq or '', record[1], record[2], record[3], record[4]}
+end
+
+local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
+if (held[1] or '') ~= ARGV[2] then return answer('late') end
+for at = 7, #ARGV, 3 do
+  local log = KEYS[tonumber(ARGV[at])]
+  if redis.call('HSTRLEN', log, ARGV[at + 1]) ~= tonumber(ARGV[at + 2]) then
+    return answer('missing', log, ARGV[at + 1])
+  end
+end
+redis.call('SADD', KEYS[2], ARGV[1])
+write_record(KEYS[1], held[2], ARGV, 3)
+return answer('done')
