@@ -31,7 +31,7 @@ BY_FENCE = {"fences": {"terms": {"field": "sparkonce.fence", "size": 65_000}}}
 LEDGER, LOG = b"/sparkonce-ledger/_doc/record", b"/sparkonce-log/"
 POINTS = {
     "stage": has(b"PUT " + LOG + b"_create/"),
-    "look": has(b"POST " + LOG + b"_mget", b"_source=false"),
+    "prepare": has(b"POST " + LOG + b"_mget", b"_source=false"),
     "decide": has(b"PUT " + LEDGER, rb"\"manifest\":{"),
     "apply": has(b"POST /chaos-", b"/_bulk"),
     "show": has(b"POST /_aliases"),
@@ -45,7 +45,7 @@ class ElasticsearchTarget(OnServer):
 
     name = format = "elasticsearch"
     points = POINTS
-    in_driver = ("look", "decide", "apply", "show", "finish", "clean")
+    in_driver = ("prepare", "decide", "apply", "show", "finish", "clean")
     columns = ("part", "place", "amount", "cast(draw as string) as draw")
 
     def __init__(self, disk: Path | None) -> None:
