@@ -102,7 +102,10 @@ def test_forget_asks_and_the_query_is_refused_from_then_on(
     query.run(0, ones(range(5)))
     assert sparkonce("forget", server.url, "nobody").exit_code == 1
     assert sparkonce("forget", server.url, query.name, answer="n\n").exit_code == 1
-    assert sparkonce("forget", server.url, query.name, "--yes").exit_code == 0
+    assert sparkonce("forget", server.url).exit_code == 2
+    for none in (["--undecided"], ["--older-than", "1h"], ["--target", "elsewhere"]):
+        assert "No sink is like that" in sparkonce("forget", server.url, *none).output
+    assert sparkonce("forget", server.url, "--older-than", "0s", "--yes").exit_code == 0
     with pytest.raises(Exception, match="was replaced as the owner"):
         query.run(1, ones(range(5)))
 

@@ -53,7 +53,6 @@ def test_what_is_doomed_without_an_answer_is_dropped_all_the_same(
     query.faulty().fail_next("doom", fault)
     run.abort(0, receipts)
     assert query.world.staged() == 0
-    assert set(query.ledger.doomed) == {receipts[0].task.attempt}
 
 
 def test_what_a_store_without_one_step_doomed_and_did_not_drop_is_dropped(world: World) -> None:
@@ -127,7 +126,7 @@ def test_abort_of_a_committed_epoch_undoes_nothing(query: Query) -> None:
 def test_abort_of_a_first_epoch_leaves_no_epoch_behind(query: Query) -> None:
     run = query.start()
     run.abort(0, run.stage(0, ["a"]))
-    assert query.ledger.epoch == -1
+    assert query.world.memory.names() == []
     query.start().write(0, ["b"])
     assert query.world.rows == ["b"]
     assert query.ledger.generation == 1
@@ -238,9 +237,10 @@ def test_an_abort_that_loses_the_revision_moves_it_again() -> None:
 
 def test_a_query_that_is_aborted_all_the_time_does_not_let_its_ledger_grow(query: Query) -> None:
     """Spark restarts a query that fails at each start, for days."""
+    query.start().write(0, ["a"])
     for _ in range(PAST_DOOMED):
         run = query.start()
-        run.abort(0, run.stage(0, ["a"], ["b"], ["c"]))
+        run.abort(1, run.stage(1, ["a"], ["b"], ["c"]))
     assert len(query.ledger.doomed) <= PAST_DOOMED + 3
-    query.start().write(0, ["a"])
+    query.start().write(1, ["a"])
     assert query.ledger.doomed == {}

@@ -218,12 +218,12 @@ def test_a_tombstone_goes_at_last_and_takes_late_claims_along(
     held = world.memory.read(claim)
     admin.forget(query.name)
     world.memory.swap(claim, replace(held, replaces=""))  # it arrives late
-    assert admin.sweep() == 0
+    assert admin.sweep(3600.0) == 0
     assert query.ledger.forgotten
     now = time.time()
     monkeypatch.setattr("sparkonce.admin.time.time", lambda: now + 31 * 24 * HOUR)
     left = set(world.memory.names()) - {query.name, claim}
-    assert admin.sweep() == 1
+    assert admin.sweep(3600.0) == 1
     assert set(world.memory.names()) == left
     assert other.start().write(1, ["y"]).epoch == 1
 
@@ -237,7 +237,7 @@ def test_a_tombstone_stays_while_its_query_still_stages(
     query.start().stage_late(1, ["zombie"])
     now = time.time()
     monkeypatch.setattr("sparkonce.admin.time.time", lambda: now + 31 * 24 * HOUR)
-    assert admin.sweep() == 0
+    assert admin.sweep(3600.0) == 0
     assert query.ledger.forgotten
 
 
@@ -247,7 +247,7 @@ def test_a_query_that_comes_back_after_its_tombstone_is_refused_for_what_is_miss
     query = Query(world)
     query.start().write(0, ["x"])
     admin.forget(query.name)
-    assert admin.sweep(age=0.0) == 1
+    assert admin.sweep(3600.0, age=0.0) == 1
     with pytest.raises(SinkBehindCheckpoint):
         query.start().write(1, ["y"])
 
@@ -259,7 +259,7 @@ def test_a_tombstone_that_moves_while_it_is_swept_stays(world: World, admin: Adm
     new = Query(world, id="new", sink_id=query.name.partition("@")[0])
     store = FaultyStore(world.memory)
     store.before("swap", lambda: new.start().write(0, ["new"]))
-    Admin(store).sweep(age=0.0)
+    Admin(store).sweep(3600.0, age=0.0)
     assert query.ledger.query_id == "new"
 
 
@@ -359,3 +359,40 @@ def test_forget_survives_a_claim_that_is_gone(world: World) -> None:
     world.memory.names = lambda: names
     Admin(world.memory).forget(query.name)
     assert query.ledger.forgotten
+
+
+def undecided(world: World, name: str, checkpoint: str) -> Query:
+    query = Query(world, id=name, checkpoint=checkpoint)
+    run = query.start()
+    receipts = run.stage(0, ["a"])
+    query.faulty().fail_next("publish", DIES_BEFORE)
+    with pytest.raises(Crash):
+        run.commit(0, receipts)
+    world.memory.discard(query.name, [receipts[0].task.attempt])
+    query.through = None
+    return query
+
+
+def test_gc_takes_ledgers_away_that_decided_nothing(world: World, admin: Admin) -> None:
+    left, busy = undecided(world, "left", "/c/left"), undecided(world, "busy", "/c/busy")
+    busy.start().stage(0, ["a"])
+    decided = Query(world, id="decided", checkpoint="/c/decided")
+    decided.start().write(0, ["b"])
+    assert admin.sweep(3600.0) == 0
+    assert admin.sweep(0.0) == 1
+    assert {sink.name for sink in admin.sinks()} == {busy.name, decided.name}
+    left.start().write(0, ["c"])
+    assert world.rows == ["b", "c"]
+
+
+def test_sinks_are_chosen_by_age_target_and_whether_they_decided(
+    world: World, admin: Admin
+) -> None:
+    new = undecided(world, "new", "/c/new")
+    Query(world, id="decided", checkpoint="/c/decided").start().write(0, ["b"])
+    found = {sink.name: sink for sink in admin.sinks()}
+    chosen = [name for name, one in found.items() if one.is_one_of(None, 0.0, undecided=True)]
+    assert chosen == [new.name]
+    assert all(one.is_one_of(new.target, 0.0, undecided=False) for one in found.values())
+    assert not any(one.is_one_of("other", 0.0, undecided=False) for one in found.values())
+    assert not any(one.is_one_of(None, 60.0, undecided=False) for one in found.values())

@@ -58,6 +58,7 @@ FULL = Ledger(
     revision=40,
     stamp="stamp",
     replaces="stamp before",
+    inherits=True,
     forgotten=True,
 )
 

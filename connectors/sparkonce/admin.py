@@ -38,6 +38,26 @@ class SinkStatus:
         forgotten = ledger is not None and ledger.forgotten and not self.staged
         return ledger is not None and forgotten and time.time() - ledger.updated >= age
 
+    def is_leftover(self, age: float) -> bool:
+        """Whether a query ended here that decided nothing, and left nothing for `age` seconds."""
+        ledger = self.ledger
+        alone = ledger is not None and ledger.may_go and not self.staged
+        return ledger is not None and alone and time.time() - ledger.updated >= age
+
+    def is_one_of(self, target: str | None, age: float, *, undecided: bool) -> bool:
+        """Whether it writes to this target, was last written `age` s ago, and has decided nothing.
+
+        Args:
+            target: None for any.
+            age: in seconds.
+            undecided: whether it must have decided nothing.
+        """
+        ledger = self.ledger
+        if ledger is None:
+            return False
+        fits = target in (None, ledger.target) and time.time() - ledger.updated >= age
+        return fits and (ledger.untouched or not undecided)
+
     @property
     def state(self) -> str:
         """In words: what the sink waits for."""
@@ -190,15 +210,17 @@ class Admin:
         queries = {staged.query_id for staged in self.store.staged(name)}
         return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
 
-    def sweep(self, age: float = TOMBSTONE) -> int:
-        """Take away the tombstones of sinks that were forgotten, or last written, `age` s ago.
+    def sweep(self, grace: float, age: float = TOMBSTONE) -> int:
+        """Take away ledgers that nobody needs any more; gives how many.
 
-        Gives how many. A query that comes back later still is refused for the epochs that the store
-        lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
+        Those that decided nothing, and were last written `grace` seconds ago: a query that still
+        computes its first epoch begins a new one. And the tombstones of sinks that were forgotten,
+        or asked for last, `age` seconds ago. A query that comes back later still is refused for the
+        epochs that the store lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
         """
         claims, gone = self._claims(), 0
         for sink in self._all():
-            if sink.ledger is not None and sink.is_old_tombstone(age):
+            if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
                 left = self.store.swap(sink.name, Record(replaces=sink.ledger.stamp))
                 if not left.revision:
                     self._free(claims, sink.name)

@@ -139,7 +139,8 @@ def recover(
 def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Drop staged rows that no epoch will ever take: of failed tasks, of drivers that died.
 
-    Sinks that were forgotten 30 days ago leave their last trace.
+    Ledgers of queries that decided nothing go, and the last trace of sinks that were forgotten 30
+    days ago.
     """
     age = _seconds(grace)
     found = [(sink, sink.leftovers(age)) for sink in admin.sinks()]
@@ -152,7 +153,7 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
         click.confirm("Drop them?", abort=True, err=as_json)
     dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
     if not dry_run:
-        admin.sweep()
+        admin.sweep(age)
     total = sum(len(over) for _, over in found)
     if as_json:
         click.echo(json.dumps({"found": total, "dropped": dropped}))
@@ -162,16 +163,30 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
 
 @main.command()
 @over_store
-@click.argument("sink")
+@click.argument("sinks", nargs=-1, metavar="[SINK]...")
+@click.option("--older-than", metavar="TIME", help="All that were last written before, as by 30d.")
+@click.option("--target", help="All that write to this target; `sparkonce status` shows it.")
+@click.option("--undecided", is_flag=True, help="All that have decided nothing.")
 @yes
 @as_json
-def forget(admin: Admin, sink: str, yes: bool, as_json: bool) -> None:
-    """Retire SINK and free its checkpoint path. A query that still writes to it is refused."""
-    _known(admin, sink)
-    if not yes:
-        click.confirm(f"Forget {sink}? Its next commit will be refused", abort=True, err=as_json)
-    admin.forget(sink)
-    click.echo(json.dumps({"forgotten": sink}) if as_json else f"{sink} is forgotten.")
+def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
+    """Retire each SINK and free its checkpoint path. A query that still writes to it is refused.
+
+    Options choose among the sinks that are named, or among all; each must hold.
+    """
+    names = _chosen(admin, sinks, how["older_than"], how["target"], how["undecided"])
+    if not how["yes"] and names:
+        listed = ", ".join(names)
+        question = f"Forget {listed}? Its next commit will be refused"
+        click.confirm(question, abort=True, err=how["as_json"])
+    for name in names:
+        admin.forget(name)
+        if not how["as_json"]:
+            click.echo(f"{name} is forgotten.")
+    if how["as_json"]:
+        click.echo(json.dumps({"forgotten": names}))
+    elif not names:
+        click.echo("No sink is like that.")
 
 
 @main.command("offsets")
@@ -246,6 +261,18 @@ def check(name: str, given: tuple[str, ...], schema: str | None, as_json: bool) 
     click.echo(json.dumps({"checked": done}) if as_json else "No query was started.")
 
 
+def _chosen(
+    admin: Admin, sinks: tuple[str, ...], age: str | None, target: str | None, undecided: bool
+) -> list[str]:
+    if not (sinks or age or target or undecided):
+        raise click.UsageError("Name sinks, or say which: --older-than, --target, --undecided.")
+    found = [_known(admin, name) for name in sinks] if sinks else admin.sinks()
+    if age or target or undecided:
+        seconds = _seconds(age, "--older-than") if age else 0.0
+        found = [one for one in found if one.is_one_of(target, seconds, undecided=undecided)]
+    return [one.name for one in found]
+
+
 def _known(admin: Admin, sink: str) -> SinkStatus:
     found = admin.sink(sink)
     if not found.known:
@@ -266,11 +293,11 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, option: str = "--grace") -> float:
     try:
         return float(GRACE(text))
     except ValueError as error:
-        raise click.BadParameter(f"it must be {error}", param_hint="--grace") from None
+        raise click.BadParameter(f"it must be {error}", param_hint=option) from None
 
 
 def _unfinished(sink: SinkStatus) -> bool:

@@ -19,7 +19,7 @@ from sparkonce.guards import (
     require_not_doomed,
     require_skips_of,
 )
-from sparkonce.ledger import Ledger, new_token, sink_name
+from sparkonce.ledger import Ledger, from_record, new_token, sink_name
 from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store
 from sparkonce.registers import LOST_RACES, Registers, claim_name, contended
 from sparkonce.retry import Patience
@@ -80,11 +80,16 @@ class Committer:
             require_skips_of(
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
             )
-            if not standing.settled():
-                self._establish(standing, driver)
-                continue
-            require_not_doomed(base, receipts)
-            done = self._take(base, driver, receipts, verdict)
+            try:
+                if not standing.settled():
+                    self._establish(standing, driver)
+                    continue
+                require_not_doomed(base, receipts)
+                done = self._take(base, driver, receipts, verdict)
+            except DecisionLost:
+                if not base.untouched:
+                    raise
+                continue  # the abort of another run has taken the ledger away, see `_leave`
             if done is not None:
                 self._clean(done, receipts)
                 return done
@@ -102,6 +107,21 @@ class Committer:
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
         if mine:
             registers.doom(driver.name, absent, mine)
+            self._leave(driver)
+
+    def _leave(self, driver: Driver) -> None:
+        """Take the ledger of a query away that has decided nothing, and its claim.
+
+        Whoever still commits finds its chunks dropped. What can't be done here, `gc` does.
+        """
+        try:
+            ledger = from_record(self.store.read(driver.name))
+            if ledger is not None and ledger.may_go and ledger.query_id == driver.query_id:
+                left = self.store.swap(driver.name, Record(replaces=ledger.stamp))
+                if not left.revision and driver.checkpoint is not None:
+                    self.registers.free(driver.name, claim_name(driver.target, driver.checkpoint))
+        except StoreError as error:
+            log.warning("The ledger of %s stays, with nothing decided: %s", driver.name, error)
 
     def _pause(self, lost: int) -> None:
         """Wait before the next try, where it was no other writer but silence that lost this one."""

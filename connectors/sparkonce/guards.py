@@ -213,15 +213,17 @@ def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
 
 
 def _after(rival: Ledger, own: Ledger) -> Ledger:
-    retired = united(own.retired, rival.with_retired())
-    generation = max(own.generation, rival.generation + 1)
-    return replace(own, generation=generation, retired=retired)
+    return replace(
+        own,
+        generation=max(own.generation, rival.generation + 1),
+        retired=united(own.retired, rival.with_retired()),
+        inherits=own.inherits or not rival.untouched,
+    )
 
 
 def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: bool) -> None:
     override = f"continue:{old.query_id}"
-    untouched = old.epoch < 0 and not old.retired
-    if untouched or old.forgotten or policy.on_new_checkpoint == override:
+    if old.untouched or old.forgotten or policy.on_new_checkpoint == override:
         return
     repeatable = policy.repeatable and old.repeatable
     if same_path and repeatable and policy.on_new_checkpoint != "fail":

@@ -61,6 +61,7 @@ class Ledger:
         revision: moved by every write; 0 if never written.
         stamp: random, differs in every write.
         replaces: the stamp of the revision before this one.
+        inherits: whether a sink that this one replaced had decided something.
         forgotten: an operator has dropped the sink; whoever comes next starts anew.
     """
 
@@ -88,6 +89,7 @@ class Ledger:
     revision: int = 0
     stamp: str = ""
     replaces: str = ""
+    inherits: bool = False
     forgotten: bool = False
 
     @property
@@ -105,6 +107,16 @@ class Ledger:
             updated=time.time(),
         )
         return replace(following, **changes)  # type: ignore[arg-type]
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was ever decided, so that there is nothing to own and nothing to lose."""
+        return not (self.epochs or self.inherits)
+
+    @property
+    def may_go(self) -> bool:
+        """Whether nobody needs it: it holds no decision, and is no tombstone."""
+        return self.untouched and not self.forgotten
 
     @property
     def held(self) -> set[str]:
@@ -246,6 +258,7 @@ def from_record(record: Record) -> Ledger | None:
             todo="upgrade sparkonce on this driver",
         )
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
+    body.setdefault("inherits", bool(body["retired"]))  # a release that did not tell
     tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
     stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
     return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})

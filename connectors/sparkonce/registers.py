@@ -65,6 +65,12 @@ class Registers:
         moved_away = rival is not None and rival.checkpoint not in (checkpoint, None)
         return claim, None if moved_away else rival
 
+    def free(self, name: str, claim: str) -> None:
+        """Take a claim away, if this sink holds it."""
+        held = self.store.read(claim)
+        if held.revision and json.loads(held.body)["sink"] == name:
+            self.store.swap(claim, Record(replaces=held.stamp))
+
     def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
         """Write the next revision of a ledger; gives what is there now, ours or another's.
 
@@ -107,9 +113,15 @@ class Registers:
             ConcurrentDriver: something else writes the ledger all the time.
         """
         for _ in range(LOST_RACES):
-            doomed = (self.load(name) or absent).dooming(attempts)
+            ledger = self.load(name) or absent
+            doomed = ledger.dooming(attempts)
             free = sorted(set(attempts) & set(doomed.doomed))
-            now = self.learn(doomed, partial(self.store.doom, name, doomed.to_record(), free))
+            try:
+                now = self.learn(doomed, partial(self.store.doom, name, doomed.to_record(), free))
+            except DecisionLost:
+                if not ledger.untouched:
+                    raise
+                continue
             if now.stamp == doomed.stamp:
                 self._drop_unheard(now, free)
                 return free

@@ -89,6 +89,14 @@ def _forgets_runs(self: Ledger, *decision: Any, **more: Any) -> Ledger:
     return replace(DECIDED(self, *decision, **more), past_runs=())
 
 
+def _has_no_past(self: Ledger) -> bool:
+    return self.epoch < 0 and not self.retired
+
+
+def _counts_its_own(self: Ledger) -> bool:
+    return not self.epochs
+
+
 def _supersedes_by_replaying(self: Ledger, run_id: str) -> Ledger:
     past = (*self.past_runs, self.run_id) if self.run_id != run_id else self.past_runs
     return self.moved(run_id=run_id, past_runs=past)
@@ -177,6 +185,18 @@ CORE_MUTANTS = [
         "a query that once added rows, and is an upsert now, is replaced by another upsert",
         "I01",
         patches={f"{LEDGER}.decided": _as_the_last},
+    ),
+    Mutant(
+        "an undecided ledger owns its sink",
+        "a query that never decided anything blocks the third one that comes",
+        "I01",
+        patches={f"{LEDGER}.untouched": property(_has_no_past)},
+    ),
+    Mutant(
+        "an undecided ledger hides what it replaced",
+        "a query that took over and decided nothing is replaced as if nothing had been written",
+        "I01",
+        patches={f"{LEDGER}.untouched": property(_counts_its_own)},
     ),
     Mutant(
         "replays supersede",

@@ -10,8 +10,20 @@ from sparkonce.tck.actors import Query
 from sparkonce.tck.commits import rows, unchanged
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import raises
+from sparkonce.tck.faults import DIES_BEFORE, Crash
 from sparkonce.tck.oracles import after, require, require_clean
 from sparkonce.tck.subject import NewSubject, Subject
+
+
+def _fails_before_its_decision(query: Query, *, aborted: bool) -> None:
+    """Its ledger is written, and then its first epoch is refused, or its driver dies."""
+    run = query.start()
+    receipts = run.stage(0, rows(0, "x", query=query.id))
+    query.faulty().fail_next("publish", DIES_BEFORE)
+    raises(Crash, run.commit, 0, receipts)
+    query.through = None
+    if aborted:
+        run.abort(0, receipts)
 
 
 def old(world: Subject, sink_id: str | None, *, repeatable: bool = False) -> Query:
@@ -69,6 +81,33 @@ class IdentityRules(Contract):
                 query.start().write(1, rows(1, "x", query="old"))
             new = Query(world, id="new", sink_id=first, repeatable=True)
             raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
+
+    def test_i01_queries_that_decided_nothing_block_nobody(self, new_subject: NewSubject) -> None:
+        """Three in a row, each with a new checkpoint; those that failed leave no ledger behind."""
+        for sink_id, aborted in product((None, "orders"), (True, False)):
+            world = new_subject()
+            failed = [Query(world, id=name, sink_id=sink_id) for name in ("one", "two")]
+            for query in failed:
+                _fails_before_its_decision(query, aborted=aborted)
+            if aborted:
+                world.settle()
+                names = world.observer.names()
+                require(not names, f"two queries decided nothing, were aborted, and left {names}")
+            last = Query(world, id="three", sink_id=sink_id)
+            last.start().write(0, rows(0, "x", query="three"))
+            require_clean(world, last)
+
+    def test_i01_a_query_that_decided_nothing_hides_nobody(self, new_subject: NewSubject) -> None:
+        """It took over from one that had: who comes after it would add those rows again."""
+        for sink_id in (None, "orders"):
+            world = new_subject()
+            old(world, sink_id)
+            before = world.contents()
+            heir = Query(world, id="heir", sink_id=sink_id, on_new_checkpoint="continue:old")
+            _fails_before_its_decision(heir, aborted=True)
+            new = Query(world, id="new", sink_id=sink_id)
+            raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
+            unchanged(world, before, "a refused query")
 
     def test_i01_another_sink_id_on_one_checkpoint_is_refused(
         self, new_subject: NewSubject
