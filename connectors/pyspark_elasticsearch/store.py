@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import apart, moving, pipelines, preflight, targets, visibility
+from pyspark_elasticsearch import apart, moving, preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
@@ -18,6 +18,7 @@ from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Superseded
+from pyspark_elasticsearch.watch import Watch
 from sparkonce import losses
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
@@ -63,7 +64,7 @@ class ElasticsearchStore:
         self.dead_letters = DeadLetters(cluster, named) if named else None
         self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
-        self._fit: targets.Target | None = None
+        self._watch = Watch(cluster, settings.new_index)
         self._prepared = "", 0.0
         self._acknowledged = ""
 
@@ -80,7 +81,7 @@ class ElasticsearchStore:
         preflight.require_safe_indices(self.cluster, own)
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
-            self._require_fit_target(self.plan.detail)
+            self._watch.require_fit(self.plan.detail)
         self._checked = time.monotonic()
 
     def read(self, name: str) -> Record:
@@ -162,10 +163,9 @@ class ElasticsearchStore:
         done = self._begun(manifest)
         if done is None or done >= total:
             return
-        if manifest.token != prepared and manifest.notes["index"]:
-            noted = {**manifest.detail, "index": manifest.notes["index"]}
-            target = targets.require_there(self.cluster, noted)
-            pipelines.require_kept(self.cluster, noted, target.settings)
+        if manifest.token != prepared:
+            at = manifest.notes["index"] or manifest.detail["index"]
+            self._watch.require_still_fit({**manifest.detail, "index": at})
         if self.dead_letters is not None:
             if self.plan is None:
                 self._require_apart(manifest.notes["index"] or manifest.detail["index"])
@@ -211,18 +211,11 @@ class ElasticsearchStore:
         own = self.indices.ledger, self.indices.log
         apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
-    def _require_fit_target(self, detail: Mapping[str, Any]) -> targets.Target | None:
-        new_index = self.settings.new_index
-        self._fit = preflight.require_fit_target(self.cluster, detail, new_index)
-        return self._fit
-
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""
-        if of.detail["parts"]:
+        index = self._watch.require_still_fit(of.detail)
+        if index is None:
             return Aim(self.records.draw(of.target, fences), "")
-        index = targets.require_there(self.cluster, of.detail)
-        if self._fit is None or _checked(index, of) != _checked(self._fit, of):
-            index = self._require_fit_target(of.detail) or index  # alias or stream was moved on
         return Aim(self.records.draw(index.name, fences), index.name, index.since)
 
     def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:
@@ -267,10 +260,6 @@ class ElasticsearchStore:
         width = 1 if serial else self.cluster.parallelism
         steps = (partial(applier.apply, ordinal, place) for ordinal, place in wanted)
         return in_order(steps, width, "sparkonce-apply")
-
-
-def _checked(target: targets.Target, of: Plan | Manifest) -> tuple[str, str, list[str]]:
-    return target.name, target.since, pipelines.of(of.detail, target.settings)
 
 
 def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:

@@ -17,8 +17,15 @@ TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
 
 
+_PARTS = ("_source", "_routing", "dynamic")
+"""Of the mappings, all that another index of the same name must not have otherwise unseen."""
+
 _WHOLE = {"include_defaults": "true"}
-_BRIEF = {"filter_path": "*.aliases,*.data_stream,*.settings"}
+_BRIEF = {
+    "filter_path": ",".join(
+        ["*.aliases", "*.data_stream", "*.settings", *(f"*.mappings.{part}" for part in _PARTS)]
+    )
+}
 
 
 class Target(NamedTuple):
@@ -29,12 +36,14 @@ class Target(NamedTuple):
         settings: flat, defaults included.
         mappings: of its fields.
         since: of a data stream, the index that takes its writes; the settings are that one's.
+        sign: all that was set of it, with its uuid: as long as that stays it is what it was.
     """
 
     name: str
     settings: Mapping[str, Any]
     mappings: Mapping[str, Any]
-    since: str = ""
+    since: str
+    sign: Any
 
 
 def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) -> Target | None:
@@ -67,8 +76,10 @@ def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) 
 
 
 def _target(name: str, about: Mapping[str, Any], since: str = "") -> Target:
-    settings = {**about.get("defaults", {}), **about.get("settings", {})}
-    return Target(name, settings, about.get("mappings", {}), since)
+    mappings, given = about.get("mappings", {}), about.get("settings", {})
+    settings = {**about.get("defaults", {}), **given}
+    sign = name, since, given, [mappings.get(part) for part in _PARTS]
+    return Target(name, settings, mappings, since, sign)
 
 
 def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
