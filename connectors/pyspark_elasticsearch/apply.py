@@ -10,7 +10,6 @@ from importlib.resources import files
 
 from pyspark_elasticsearch import doubt, guarded, moving, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
-from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import (
     Addressed,
     DeadLetters,
@@ -53,18 +52,17 @@ class Applier:
     """Applies chunks of one manifest; it may be used by several threads.
 
     Args:
-        cluster: where.
         log: holds the chunks.
         records: holds the ledger.
         manifest: the decision.
         on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
         fresh_until: by `time.monotonic()`, until when nothing of it was applied by others.
+        piped: whether rows go through ingest pipelines, as far as it is known.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
         log: Log,
         records: Records,
         manifest: Manifest,
@@ -72,8 +70,9 @@ class Applier:
         aside: DeadLetters | None,
         *,
         fresh_until: float,
+        piped: bool,
     ) -> None:
-        self.cluster, self.log, self.manifest, self.aside = cluster, log, manifest, aside
+        self.cluster, self.log, self.manifest, self.aside = log.cluster, log, manifest, aside
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
         notes = dict(manifest.notes)
         self.before: list[str] = notes.pop(moving.BEFORE, [])
@@ -86,8 +85,9 @@ class Applier:
             "the epoch stays decided, and a restarted query goes on where it stopped",
             lambda: records.is_over(manifest),
             fresh_until,
+            piped=piped or (not aim.index and self.detail["mode"] in ("append", "upsert")),
         )
-        self.sender = Sender(cluster, records, errand, on_conflict)
+        self.sender = Sender(log.cluster, records, errand, on_conflict)
         self._partitions = {part.attempt: part.partition for part in manifest.parts}
         self._guarded: set[str] = set()
         self._losers: Mapping[int, frozenset[int]] = {}

@@ -23,6 +23,7 @@ from pyspark_elasticsearch.failures import (
 )
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.streams import Resender
+from pyspark_elasticsearch.whereabouts import ASKED, Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.retry import Patience
 
@@ -75,6 +76,7 @@ class Errand:
         outcome: what an error says about the epoch.
         is_overtaken: whether there is nothing left to do, since others have done it.
         fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
+        piped: whether rows go, or may go, through ingest pipelines.
     """
 
     epoch: int
@@ -84,6 +86,7 @@ class Errand:
     outcome: str
     is_overtaken: Callable[[], bool]
     fresh_until: float = 0.0
+    piped: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -109,6 +112,9 @@ class Sender:
         self.target = path(errand.aim.index, "_bulk") if errand.aim.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
+        self.whereabouts = Whereabouts(cluster, errand.aim.index) if errand.piped else None
+        if self.whereabouts:
+            self.params |= ASKED
         # Elsewhere a row that is sent again finds itself there, by its id and version.
         again = Resender(cluster, errand.aim.index, errand.aim.since) if errand.aim.since else None
         self.resender = again
@@ -173,6 +179,8 @@ class Sender:
         answer = bulk.send(self.cluster, DOING, self.target, lines, count, params)
         if self.resender is not None and isinstance(answer, list):
             self.resender.require_within(lines, answer)
+        if self.whereabouts is not None and isinstance(answer, list):
+            self.whereabouts.require_kept(lines, answer)
         return answer
 
     def _halves(self, pending: list[Operation], tried: int) -> list[Refusal]:

@@ -171,13 +171,13 @@ class ElasticsearchStore:
                 self._require_apart(manifest.notes["index"] or manifest.detail["index"])
             self.dead_letters.ensure(create=self.indices.create)
         applier = Applier(
-            self.cluster,
             self.log,
             self.records,
             manifest,
             self.settings.on_conflict,
             self.dead_letters,
             fresh_until=until if manifest.token == prepared else 0.0,
+            piped=self._watch.piped,
         )
         try:
             self._apply_from(done, applier, advance)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import guarded, streams
+from pyspark_elasticsearch import guarded, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
@@ -165,8 +165,16 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
             why="a row that is sent again is looked for by its id, in all indices of the stream",
             todo="leave it out",
         )
-    # A pipeline may set it.
-    if target.since and not (detail["pipeline"] or streams.TIMESTAMP in detail["columns"]):
+    through = pipelines.of(detail, target.settings)
+    if target.since and through:
+        raise OptionError(
+            f"Rows for data stream {target.name} would go through ingest pipeline {through[0]!r}",
+            why="a row that is sent again is looked for by its id, and a pipeline can change that",
+            todo="leave option pipeline out, and set index.default_pipeline and"
+            " index.final_pipeline to _none in the stream's last index and its index template; or"
+            " write into an index, or a rollover alias",
+        )
+    if target.since and streams.TIMESTAMP not in detail["columns"]:
         raise OptionError(
             f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
             why="every document of a data stream must have it",
