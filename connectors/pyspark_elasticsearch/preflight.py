@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import elasticsearch
 
-from pyspark_elasticsearch import pipelines, targets, visibility
+from pyspark_elasticsearch import indices, pipelines, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
 
@@ -55,12 +55,25 @@ def require_fit_server(cluster: Cluster) -> None:
         raise _versions(version, client, min(major, max(CLIENTS)))
 
 
-def require_safe_indices(cluster: Cluster, indices: Iterable[str]) -> None:
-    """Refuse indices of the connector that may lose what they have acknowledged."""
-    for index in indices:
+def require_safe_indices(cluster: Cluster, own: Iterable[str], letters: str | None) -> None:
+    """Refuse indices of the connector that may lose what they have acknowledged.
+
+    Args:
+        cluster: where.
+        own: those of ledgers and staged chunks.
+        letters: that of dead letters.
+
+    Raises:
+        StoreUnsafe: it says which.
+        StoreRefused: one takes no writes.
+    """
+    for index in [*own, *([letters] if letters else [])]:
         found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
-        if found is not None:
-            targets.require_safe(found)
+        if found is None:
+            continue
+        targets.require_safe(found)
+        if index != letters:
+            indices.require_kept(found.name, found.settings, found.mappings)
 
 
 def require_fit_target(

@@ -77,8 +77,7 @@ class ElasticsearchStore:
         own = [self.indices.ledger, self.indices.log]
         if self.dead_letters is not None:
             self.dead_letters.ensure(create=self.indices.create)
-            own.append(self.dead_letters.index)
-        preflight.require_safe_indices(self.cluster, own)
+        preflight.require_safe_indices(self.cluster, own, self.settings.dead_letter)
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
             self._watch.require_fit(self.plan.detail)

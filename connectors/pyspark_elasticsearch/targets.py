@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import guarded, pipelines, streams
+from pyspark_elasticsearch import guarded, kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
@@ -187,6 +187,7 @@ def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
 
     Raises:
         OptionError: it says which.
+        StoreUnsafe: it has no sequence numbers.
     """
     if target.settings.get("index.mode") == "time_series":
         raise OptionError(
@@ -194,6 +195,7 @@ def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
             why="it makes ids itself, and by its id a row that is sent again is told",
             todo="write into an index of another mode",
         )
+    kept.require_numbered(target.name, target.settings)
     if str(target.mappings.get("_routing", {}).get("required")).lower() != "true":
         return
     if not detail["routing"]:
