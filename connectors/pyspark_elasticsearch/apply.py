@@ -156,7 +156,7 @@ class Applier:
         """Note them first: a verdict is final, whatever a later try would find."""
         for one in refused:
             if one.is_conflict:
-                raise self._refusal(of_refusal(one, self.manifest.notes["index"]))
+                raise self._refusal(of_refusal(one, self.manifest.notes["index"]), one)
         verdict = found.verdict
         verdicts = dict(verdict.get("letters", {}))
         fresh = {f"c{at}": Verdict("", "", bad.reason) for at, bad in enumerate(sent.chunk.bad)}
@@ -165,14 +165,16 @@ class Applier:
         new = {at: one for at, one in fresh.items() if at not in verdicts}
         if new:
             if self.aside is None:
-                raise self._refusal(next(iter(new.values())))
+                at, first = next(iter(new.items()))
+                said = (one for one in refused if str(one.operation.position) == at)
+                raise self._refusal(first, next(said, None))
             verdicts.update({at: one.cut(len(fresh)) for at, one in new.items()})
             verdict = {"index": self.aside.index, **verdict, "letters": verdicts}
             if not self.log.judge(place, verdict, found.guard):
                 return self._put_aside(place, self.log.fetch(place), sent, refused)
         if verdicts:
             box, name = (
-                DeadLetters(self.cluster, verdict["index"]),
+                DeadLetters(self.cluster, verdict["index"], create=self.log.indices.create),
                 chunk_name(place.attempt, place.seq),
             )
             named = {f"{name}{at}": self._letter(at, one, sent) for at, one in verdicts.items()}
@@ -189,12 +191,10 @@ class Applier:
         lines = sent.operations[int(at)]
         return Addressed(verdict, of_lines(verdict.reason, lines, self.detail))
 
-    def _refusal(self, letter: Verdict) -> RowRefused:
-        status = int(letter.reason.partition(" ")[0]) if letter.id else 0
-        error = {"type": letter.reason.partition(" ")[2].partition(":")[0]}
+    def _refusal(self, letter: Verdict, one: Refusal | None) -> RowRefused:
         why, todo = "", "set option onBadRow=deadLetter again"
-        if letter.id:
-            why, todo = advice(status, error)
+        if one is not None:
+            why, todo = advice(one.item.status, one.item.error)
         return RowRefused(
             f"Elasticsearch refused the row with id {letter.id!r} of index"
             f" {letter.place}: {letter.reason}. Epoch {self.manifest.epoch} stays"

@@ -55,25 +55,30 @@ def require_fit_server(cluster: Cluster) -> None:
         raise _versions(version, client, min(major, max(CLIENTS)))
 
 
-def require_safe_indices(cluster: Cluster, own: Iterable[str], letters: str | None) -> None:
-    """Refuse indices of the connector that may lose what they have acknowledged.
-
-    Args:
-        cluster: where.
-        own: those of ledgers and staged chunks.
-        letters: that of dead letters.
+def require_safe_indices(cluster: Cluster, own: Iterable[str]) -> None:
+    """Refuse indices of ledgers and staged chunks that may lose what they have acknowledged.
 
     Raises:
         StoreUnsafe: it says which.
         StoreRefused: one takes no writes.
     """
-    for index in [*own, *([letters] if letters else [])]:
-        found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
-        if found is None:
-            continue
-        targets.require_safe(found)
-        if index != letters:
+    for index in own:
+        found = require_safe_index(cluster, index)
+        if found is not None:
             indices.require_kept(found.name, found.settings, found.mappings)
+
+
+def require_safe_index(cluster: Cluster, index: str) -> targets.Target | None:
+    """Refuse an index that may lose what it has acknowledged, such as dead letters.
+
+    Raises:
+        StoreUnsafe: that is so.
+        StoreRefused: it takes no writes.
+    """
+    found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
+    if found is not None:
+        targets.require_safe(found)
+    return found
 
 
 def require_fit_target(
@@ -130,10 +135,11 @@ def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
     made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=(400,))
     error = made.body.get("error", {}) if made.status == 400 else {}
     if error and error.get("type") != "resource_already_exists_exception":
+        named = error.get("type") == "invalid_index_name_exception"
         raise OptionError(
             f"Option createIndex could not make index {index}: {error.get('reason')}",
-            why="the cluster refuses the name or the mappings",
-            todo="mend option index, or create the index by hand",
+            why=f"the cluster refuses {'its name' if named else 'the mapping of a column'}",
+            todo="mend option index" if named else "rename the column, or create the index by hand",
         )
     return not error
 

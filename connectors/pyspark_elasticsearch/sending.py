@@ -33,6 +33,9 @@ ORDINAL_BITS = 20
 PAUSE = 5.0
 """Seconds after which a driver may have been overtaken: it looks at the ledger again."""
 
+WAITS = 5
+"""Refusals for now (429) of a whole request after which it is cut in two."""
+
 SKEW = 60_000
 """Milliseconds by which the clocks of drivers that draw from different counters may differ."""
 
@@ -143,10 +146,18 @@ class Sender:
         pending: list[Operation],
         answer: list[bulk.Item] | int | None = None,
         tried: int = 0,
+        until: float = 0.0,
     ) -> list[Refusal]:
-        """Send operations until each is done or refused."""
+        """Send operations until each is done or refused.
+
+        Args:
+            pending: the operations.
+            answer: what was said of all of them, if they were sent.
+            tried: how often they were sent in vain.
+            until: by `time.monotonic()`, when to give up; by default after the timeout.
+        """
         refused: list[Refusal] = []
-        deadline = time.monotonic() + self.cluster.timeout
+        deadline = until or time.monotonic() + self.cluster.timeout
         while pending:
             if answer is None:
                 answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
@@ -159,6 +170,8 @@ class Sender:
             if busy:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
+            if tried > WAITS and _is_too_much(busy, pending):
+                return self._halves(pending, tried, deadline)
             pending, answer = [one.operation for one in busy], None
         return refused
 
@@ -183,13 +196,14 @@ class Sender:
             self.whereabouts.require_kept(lines, answer)
         return answer
 
-    def _halves(self, pending: list[Operation], tried: int) -> list[Refusal]:
+    def _halves(self, pending: list[Operation], tried: int, until: float = 0.0) -> list[Refusal]:
+        """Send each half by itself; once the first was taken, the other has all its time anew."""
         if len(pending) == 1:
             error = {"type": "413", "reason": f"{len(pending[0].lines):,} bytes"}
             return [Refusal(pending[0], bulk.Item(413, error))]
         middle = len(pending) // 2
-        halves = pending[:middle], pending[middle:]
-        return [refusal for half in halves for refusal in self.settle(half, tried=tried)]
+        refused = self.settle(pending[:middle], tried=tried, until=until)
+        return refused + self.settle(pending[middle:], tried=tried)
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item]
@@ -285,6 +299,15 @@ class Sender:
             about.why or BY_STATUS[429].why,
             f"{about.todo}, or raise option timeout; {self.errand.outcome}",
         )
+
+
+def _is_too_much(busy: Sequence[Refusal], pending: Sequence[Operation]) -> bool:
+    """Whether all of several operations were refused for now, so that fewer may be taken.
+
+    A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
+    all of its room each time, in the words that mean "later" where it is only full.
+    """
+    return len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
 
 
 def _fence_of(item: bulk.Item) -> int:

@@ -61,7 +61,7 @@ class ElasticsearchStore:
         self.cluster, self.indices, self.plan, self.settings = cluster, indices, plan, settings
         self.records, self.log = Records(cluster, indices), Log(cluster, indices)
         named = settings.dead_letter
-        self.dead_letters = DeadLetters(cluster, named) if named else None
+        self.dead_letters = DeadLetters(cluster, named, create=indices.create) if named else None
         self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
         self._watch = Watch(cluster, settings.new_index)
@@ -74,13 +74,13 @@ class ElasticsearchStore:
             return
         preflight.require_fit_server(self.cluster)
         self.indices.ensure()
-        own = [self.indices.ledger, self.indices.log]
-        if self.dead_letters is not None:
-            self.dead_letters.ensure(create=self.indices.create)
-        preflight.require_safe_indices(self.cluster, own, self.settings.dead_letter)
+        preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
             self._watch.require_fit(self.plan.detail)
+        if self.dead_letters is not None:
+            self.dead_letters.ensure()
+            preflight.require_safe_index(self.cluster, self.dead_letters.index)
         self._checked = time.monotonic()
 
     def read(self, name: str) -> Record:
@@ -123,8 +123,6 @@ class ElasticsearchStore:
             return None
         if aim.index:
             targets.require_still_there(self.cluster, aim.index)
-        if self.dead_letters is not None:
-            self.dead_letters.ensure(create=self.indices.create)
         return ElasticsearchOutlet(
             self.cluster,
             self.records,
@@ -165,10 +163,8 @@ class ElasticsearchStore:
         if manifest.token != prepared:
             at = manifest.notes["index"] or manifest.detail["index"]
             self._watch.require_still_fit({**manifest.detail, "index": at})
-        if self.dead_letters is not None:
-            if self.plan is None:
-                self._require_apart(manifest.notes["index"] or manifest.detail["index"])
-            self.dead_letters.ensure(create=self.indices.create)
+        if self.dead_letters is not None and self.plan is None:
+            self._require_apart(manifest.notes["index"] or manifest.detail["index"])
         applier = Applier(
             self.log,
             self.records,

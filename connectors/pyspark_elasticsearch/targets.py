@@ -138,7 +138,7 @@ def require_mapped(target: Target, columns: Sequence[str]) -> None:
         return
     for name in columns:
         # A dot leads into an object, which may be mapped otherwise.
-        if name.partition(".")[0] not in fields:
+        if name not in fields and name.partition(".")[0] not in fields:
             near = difflib.get_close_matches(name, fields, n=1)
             raise OptionError(
                 f"Column {name!r} of the query is not in the mapping of index {target.name}",
