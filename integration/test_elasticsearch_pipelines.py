@@ -12,8 +12,9 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import has_script_processor
 from integration.epochs import ElasticsearchQuery, apply_again, decide
+from integration.marks import also
 
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import OptionError, StoreRefused
 
 ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
@@ -91,62 +92,162 @@ def test_pipeline_of_the_index_that_calls_one_that_moves_rows_is_refused_at_star
     into_index(ROWS, createIndex="false", key="id", writeMode="delete")  # no pipeline is asked
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["index", "stream"])
 def test_decided_rows_are_not_sent_again_through_a_pipeline_that_moves_them(
-    into_index: Make,
-    elastic: Elasticsearch,
-    request: pytest.FixtureRequest,
-    index: str,
-    pipeline: Callable[..., str],
-    plain: bool,
+    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
 ) -> None:
     """They may be there, from before that pipeline, and would be there once more elsewhere."""
-    target = index if plain else request.getfixturevalue("stream")
-    query = into_index(ROWS, index=target, createIndex=str(plain).lower())
+    query = into_index(ROWS)
     decide(query, 0, rows(1, 2))
     settings: dict[str, Any] = {"index.default_pipeline": pipeline(REROUTE)}
-    elastic.indices.put_settings(index=target, settings=settings)
+    elastic.indices.put_settings(index=index, settings=settings)
     query.restart()
     with pytest.raises(StoreRefused, match=MOVED):
         query.run(0, [])
-    elastic.indices.put_settings(index=target, settings={"index.default_pipeline": None})
+    elastic.indices.put_settings(index=index, settings={"index.default_pipeline": None})
     query.restart()
     query.run(0, [])
-    assert found(elastic, target) == Counter([1, 2])
+    assert found(elastic, index) == Counter([1, 2])
+
+
+def of_stream(stream: str, pipeline: str) -> dict[str, Any]:
+    settings = {"index.default_pipeline": pipeline}
+    template = {"settings": settings}
+    return {"name": stream, "index_patterns": [stream], "data_stream": {}, "template": template}
 
 
 def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_again(
     into_index: Make, elastic: Elasticsearch, stream: str, pipeline: Callable[..., str]
 ) -> None:
-    """The next index of the stream may have another pipeline, and a script moves rows unseen."""
+    """The next index of the stream may have a pipeline, and come while an epoch is applied."""
     query = into_index(ROWS, index=stream, createIndex="false", chunkRows="2")
     query.run(0, rows(1))
-    settings = {"index.default_pipeline": pipeline(SCRIPT)}
-    elastic.indices.put_index_template(
-        name=stream, index_patterns=[stream], data_stream={}, template={"settings": settings}
-    )
-    elastic.indices.rollover(alias=stream)
-    for _ in range(2):
-        query.restart()
-        with pytest.raises(StoreRefused, match=rf"went to {stream}-elsewhere, and were taken back"):
-            query.run(1, rows(2, 3, 4))
+    elastic.indices.put_index_template(**of_stream(stream, pipeline(SCRIPT)))
+    store, apply = query.sink.store, query.sink.store.apply
+
+    def apply_behind_a_rollover(*given: Any) -> None:
+        elastic.indices.rollover(alias=stream)
+        apply(*given)
+
+    store.apply = apply_behind_a_rollover
+    with pytest.raises(StoreRefused, match=rf"went to {stream}-elsewhere, and were taken back"):
+        query.run(1, rows(2, 3, 4))
+    store.apply = apply
+    query.restart()
+    with pytest.raises(OptionError, match="would go through ingest pipeline"):
+        query.run(1, [])
     assert found(elastic, f"{stream}-elsewhere") == Counter()
-    elastic.ingest.put_pipeline(id=stream, processors=[])
+    elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": None})
     query.restart()
     query.run(1, [])
     assert found(elastic, stream) == Counter([1, 2, 3, 4])
     elastic.indices.delete(index=f"{stream}-elsewhere")
 
 
-def test_row_that_a_pipeline_of_a_stream_drops_is_dropped_and_stops_nothing(
+def test_data_stream_takes_no_rows_through_a_pipeline(
     into_index: Make, elastic: Elasticsearch, stream: str, pipeline: Callable[..., str]
 ) -> None:
-    pipeline({"drop": {"if": "ctx.id == 2"}})
-    elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": stream})
+    """Nothing in an answer tells a row that is dropped at one try, and written at another."""
+    pipeline()
+    with pytest.raises(OptionError, match=f"would go through ingest pipeline '{stream}'"):
+        into_index(ROWS, index=stream, createIndex="false", pipeline=stream)
     query = into_index(ROWS, index=stream, createIndex="false")
-    again = decide(query, 0, rows(1, 2, 3))
+    query.run(0, rows(1))
+    elastic.indices.put_index_template(**of_stream(stream, stream))
+    elastic.indices.rollover(alias=stream)
+    with pytest.raises(OptionError, match="would go through ingest pipeline"):
+        query.run(1, rows(2))
+    elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": "_none"})
+    query.run(1, rows(2))
+    assert found(elastic, stream) == Counter([1, 2])
+
+
+TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
+TEN = [{"id": id_, "text": f"{'ab'[id_ % 2]} x"} for id_ in range(10)]
+UNSEEN: dict[str, dict[str, Any]] = {
+    "csv": {"csv": {"field": "text", "target_fields": ["_id"], "separator": " "}},
+    "dissect": {"dissect": {"field": "text", "pattern": "%{_id} %{rest}"}},
+    "grok": {"grok": {"field": "text", "patterns": ["%{WORD:_id} %{WORD:rest}"]}},
+    "script": {"script": {"source": "ctx._id = ctx.text"}},
+    "index": {"script": {"source": "ctx._index = ctx._index + '-elsewhere'"}},
+}
+
+
+def stored(client: Elasticsearch, index: str) -> Counter[int]:
+    """Of the index, and of those whose names begin alike."""
+    client.indices.refresh(index=f"{index}*")
+    hits = client.search(index=f"{index}*", size=100)["hits"]["hits"]
+    return Counter(hit["_source"]["id"] for hit in hits)
+
+
+@pytest.mark.parametrize("kind", ["csv", "index", *also("dissect", "grok", "script")])
+def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the_query(
+    into_index: Make,
+    elastic: Elasticsearch,
+    index: str,
+    pipeline: Callable[..., str],
+    kind: str,
+) -> None:
+    query = into_index(TEXTS, pipeline=pipeline(UNSEEN[kind]), chunkRows="4")
     for _ in range(2):
-        apply_again(query, again)
+        query.restart()
+        with pytest.raises(StoreRefused, match=r"sent \d rows elsewhere, such as"):
+            query.run(0, TEN)
+        assert stored(elastic, index) == Counter()
+    pipeline()
     query.restart()
     query.run(0, [])
-    assert found(elastic, stream) == Counter([1, 3])
+    assert stored(elastic, index) == Counter(range(10))
+    elastic.options(ignore_status=404).indices.delete(index=f"{index}-elsewhere")
+
+
+def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
+    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+) -> None:
+    query = into_index(TEXTS, key="id", pipeline=pipeline(UNSEEN["csv"]))
+    elastic.index(index=index, id="a", document={"id": 100})
+    with pytest.raises(StoreRefused, match="1 were taken back, 1 are there"):
+        query.run(0, [{"id": 1, "text": "a x"}, {"id": 2, "text": "b x"}])
+    assert stored(elastic, index) == Counter([1])
+
+
+def test_rows_of_a_template_are_compared_whatever_pipeline_their_index_has(
+    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+) -> None:
+    """Such an index comes to be with its first row: nobody has looked at its settings."""
+    settings = {"index.default_pipeline": pipeline(UNSEEN["csv"])}
+    elastic.indices.put_index_template(
+        name=index, index_patterns=[f"{index}-*"], template={"settings": settings}
+    )
+    query = into_index(TEXTS, index=f"{index}-{{text}}", createIndex="false")
+    rows = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]
+    with pytest.raises(StoreRefused, match="sent 2 rows elsewhere"):
+        query.run(0, rows)
+    assert stored(elastic, index) == Counter()
+    pipeline()
+    query.restart()
+    query.run(0, [])
+    assert stored(elastic, index) == Counter([1, 2])
+    elastic.indices.delete(index=f"{index}-a,{index}-b")
+    elastic.indices.delete_index_template(name=index)
+
+
+def test_row_that_goes_through_a_pipeline_by_an_alias_or_is_dropped_is_where_it_should_be(
+    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+) -> None:
+    elastic.indices.create(index=index, aliases={f"{index}-a": {}})
+    pipeline({"drop": {"if": "ctx.id == 2"}})
+    query = into_index(TEXTS, index=f"{index}-{{text}}", createIndex="false", pipeline=index)
+    odd = [{"id": id_, "text": "a"} for id_ in (1, 2, 3)]
+    apply_again(query, decide(query, 0, odd))
+    query.restart()
+    query.run(0, [])
+    assert stored(elastic, index) == Counter([1, 3])
+
+
+def test_rows_with_any_ids_and_routing_find_themselves_behind_a_pipeline(
+    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+) -> None:
+    query = into_index(TEXTS, key="text", routing="text", pipeline=pipeline())
+    texts = ['"', "\\", "/", "\u2028", "ü", "\x01", "\x7f", "\U0001f600", "%", "a b"]
+    query.run(0, [{"id": id_, "text": text} for id_, text in enumerate(texts)])
+    assert stored(elastic, index) == Counter(range(10))

@@ -82,11 +82,15 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
     assert ("1 documents have versions of another counter" in caplog.text) == warned
 
 
+def letters(*said: tuple[int, Any]) -> DeadLetters:
+    return DeadLetters(Cluster(*said), "bad", create=False)  # type: ignore[arg-type]
+
+
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
     letter = {"a": Addressed(Verdict("x", "1", "words"), Letter("words", "{}"))}
-    DeadLetters(Cluster((409, CONFLICT)), "bad").write("sink", 0, 0, letter)  # type: ignore[arg-type]
+    letters((409, CONFLICT)).write("sink", 0, 0, letter)
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
-        DeadLetters(Cluster((409, UNKNOWN)), "bad").write("sink", 0, 0, letter)  # type: ignore[arg-type]
+        letters((409, UNKNOWN)).write("sink", 0, 0, letter)
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert", "increment"])
@@ -130,6 +134,51 @@ def test_request_that_is_refused_whole_till_the_timeout_is_an_error_with_its_rea
     monkeypatch.setattr(Refusing, "timeout", 0.2)
     with pytest.raises(StoreRefused, match=rf"2 rows of epoch 3 not within 0.2 s: 429 .*{words}"):
         send(Refusing(body, 1000), "upsert")
+
+
+class Narrow(Cluster):
+    """Has room for so many operations in a request, and says of more that it is busy."""
+
+    timeout = 60.0
+
+    def __init__(self, room: int, *, whole: bool) -> None:
+        super().__init__()
+        self.room, self.whole, self.taken = room, whole, list[bytes]()
+
+    def ask(self, *_: object, body: bytes = b"", **__: object) -> Answer:
+        rows = body.splitlines()[1::2]
+        fits = len(rows) <= self.room
+        self.taken += rows if fits else []
+        if not fits and self.whole:
+            return Answer(429, FULL)
+        one = {"index": {"status": 201} if fits else {"status": 429, "error": BUSY}}
+        return Answer(200, {"items": [one] * len(rows)})
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["request", "shard"])
+def test_request_that_is_too_much_for_a_limit_on_memory_is_cut_in_two_until_it_fits(
+    monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    monkeypatch.setattr("pyspark_elasticsearch.sending.time.sleep", lambda _: None)
+    cluster = Narrow(3, whole=whole)
+    rows = [b'{"n":%d}' % at for at in range(100)]
+    errand = Errand(3, {**PLAIN, "mode": "append"}, Aim(5, "x"), "x", "", lambda: False)
+    sender = Sender(cluster, Records(), errand, "fail")  # type: ignore[arg-type]
+    assert sender.send(b"".join(b'{"index":{}}\n%s\n' % row for row in rows), 100) == []
+    assert sorted(cluster.taken) == sorted(rows)
+
+
+def test_request_of_one_row_that_is_too_much_is_given_up_at_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Narrow, "timeout", 0.8)
+    monkeypatch.setattr("pyspark_elasticsearch.sending.WAITS", 0)
+    began = time.monotonic()
+    errand = Errand(3, {**PLAIN, "mode": "append"}, Aim(5, "x"), "x", "", lambda: False)
+    sender = Sender(Narrow(0, whole=True), Records(), errand, "fail")  # type: ignore[arg-type]
+    with pytest.raises(StoreRefused, match=r"1 rows of epoch 3 not within 0.8 s: 429 .*too much"):
+        sender.send(b'{"index":{}}\n{}\n' * 4, 4)
+    assert time.monotonic() - began < 4
 
 
 class Halving(Cluster):

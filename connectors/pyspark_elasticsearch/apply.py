@@ -10,7 +10,6 @@ from importlib.resources import files
 
 from pyspark_elasticsearch import doubt, guarded, moving, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
-from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import (
     Addressed,
     DeadLetters,
@@ -53,18 +52,17 @@ class Applier:
     """Applies chunks of one manifest; it may be used by several threads.
 
     Args:
-        cluster: where.
         log: holds the chunks.
         records: holds the ledger.
         manifest: the decision.
         on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
         fresh_until: by `time.monotonic()`, until when nothing of it was applied by others.
+        piped: whether rows go through ingest pipelines, as far as it is known.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
         log: Log,
         records: Records,
         manifest: Manifest,
@@ -72,8 +70,9 @@ class Applier:
         aside: DeadLetters | None,
         *,
         fresh_until: float,
+        piped: bool,
     ) -> None:
-        self.cluster, self.log, self.manifest, self.aside = cluster, log, manifest, aside
+        self.cluster, self.log, self.manifest, self.aside = log.cluster, log, manifest, aside
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
         notes = dict(manifest.notes)
         self.before: list[str] = notes.pop(moving.BEFORE, [])
@@ -86,8 +85,9 @@ class Applier:
             "the epoch stays decided, and a restarted query goes on where it stopped",
             lambda: records.is_over(manifest),
             fresh_until,
+            piped=piped or (not aim.index and self.detail["mode"] in ("append", "upsert")),
         )
-        self.sender = Sender(cluster, records, errand, on_conflict)
+        self.sender = Sender(log.cluster, records, errand, on_conflict)
         self._partitions = {part.attempt: part.partition for part in manifest.parts}
         self._guarded: set[str] = set()
         self._losers: Mapping[int, frozenset[int]] = {}
@@ -156,7 +156,7 @@ class Applier:
         """Note them first: a verdict is final, whatever a later try would find."""
         for one in refused:
             if one.is_conflict:
-                raise self._refusal(of_refusal(one, self.manifest.notes["index"]))
+                raise self._refusal(of_refusal(one, self.manifest.notes["index"]), one)
         verdict = found.verdict
         verdicts = dict(verdict.get("letters", {}))
         fresh = {f"c{at}": Verdict("", "", bad.reason) for at, bad in enumerate(sent.chunk.bad)}
@@ -165,14 +165,16 @@ class Applier:
         new = {at: one for at, one in fresh.items() if at not in verdicts}
         if new:
             if self.aside is None:
-                raise self._refusal(next(iter(new.values())))
+                at, first = next(iter(new.items()))
+                said = (one for one in refused if str(one.operation.position) == at)
+                raise self._refusal(first, next(said, None))
             verdicts.update({at: one.cut(len(fresh)) for at, one in new.items()})
             verdict = {"index": self.aside.index, **verdict, "letters": verdicts}
             if not self.log.judge(place, verdict, found.guard):
                 return self._put_aside(place, self.log.fetch(place), sent, refused)
         if verdicts:
             box, name = (
-                DeadLetters(self.cluster, verdict["index"]),
+                DeadLetters(self.cluster, verdict["index"], create=self.log.indices.create),
                 chunk_name(place.attempt, place.seq),
             )
             named = {f"{name}{at}": self._letter(at, one, sent) for at, one in verdicts.items()}
@@ -189,12 +191,10 @@ class Applier:
         lines = sent.operations[int(at)]
         return Addressed(verdict, of_lines(verdict.reason, lines, self.detail))
 
-    def _refusal(self, letter: Verdict) -> RowRefused:
-        status = int(letter.reason.partition(" ")[0]) if letter.id else 0
-        error = {"type": letter.reason.partition(" ")[2].partition(":")[0]}
+    def _refusal(self, letter: Verdict, one: Refusal | None) -> RowRefused:
         why, todo = "", "set option onBadRow=deadLetter again"
-        if letter.id:
-            why, todo = advice(status, error)
+        if one is not None:
+            why, todo = advice(one.item.status, one.item.error)
         return RowRefused(
             f"Elasticsearch refused the row with id {letter.id!r} of index"
             f" {letter.place}: {letter.reason}. Epoch {self.manifest.epoch} stays"

@@ -28,11 +28,15 @@ class Item(NamedTuple):
     Attributes:
         error: None if it was done.
         place: the index that the document went to; empty if that was not asked.
+        id: of the document; empty if that was not asked.
+        at: sequence number and primary term of the write, if they were asked and there was one.
     """
 
     status: int
     error: Any
     place: str = ""
+    id: str = ""
+    at: tuple[int, int] | None = None
 
     @property
     def done(self) -> bool:
@@ -101,4 +105,7 @@ def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
     (told,) = item.values()
     if told.get("failure_store") == "used":
         return Item(400, PUT_ASIDE, told.get("_index", ""))
-    return Item(int(told["status"]), told.get("error"), told.get("_index", ""))
+    number = told.get("_seq_no", -1)
+    at = (number, told["_primary_term"]) if number >= 0 else None
+    index, id_ = told.get("_index", ""), told.get("_id", "")
+    return Item(int(told["status"]), told.get("error"), index, id_, at)

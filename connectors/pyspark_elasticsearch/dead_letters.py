@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
+from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce import letters, schema_text, untext
 from sparkonce.letters import Letter
@@ -72,17 +73,15 @@ class DeadLetters:
     Args:
         cluster: where.
         index: its name.
+        create: whether it may be made.
     """
 
-    def __init__(self, cluster: Cluster, index: str) -> None:
-        self.cluster, self.index = cluster, index
-        self._there = False
+    def __init__(self, cluster: Cluster, index: str, *, create: bool) -> None:
+        self.cluster, self.index, self.create = cluster, index, create
 
-    def ensure(self, *, create: bool) -> None:
+    def ensure(self) -> None:
         """Make the index unless it is there: a first letter would guess its mappings."""
-        if not self._there:
-            indices.ensure(self.cluster, self.index, "dead_letter", create=create)
-            self._there = True
+        indices.ensure(self.cluster, self.index, "dead_letter", create=self.create)
 
     def write(self, sink: str, epoch: int, partition: int, named: Mapping[str, Addressed]) -> None:
         """Write letters under their ids; those that are there already stay as they are.
@@ -93,6 +92,7 @@ class DeadLetters:
             partition: of the rows.
             named: the letters by their ids.
         """
+        self.ensure()  # it may have been deleted since the query began
         now = time.time_ns() // 1_000_000
         about = {"sink": sink, "epoch": epoch, "partition": partition, "at": now}
         waiting: list[str] = []
@@ -160,7 +160,7 @@ def _trees(lines: bytes, detail: Mapping[str, Any]) -> dict[str, untext.Tree]:
     if not document:
         return {**_of_action(_action(lines), detail), **op}
     found = untext.parsed(document)
-    if isinstance(found, dict) and "script" in found and "scripted_upsert" in found:
+    if detail["mode"] in SCRIPTED:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
     routing = detail["routing"]
     if routing and routing not in found:  # an increment does not store it

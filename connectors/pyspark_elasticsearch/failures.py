@@ -60,6 +60,10 @@ BY_TYPE = {
     "index_not_found_exception": _refused(
         "the index is not there (any more)", "create or restore it"
     ),
+    "resource_not_found_exception": _refused(
+        "something that an ingest pipeline names is not there (any more), such as a stored script",
+        "create what the answer names",
+    ),
     "index_closed_exception": _refused("the index is closed", "open it (POST <index>/_open)"),
     "invalid_index_name_exception": _refused("that is no name of an index", "mend option index"),
     "cluster_block_exception": _refused(
@@ -85,7 +89,12 @@ BY_TYPE = {
     "mapper_exception": _row("a field does not fit the mapping"),
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
     "illegal_argument_exception": _unclear("the cluster can't store the document as it is"),
-    "script_exception": _row("the number can't be added to what is stored"),
+    "script_exception": Known(
+        Kind.ROW,
+        "the number can't be added to what is stored",
+        "mend what the document holds, or set option onBadRow=deadLetter, which puts such rows"
+        " aside",
+    ),
     "document_missing_exception": _row("there is no such document"),
     "routing_missing_exception": _row("the mapping asks for a routing; set option routing"),
     "parsing_exception": _row("the document is malformed"),
@@ -143,6 +152,9 @@ _OF_ROWS = re.compile(
 )
 """What it says where it is about the row."""
 
+NOT_CALLED = "Pipeline processor configured for non-existent pipeline ["
+"""What an illegal state says, which has the status of a failure inside the server."""
+
 NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
 TOO_MANY_SCRIPTS = Known(
     Kind.PASSING,
@@ -188,9 +200,10 @@ def known(status: int, error: Any) -> Known:
         return MAPPING_LATE
     if kind == "illegal_argument_exception":
         return _of_illegal(error)
-    if kind in BY_TYPE:
-        return BY_TYPE[kind]
-    return BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
+    if kind == "illegal_state_exception" and str(error.get("reason", "")).startswith(NOT_CALLED):
+        return NO_PIPELINE
+    by_status = BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
+    return BY_TYPE.get(kind, by_status)
 
 
 def _of_illegal(error: Mapping[str, Any]) -> Known:

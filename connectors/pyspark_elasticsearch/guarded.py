@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark_elasticsearch import kept
 from pyspark_elasticsearch.chunks import unpacked
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import of_answer
@@ -112,21 +113,17 @@ def _looked_at(cluster: Cluster, name: str) -> Mapping[str, Any] | None:
 def _require_whole_source(
     name: str, settings: Mapping[str, Any], mappings: Mapping[str, Any]
 ) -> None:
-    """Refuse an index that keeps a part of each document only: a script would not see its guard."""
-    about = mappings.get("_source", {})
-    modes = (about.get("mode"), settings.get("index.mapping.source.mode"))
-    disabled = any(str(mode).lower() == "disabled" for mode in modes)
-    if disabled or str(about.get("enabled")).lower() == "false":
-        part = "no _source"
-    elif about.get("excludes") or about.get("includes", ["*"]) != ["*"]:
-        part = "a part of each _source"
-    else:
+    """Refuse an index that keeps a part of each document: a script would not see its guard."""
+    kept.require_numbered(name, settings)
+    part = kept.flaw(settings, mappings)
+    if not part:
         return
     raise StoreUnsafe(
         f"Index {name} keeps {part}",
         why="an update or increment writes back what is kept of a document: other fields would be"
-        f" lost, and field {GUARD!r}, without which a repeated row is added again",
-        todo="write into an index without includes, excludes, enabled and mode=disabled of _source",
+        f" lost or changed, and field {GUARD!r}, without which a repeated row is added again",
+        todo="write into an index of index.mode=standard, without includes, excludes, enabled and"
+        " mode of _source",
     )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from pyspark_elasticsearch import kept
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import StoreRefused, StoreUnsafe
 
+PIPELINES = ("index.default_pipeline", "index.final_pipeline")
 _HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
 
 
@@ -45,6 +48,26 @@ def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
             f"Index {index} could not be made: {error.get('reason')}",
             why=f"{_HELD[name]} need an index of their own",
             todo="mend its name, or create it as docs/elasticsearch.md shows",
+        )
+
+
+def require_kept(index: str, settings: Mapping[str, Any], mappings: Mapping[str, Any]) -> None:
+    """Refuse an index that doesn't keep what is written, as a template of the cluster may have it.
+
+    Raises:
+        StoreUnsafe: it says why.
+    """
+    kept.require_numbered(index, settings)
+    through = [name for name in PIPELINES if str(settings.get(name, "_none")) != "_none"]
+    flaws = [f"has {name}={settings[name]}" for name in through]
+    if part := kept.flaw(settings, mappings):
+        flaws.append(f"keeps {part}")
+    if flaws:
+        raise StoreUnsafe(
+            f"Index {index}, of the connector's own, {' and '.join(flaws)}",
+            why="what is decided is read from there, and must come back as it was written",
+            todo="set such a pipeline to _none; else let no template of the cluster match it,"
+            " delete it if it is new and empty, and restart the query",
         )
 
 

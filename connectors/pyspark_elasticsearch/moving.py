@@ -54,7 +54,8 @@ def redirected(cluster: Cluster, manifest: Manifest, index: str) -> Manifest:
     targets.require_safe(new)
     targets.require_ids_fit(new, detail)
     targets.require_mapped(new, detail["columns"])
-    pipelines.require_kept(cluster, {**detail, "index": index}, new.settings)
+    through = pipelines.tree(cluster, pipelines.of(detail, new.settings))
+    pipelines.require_kept({**detail, "index": index}, through)
     _close_to_writes(cluster, there)
     before = [*notes.get(BEFORE, ()), there.name]
     return replace(manifest, notes={**notes, "index": new.name, BEFORE: before})

@@ -1,7 +1,8 @@
 """Ingest pipelines: they may send a row elsewhere than option ``index`` says, under another id.
 
 A row that is sent again must find itself; so what can be seen to change its index, id or routing is
-refused. What a script does can't be seen.
+refused. Of what can't be seen (a script, names that are made from a row) the answers tell: see
+`whereabouts`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark_elasticsearch.client import Cluster, path
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import OptionError, StoreRefused
 
 DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
 MOVES = ("reroute", "date_index_name")
@@ -18,6 +19,11 @@ MOVES = ("reroute", "date_index_name")
 
 ADDRESS = ("_index", "_id", "_routing")
 """What others must not write."""
+
+PAGE = 20
+"""Pipelines in a request: its line is at most 4 KB (``http.max_initial_line_length``)."""
+
+Definition = Mapping[str, Any]
 
 
 def of(detail: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
@@ -33,22 +39,55 @@ def of(detail: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in (first, settings.get(FINAL, NONE)) if name != NONE]
 
 
-def require_kept(cluster: Cluster, detail: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Refuse pipelines that change where a row goes, or its id.
+def tree(cluster: Cluster, first: Iterable[str]) -> dict[str, Definition]:
+    """The definitions of pipelines and of those that they call; an empty one of what is not there.
+
+    Args:
+        cluster: where.
+        first: their names.
+    """
+    found: dict[str, Definition] = {}
+    names = set(first)
+    while names:
+        level = read(cluster, names)
+        found |= level
+        names = {one for about in level.values() for one in _called(about)} - found.keys()
+    return found
+
+
+def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
+    """The definitions of these pipelines as they are now; an empty one of what is not there."""
+    wanted, found = sorted(names), dict[str, Definition]()
+    for start in range(0, len(wanted), PAGE):
+        page = wanted[start : start + PAGE]
+        target, doing = path("_ingest", "pipeline", ",".join(page)), "looking at ingest pipelines"
+        answer = cluster.ask(doing, "GET", target, allow=(404,))
+        told = answer.body if answer.status == 200 else {}
+        found |= {name: told.get(name, {}) for name in page}
+    return found
+
+
+def require_kept(detail: Mapping[str, Any], found: Mapping[str, Definition]) -> None:
+    """Refuse pipelines that can be seen to change where a row goes, or its id.
+
+    Args:
+        detail: of a plan.
+        found: the pipelines, and those that they call.
 
     Raises:
+        OptionError: there is no such pipeline as option ``pipeline`` names.
         StoreRefused: it names the pipeline.
     """
-    waiting, seen = of(detail, settings), set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for kind, about in _processors(_definition(cluster, name)):
-            if kind == "pipeline":
-                waiting.append(str(about["name"]))
-            if kind in MOVES or (about.get("target_field") or about.get("field")) in ADDRESS:
+    if detail["pipeline"] and found.get(detail["pipeline"]) == {}:
+        raise OptionError(
+            f"Option pipeline: there is no ingest pipeline {detail['pipeline']!r}",
+            why="every row would be refused, after its epoch is decided",
+            todo="create it, or mend the option",
+        )
+    for name, about in found.items():
+        for kind, settings in _processors(about):
+            named = settings.get("target_field") or settings.get("field")
+            if kind in MOVES or named in ADDRESS:
                 raise elsewhere(f"Ingest pipeline {name!r} of {detail['index']} has {kind!r}")
 
 
@@ -63,15 +102,13 @@ def elsewhere(what: str) -> StoreRefused:
     )
 
 
-def _definition(cluster: Cluster, name: str) -> Mapping[str, Any]:
-    """A pipeline; an empty one if there is none of that name, which refuses each row itself."""
-    target, doing = path("_ingest", "pipeline", name), f"looking at pipeline {name}"
-    answer = cluster.ask(doing, "GET", target, allow=(404,))
-    found: Mapping[str, Any] = answer.body.get(name, {}) if answer.status == 200 else {}
-    return found
+def _called(about: Definition) -> Iterator[str]:
+    for kind, settings in _processors(about):
+        if kind == "pipeline" and "{{" not in settings["name"]:  # else a row's values name it
+            yield str(settings["name"])
 
 
-def _processors(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _processors(about: Definition) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The processors of a pipeline, or within one, whatever they are for."""
     inner: Iterable[Mapping[str, Any]] = [
         *about.get("processors", ()),

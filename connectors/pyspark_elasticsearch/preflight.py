@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import elasticsearch
 
-from pyspark_elasticsearch import pipelines, targets, visibility
+from pyspark_elasticsearch import indices, pipelines, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
 
 OLDEST = 8
 CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
 """What to install, by major release."""
+
+
+class Fit(NamedTuple):
+    """What was found to be fit.
+
+    Attributes:
+        target: None if it is named by each row.
+        pipelines: that rows go through, and those that they call.
+    """
+
+    target: targets.Target | None
+    pipelines: Mapping[str, pipelines.Definition]
+
+
+NOTHING = Fit(None, {})
 
 
 def require_fit_server(cluster: Cluster) -> None:
@@ -40,30 +55,42 @@ def require_fit_server(cluster: Cluster) -> None:
         raise _versions(version, client, min(major, max(CLIENTS)))
 
 
-def require_safe_indices(cluster: Cluster, indices: Iterable[str]) -> None:
-    """Refuse indices of the connector that may lose what they have acknowledged."""
-    for index in indices:
-        found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
+def require_safe_indices(cluster: Cluster, own: Iterable[str]) -> None:
+    """Refuse indices of ledgers and staged chunks that may lose what they have acknowledged.
+
+    Raises:
+        StoreUnsafe: it says which.
+        StoreRefused: one takes no writes.
+    """
+    for index in own:
+        found = require_safe_index(cluster, index)
         if found is not None:
-            targets.require_safe(found)
+            indices.require_kept(found.name, found.settings, found.mappings)
+
+
+def require_safe_index(cluster: Cluster, index: str) -> targets.Target | None:
+    """Refuse an index that may lose what it has acknowledged, such as dead letters.
+
+    Raises:
+        StoreUnsafe: that is so.
+        StoreRefused: it takes no writes.
+    """
+    found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
+    if found is not None:
+        targets.require_safe(found)
+    return found
 
 
 def require_fit_target(
     cluster: Cluster, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
-) -> targets.Target | None:
+) -> Fit:
     """Refuse a target that is not there or not fit, and make it fit where that can be done.
-
-    Returns:
-        The target; None if it is named by each row.
 
     Raises:
         OptionError: there is no such index, and it may not be made.
     """
-    if detail["pipeline"]:
-        _require_pipeline(cluster, detail["pipeline"])
     if detail["parts"]:
-        pipelines.require_kept(cluster, detail, {})
-        return None  # there is nothing to look at before the first row
+        return Fit(None, _kept(cluster, detail, {}))  # there is no index before the first row
     found = targets.resolve(cluster, detail)
     if found is None and new_index is not None:
         made = _create(cluster, detail["index"], new_index)
@@ -77,9 +104,7 @@ def require_fit_target(
     return _require_fit(cluster, detail, found)
 
 
-def _require_fit(
-    cluster: Cluster, detail: Mapping[str, Any], found: targets.Target | None
-) -> targets.Target:
+def _require_fit(cluster: Cluster, detail: Mapping[str, Any], found: targets.Target | None) -> Fit:
     if found is None:
         raise OptionError(
             f"Option index: there is no index {detail['index']}",
@@ -89,11 +114,19 @@ def _require_fit(
     targets.require_safe(found)
     targets.require_stream_fits(found, detail)
     targets.require_ids_fit(found, detail)
-    pipelines.require_kept(cluster, detail, found.settings)
+    kept = _kept(cluster, detail, found.settings)
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
     if detail["visibleAlias"]:
         visibility.require_fit(cluster, detail, found.mappings, found.name)
+    return Fit(found, kept)
+
+
+def _kept(
+    cluster: Cluster, detail: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Mapping[str, pipelines.Definition]:
+    found = pipelines.tree(cluster, pipelines.of(detail, settings))
+    pipelines.require_kept(detail, found)
     return found
 
 
@@ -102,10 +135,11 @@ def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
     made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=(400,))
     error = made.body.get("error", {}) if made.status == 400 else {}
     if error and error.get("type") != "resource_already_exists_exception":
+        named = error.get("type") == "invalid_index_name_exception"
         raise OptionError(
             f"Option createIndex could not make index {index}: {error.get('reason')}",
-            why="the cluster refuses the name or the mappings",
-            todo="mend option index, or create the index by hand",
+            why=f"the cluster refuses {'its name' if named else 'the mapping of a column'}",
+            todo="mend option index" if named else "rename the column, or create the index by hand",
         )
     return not error
 
@@ -126,18 +160,6 @@ def _take_back(cluster: Cluster, index: str) -> None:
     else:
         body = {"index.blocks.write": None}
         cluster.ask(doing, "PUT", path(index, "_settings"), body=body, allow=absent)
-
-
-def _require_pipeline(cluster: Cluster, name: str) -> None:
-    answer = cluster.ask(
-        f"looking for pipeline {name}", "GET", path("_ingest", "pipeline", name), allow=(404,)
-    )
-    if answer.status == 404:
-        raise OptionError(
-            f"Option pipeline: there is no ingest pipeline {name!r}",
-            why="every row would be refused, after its epoch is decided",
-            todo="create it, or mend the option",
-        )
 
 
 def _versions(server: str, client: int, fit: int) -> StoreRefused:

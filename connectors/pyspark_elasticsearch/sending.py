@@ -23,6 +23,7 @@ from pyspark_elasticsearch.failures import (
 )
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.streams import Resender
+from pyspark_elasticsearch.whereabouts import ASKED, Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.retry import Patience
 
@@ -31,6 +32,9 @@ log = logging.getLogger("sparkonce")
 ORDINAL_BITS = 20
 PAUSE = 5.0
 """Seconds after which a driver may have been overtaken: it looks at the ledger again."""
+
+WAITS = 5
+"""Refusals for now (429) of a whole request after which it is cut in two."""
 
 SKEW = 60_000
 """Milliseconds by which the clocks of drivers that draw from different counters may differ."""
@@ -75,6 +79,7 @@ class Errand:
         outcome: what an error says about the epoch.
         is_overtaken: whether there is nothing left to do, since others have done it.
         fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
+        piped: whether rows go, or may go, through ingest pipelines.
     """
 
     epoch: int
@@ -84,6 +89,7 @@ class Errand:
     outcome: str
     is_overtaken: Callable[[], bool]
     fresh_until: float = 0.0
+    piped: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -109,6 +115,9 @@ class Sender:
         self.target = path(errand.aim.index, "_bulk") if errand.aim.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
+        self.whereabouts = Whereabouts(cluster, errand.aim.index) if errand.piped else None
+        if self.whereabouts:
+            self.params |= ASKED
         # Elsewhere a row that is sent again finds itself there, by its id and version.
         again = Resender(cluster, errand.aim.index, errand.aim.since) if errand.aim.since else None
         self.resender = again
@@ -137,10 +146,18 @@ class Sender:
         pending: list[Operation],
         answer: list[bulk.Item] | int | None = None,
         tried: int = 0,
+        until: float = 0.0,
     ) -> list[Refusal]:
-        """Send operations until each is done or refused."""
+        """Send operations until each is done or refused.
+
+        Args:
+            pending: the operations.
+            answer: what was said of all of them, if they were sent.
+            tried: how often they were sent in vain.
+            until: by `time.monotonic()`, when to give up; by default after the timeout.
+        """
         refused: list[Refusal] = []
-        deadline = time.monotonic() + self.cluster.timeout
+        deadline = until or time.monotonic() + self.cluster.timeout
         while pending:
             if answer is None:
                 answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
@@ -153,6 +170,8 @@ class Sender:
             if busy:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
+            if tried > WAITS and _is_too_much(busy, pending):
+                return self._halves(pending, tried, deadline)
             pending, answer = [one.operation for one in busy], None
         return refused
 
@@ -173,15 +192,18 @@ class Sender:
         answer = bulk.send(self.cluster, DOING, self.target, lines, count, params)
         if self.resender is not None and isinstance(answer, list):
             self.resender.require_within(lines, answer)
+        if self.whereabouts is not None and isinstance(answer, list):
+            self.whereabouts.require_kept(lines, answer)
         return answer
 
-    def _halves(self, pending: list[Operation], tried: int) -> list[Refusal]:
+    def _halves(self, pending: list[Operation], tried: int, until: float = 0.0) -> list[Refusal]:
+        """Send each half by itself; once the first was taken, the other has all its time anew."""
         if len(pending) == 1:
             error = {"type": "413", "reason": f"{len(pending[0].lines):,} bytes"}
             return [Refusal(pending[0], bulk.Item(413, error))]
         middle = len(pending) // 2
-        halves = pending[:middle], pending[middle:]
-        return [refusal for half in halves for refusal in self.settle(half, tried=tried)]
+        refused = self.settle(pending[:middle], tried=tried, until=until)
+        return refused + self.settle(pending[middle:], tried=tried)
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item]
@@ -277,6 +299,15 @@ class Sender:
             about.why or BY_STATUS[429].why,
             f"{about.todo}, or raise option timeout; {self.errand.outcome}",
         )
+
+
+def _is_too_much(busy: Sequence[Refusal], pending: Sequence[Operation]) -> bool:
+    """Whether all of several operations were refused for now, so that fewer may be taken.
+
+    A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
+    all of its room each time, in the words that mean "later" where it is only full.
+    """
+    return len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
 
 
 def _fence_of(item: bulk.Item) -> int:

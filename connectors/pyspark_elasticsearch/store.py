@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import apart, moving, pipelines, preflight, targets, visibility
+from pyspark_elasticsearch import apart, moving, preflight, targets, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
@@ -18,6 +18,7 @@ from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Superseded
+from pyspark_elasticsearch.watch import Watch
 from sparkonce import losses
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
@@ -60,10 +61,10 @@ class ElasticsearchStore:
         self.cluster, self.indices, self.plan, self.settings = cluster, indices, plan, settings
         self.records, self.log = Records(cluster, indices), Log(cluster, indices)
         named = settings.dead_letter
-        self.dead_letters = DeadLetters(cluster, named) if named else None
+        self.dead_letters = DeadLetters(cluster, named, create=indices.create) if named else None
         self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
-        self._fit: targets.Target | None = None
+        self._watch = Watch(cluster, settings.new_index)
         self._prepared = "", 0.0
         self._acknowledged = ""
 
@@ -73,14 +74,13 @@ class ElasticsearchStore:
             return
         preflight.require_fit_server(self.cluster)
         self.indices.ensure()
-        own = [self.indices.ledger, self.indices.log]
-        if self.dead_letters is not None:
-            self.dead_letters.ensure(create=self.indices.create)
-            own.append(self.dead_letters.index)
-        preflight.require_safe_indices(self.cluster, own)
+        preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
-            self._require_fit_target(self.plan.detail)
+            self._watch.require_fit(self.plan.detail)
+        if self.dead_letters is not None:
+            self.dead_letters.ensure()
+            preflight.require_safe_index(self.cluster, self.dead_letters.index)
         self._checked = time.monotonic()
 
     def read(self, name: str) -> Record:
@@ -123,8 +123,6 @@ class ElasticsearchStore:
             return None
         if aim.index:
             targets.require_still_there(self.cluster, aim.index)
-        if self.dead_letters is not None:
-            self.dead_letters.ensure(create=self.indices.create)
         return ElasticsearchOutlet(
             self.cluster,
             self.records,
@@ -169,22 +167,19 @@ class ElasticsearchStore:
         done = self._begun(manifest)
         if done is None or done >= total:
             return
-        if manifest.token != prepared and manifest.notes["index"]:
-            noted = {**manifest.detail, "index": manifest.notes["index"]}
-            target = targets.require_there(self.cluster, noted)
-            pipelines.require_kept(self.cluster, noted, target.settings)
-        if self.dead_letters is not None:
-            if self.plan is None:
-                self._require_apart(manifest.notes["index"] or manifest.detail["index"])
-            self.dead_letters.ensure(create=self.indices.create)
+        if manifest.token != prepared:
+            at = manifest.notes["index"] or manifest.detail["index"]
+            self._watch.require_still_fit({**manifest.detail, "index": at})
+        if self.dead_letters is not None and self.plan is None:
+            self._require_apart(manifest.notes["index"] or manifest.detail["index"])
         applier = Applier(
-            self.cluster,
             self.log,
             self.records,
             manifest,
             self.settings.on_conflict,
             self.dead_letters,
             fresh_until=until if manifest.token == prepared else 0.0,
+            piped=self._watch.piped,
         )
         try:
             self._apply_from(done, applier, advance)
@@ -218,18 +213,11 @@ class ElasticsearchStore:
         own = self.indices.ledger, self.indices.log
         apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
-    def _require_fit_target(self, detail: Mapping[str, Any]) -> targets.Target | None:
-        new_index = self.settings.new_index
-        self._fit = preflight.require_fit_target(self.cluster, detail, new_index)
-        return self._fit
-
     def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
         """Draw fences, and note the index that the target is now."""
-        if of.detail["parts"]:
+        index = self._watch.require_still_fit(of.detail)
+        if index is None:
             return Aim(self.records.draw(of.target, fences), "")
-        index = targets.require_there(self.cluster, of.detail)
-        if self._fit is None or _checked(index, of) != _checked(self._fit, of):
-            index = self._require_fit_target(of.detail) or index  # alias or stream was moved on
         return Aim(self.records.draw(index.name, fences), index.name, index.since)
 
     def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:
@@ -274,10 +262,6 @@ class ElasticsearchStore:
         width = 1 if serial else self.cluster.parallelism
         steps = (partial(applier.apply, ordinal, place) for ordinal, place in wanted)
         return in_order(steps, width, "sparkonce-apply")
-
-
-def _checked(target: targets.Target, of: Plan | Manifest) -> tuple[str, str, list[str]]:
-    return target.name, target.since, pipelines.of(of.detail, target.settings)
 
 
 def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pyspark_elasticsearch import bulk, pipelines
 from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import of_answer
-from sparkonce.errors import StoreRefused, StoreUnreachable
+from pyspark_elasticsearch.whereabouts import LOOKS, PAUSE, take_back
+from sparkonce.errors import StoreRefused
 
 LOOKING = "looking for rows that are there already"
-LOOKS = 3
 GONE = "index_not_found_exception"
 TIMESTAMP = "@timestamp"
 """The field that every document of a data stream must have."""
@@ -81,7 +82,7 @@ class Resender:
         return [bulk.Item(200, None) if id_ in done else next(items) for id_ in ids]
 
     def require_within(self, lines: bytes, answer: Sequence[bulk.Item]) -> None:
-        """Take rows back that an ingest pipeline has sent out of the stream.
+        """Take rows back that an ingest pipeline has sent out of the stream, which had none before.
 
         They would be looked for in the stream alone, not be found, and be sent once more.
 
@@ -93,7 +94,7 @@ class Resender:
             if places <= self._own:
                 return
             if self._own:
-                time.sleep(0.2)  # a node hears of a rollover a little later than another
+                time.sleep(PAUSE)
             # Of a document that a pipeline dropped the answer names the stream.
             self._own = frozenset(["", self.name, *backing(self.cluster, self.name)])
         gone = [
@@ -103,7 +104,7 @@ class Resender:
         ]
         if not gone:
             return
-        self._take_back(gone)
+        take_back(self.cluster, _deletions(gone))
         raise pipelines.elsewhere(
             f"{len(gone)} rows for {self.name} went to {gone[0][0]}, and were taken back"
         )
@@ -126,18 +127,13 @@ class Resender:
             there = found(self.cluster, index, ids)
             again += [(index, id_) for id_ in sorted(there & known)]
             known |= there
-        self._take_back(again)
+        take_back(self.cluster, _deletions(again))
         return known
 
-    def _take_back(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Delete rows from the indices where they are a second time."""
-        if not rows:
-            return
-        deletes = [{"delete": {"_index": index, "_id": id_}} for index, id_ in rows]
-        lines = "".join(f"{json.dumps(one)}\n" for one in deletes).encode()
-        said = bulk.send(self.cluster, "taking rows back", "/_bulk", lines, len(deletes))
-        if isinstance(said, int) or not all(item.done or item.status == 404 for item in said):
-            raise StoreUnreachable(f"Elasticsearch did not take back {len(deletes)} rows")
+
+def _deletions(rows: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Of rows by index and id."""
+    return [{"_index": index, "_id": id_} for index, id_ in rows]
 
 
 def _is_there(item: bulk.Item) -> bool:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import guarded, streams
+from pyspark_elasticsearch import guarded, kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
@@ -17,8 +17,15 @@ TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
 
 
+_PARTS = ("_source", "_routing", "dynamic")
+"""Of the mappings, all that another index of the same name must not have otherwise unseen."""
+
 _WHOLE = {"include_defaults": "true"}
-_BRIEF = {"filter_path": "*.aliases,*.data_stream,*.settings"}
+_BRIEF = {
+    "filter_path": ",".join(
+        ["*.aliases", "*.data_stream", "*.settings", *(f"*.mappings.{part}" for part in _PARTS)]
+    )
+}
 
 
 class Target(NamedTuple):
@@ -29,12 +36,14 @@ class Target(NamedTuple):
         settings: flat, defaults included.
         mappings: of its fields.
         since: of a data stream, the index that takes its writes; the settings are that one's.
+        sign: all that was set of it, with its uuid: as long as that stays it is what it was.
     """
 
     name: str
     settings: Mapping[str, Any]
     mappings: Mapping[str, Any]
-    since: str = ""
+    since: str
+    sign: Any
 
 
 def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) -> Target | None:
@@ -67,8 +76,10 @@ def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) 
 
 
 def _target(name: str, about: Mapping[str, Any], since: str = "") -> Target:
-    settings = {**about.get("defaults", {}), **about.get("settings", {})}
-    return Target(name, settings, about.get("mappings", {}), since)
+    mappings, given = about.get("mappings", {}), about.get("settings", {})
+    settings = {**about.get("defaults", {}), **given}
+    sign = name, since, given, [mappings.get(part) for part in _PARTS]
+    return Target(name, settings, mappings, since, sign)
 
 
 def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
@@ -127,7 +138,7 @@ def require_mapped(target: Target, columns: Sequence[str]) -> None:
         return
     for name in columns:
         # A dot leads into an object, which may be mapped otherwise.
-        if name.partition(".")[0] not in fields:
+        if name not in fields and name.partition(".")[0] not in fields:
             near = difflib.get_close_matches(name, fields, n=1)
             raise OptionError(
                 f"Column {name!r} of the query is not in the mapping of index {target.name}",
@@ -154,8 +165,16 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
             why="a row that is sent again is looked for by its id, in all indices of the stream",
             todo="leave it out",
         )
-    # A pipeline may set it.
-    if target.since and not (detail["pipeline"] or streams.TIMESTAMP in detail["columns"]):
+    through = pipelines.of(detail, target.settings)
+    if target.since and through:
+        raise OptionError(
+            f"Rows for data stream {target.name} would go through ingest pipeline {through[0]!r}",
+            why="a row that is sent again is looked for by its id, and a pipeline can change that",
+            todo="leave option pipeline out, and set index.default_pipeline and"
+            " index.final_pipeline to _none in the stream's last index and its index template; or"
+            " write into an index, or a rollover alias",
+        )
+    if target.since and streams.TIMESTAMP not in detail["columns"]:
         raise OptionError(
             f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
             why="every document of a data stream must have it",
@@ -168,6 +187,7 @@ def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
 
     Raises:
         OptionError: it says which.
+        StoreUnsafe: it has no sequence numbers.
     """
     if target.settings.get("index.mode") == "time_series":
         raise OptionError(
@@ -175,6 +195,7 @@ def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
             why="it makes ids itself, and by its id a row that is sent again is told",
             todo="write into an index of another mode",
         )
+    kept.require_numbered(target.name, target.settings)
     if str(target.mappings.get("_routing", {}).get("required")).lower() != "true":
         return
     if not detail["routing"]:
