@@ -56,3 +56,29 @@ def test_made_table_that_does_not_fit_is_dropped_unless_someone_has_written_to_i
         query(mysql_url, table, "n").sink.store.check()
     assert tables(mysql, table) == int(written)
     mysql.execute("SELECT 1")  # and nothing is locked
+
+
+@pytest.mark.parametrize("gone", ["target", "ledger and log", "letters"])
+def test_table_that_is_dropped_in_a_session_is_made_anew_by_the_next_query(
+    mysql: Cursor, mysql_url: str, table: str, unique: str, gone: str
+) -> None:
+    """A process keeps the sink, whose options and schema are the same, and its connections."""
+    mysql.execute(f"CREATE DATABASE {unique}_own")
+    options = {"url": mysql_url, "dbtable": table, "createTable": "true", "key": "id"}
+    options |= {"ledgerSchema": f"{unique}_own", "onBadRow": "deadLetter"}
+    options |= {"deadLetter": f"{unique}_own.bad", "writeMode": "increment"}
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    dropped = {
+        "target": table,
+        "ledger and log": f"{unique}_own.sparkonce_ledger, {unique}_own.sparkonce_log",
+        "letters": f"{unique}_own.bad",
+    }
+    try:
+        for _ in range(2):
+            query = MySqlQuery(schema, **options)
+            query.sink.store.check()
+            query.run(0, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
+            mysql.execute(f"DROP TABLE {dropped[gone]}")
+        assert tables(mysql, table) == int(gone != "target")
+    finally:
+        mysql.execute(f"DROP DATABASE {unique}_own")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -58,7 +58,7 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     with translated(f"looking at table {'.'.join(table)}"):
         made = create and not is_there(session, table) and _make(session, detail)
         try:
-            target = _require_fit(session, detail)
+            target = _require_fit(session, detail, ())
         except (OptionError, StoreUnsafe):
             if made:
                 _take_back(session, detail)
@@ -92,16 +92,20 @@ def _take_back(session: Session, detail: Mapping[str, Any]) -> None:
             session.run("UNLOCK TABLES")
 
 
-def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
-    """Keep the target from being altered until the transaction ends, if the rows still fit it.
+def hold_target(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
+    """Look at the target again, in the transaction that writes to it and keeps it as it is.
+
+    Args:
+        session: in a transaction that has sent `pyspark_mysql.statements.holding`.
+        detail: of the plan.
+        held: the other tables that the transaction writes to.
 
     Raises:
-        StoreRefused: they no longer do.
-        StoreUnsafe: its engine was changed.
+        StoreRefused: the rows no longer fit it.
+        StoreUnsafe: an engine was changed.
     """
-    session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
     try:
-        return _require_fit(session, detail)
+        return _require_fit(session, detail, held)
     except OptionError as error:
         raise StoreRefused(
             error.what,
@@ -110,8 +114,8 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
         ) from None
 
 
-def _require_fit(session: Session, detail: Mapping[str, Any]) -> Target:
-    require_transactions(session, tuple(detail["table"]))
+def _require_fit(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
+    require_transactions(session, tuple(detail["table"]), *held)
     target = look(session, detail["table"])
     _require_columns(_stored(detail, target), target.columns)
     if detail["mode"] in BY_KEY:
@@ -205,5 +209,7 @@ def _looks(session: Session, detail: Mapping[str, Any]) -> list[str]:
     return [f"SHOW CREATE TABLE {identifier(*detail['table'])}"]
 
 
+Name = tuple[str, ...]
+"""Of a table: database and name."""
 _NO_RIGHT = (1142, 1143, 1227)
 TABLE_IS_THERE = 1050

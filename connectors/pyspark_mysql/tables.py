@@ -32,16 +32,27 @@ class OwnTables:
 
     def __init__(self, session: Session, schema: str, *, create: bool) -> None:
         self.session, self.schema, self.create = session, schema, create
-        self.ledger, self.log = (identifier(schema, f"sparkonce_{name}") for name in NAMES)
+        self.names = [(schema, f"sparkonce_{name}") for name in NAMES]
+        self.quoted = [identifier(*name) for name in self.names]
+        self.ledger, self.log = self.quoted
         self.known = False
 
     def ensure(self) -> None:
+        """Make them, unless they are known to be there.
+
+        Raises:
+            StoreRefused: they are not there and may not be made.
+        """
+        if not self.known:
+            self.make()
+
+    def make(self) -> None:
         """Make them, unless they are there. This is no part of any transaction: DDL commits.
 
         Raises:
             StoreRefused: they are not there and may not be made.
         """
-        if self.known or self.there():
+        if self.there():
             return
         if not self.create:
             raise StoreRefused(
@@ -58,8 +69,7 @@ class OwnTables:
 
     def require_transactions(self) -> None:
         """See `pyspark_mysql.engines.require_transactions`."""
-        for name in NAMES:
-            require_transactions(self.session, (self.schema, f"sparkonce_{name}"))
+        require_transactions(self.session, *self.names)
 
     def there(self) -> bool:
         """Whether both are there."""
