@@ -195,12 +195,12 @@ class MySqlStore:
         self.tables.make()
         with translated("looking at its tables"):
             self.tables.require_transactions()
-        if self.plan is not None:
-            detail = self.plan.detail
-            preflight.require_fit_target(self.session, detail, create=self.create_target)
         if self.dead_letters is not None:
             with translated("looking at the table of option deadLetter"):
                 self.dead_letters.ensure(create=self.tables.create)
+        if self.plan is not None:
+            detail = self.plan.detail
+            preflight.require_fit_target(self.session, detail, create=self.create_target)
 
     def _applier(self, manifest: Manifest) -> Applier:
         """Whatever the manifest says, today's options say where bad rows go.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -13,12 +12,11 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.columns import definition
 from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import number, translate
-from pyspark_mysql.literals import identifier
+from pyspark_mysql.literals import NAME, NAME_RULE, identifier
 from sparkonce.errors import OptionError, StoreRefused
 
 NAMES = ("ledger", "log")
 NO_SUCH_TABLE = 1146
-NAME = re.compile(r"[\x01-\uffff]{0,63}[\x01-\x1f\x21-\uffff]")
 
 
 class OwnTables:
@@ -101,7 +99,7 @@ def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
     Raises:
         OptionError: a name or a type can't be had.
     """
-    for name in (detail["table"][-1], *detail["columns"]):
+    for name in detail["columns"]:
         _require_name(name)
     key = detail["key"]
     columns = [
@@ -116,11 +114,9 @@ def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
 
 
 def _require_name(name: str) -> None:
-    """See "Schema Object Names" in MySQL's manual: it makes question marks of some others."""
     if not NAME.fullmatch(name):
         raise OptionError(
-            f"Option createTable can't make a table or column of the name {name!r}",
-            why="a name has 1 to 64 characters, none of them an emoji or another one above U+FFFF,"
-            " and no space at its end",
+            f"Option createTable can't make a column of the name {name!r}",
+            why=f"the servers take {NAME_RULE}",
             todo="rename it before the sink",
         )
