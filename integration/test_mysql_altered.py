@@ -12,6 +12,7 @@ import pytest
 from integration.counters import counting, counts, ones
 from integration.epochs import MySqlQuery
 from integration.servers.mysql import connect
+from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
 from pyspark_mysql import fold
@@ -66,6 +67,28 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
     altering.join()
     mysql.execute(f"SELECT id, n FROM {table} ORDER BY id")
     assert mysql.fetchall() == ((1, 2), (2, 1))
+
+
+@pytest.mark.parametrize("role", ["log", "letters"])
+def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
+    mysql: Cursor, mysql_url: str, table: str, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    options = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
+    query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
+    query.sink.store.check()
+    other = {"log": "sparkonce_log", "letters": f"{table}_bad"}[role]
+    look = fold.applier
+
+    def look_and_alter(*args: Any) -> Any:
+        mysql.execute("SET SESSION lock_wait_timeout = 1")
+        with pytest.raises(OperationalError, match="Lock wait timeout"):
+            mysql.execute(f"ALTER TABLE {other} ENGINE=InnoDB")
+        return look(*args)
+
+    monkeypatch.setattr(fold, "applier", look_and_alter)
+    query.run(0, [{"id": 1, "n": 1}])
+    mysql.execute(f"DROP TABLE {table}_bad")
 
 
 @pytest.mark.parametrize("mode", ["upsert", "increment"])

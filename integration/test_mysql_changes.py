@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
+from integration.marks import also
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, OptionError, StoreRefused
@@ -15,6 +16,7 @@ from sparkonce.errors import BadRow, OptionError, StoreRefused
 CHANGES = pa.schema(
     [("id", pa.string()), ("op", pa.string()), ("at", pa.int64()), ("v", pa.string())]
 )
+MAP = pa.map_(pa.string(), pa.int64())
 DEFINITION = (
     "id VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY,"
     " at BIGINT, v VARCHAR(9) NOT NULL, extra INT DEFAULT 7"
@@ -175,3 +177,46 @@ def test_table_in_which_a_delete_changes_other_rows_is_refused(
         mysql.execute(f"ALTER TABLE {table} DROP FOREIGN KEY {table}_f")
         mysql.execute(f"DROP TABLE {other}")
     query.run(0, [change("a", "I", None)])
+
+
+WIDE = pa.schema(
+    [
+        *(("id", pa.string()), ("op", pa.string()), ("at", pa.int64()), ("v", pa.string())),
+        *(("x", pa.float64()), ("e", pa.string()), ("n", pa.int64()), ("m", MAP)),
+    ]
+)
+NARROW = "id VARCHAR(9) PRIMARY KEY, v VARCHAR(3), x DOUBLE, e ENUM('1', '9'), n TINYINT, m JSON"
+GOOD = {"v": "abc", "x": 0.5, "e": "9", "n": 1, "m": []}
+MISFIT = {"v": "abcd ", "x": float("nan"), "e": "2", "n": 300, "m": [("a", 1), ("a", 2)]}
+
+
+@pytest.mark.parametrize("bad", ["fail", "deadLetter"])
+@pytest.mark.parametrize("sequence", [{}, *also({"sequenceColumn": "at"})])
+@pytest.mark.parametrize("nulls", ["write", *also("keep")])
+def test_only_the_key_of_a_delete_is_looked_at(
+    mysql: Cursor, mysql_url: str, table: str, bad: str, sequence: dict[str, str], nulls: str
+) -> None:
+    """Sources say of a row that is gone whatever it held, or nothing."""
+    mysql.execute(f"CREATE TABLE {table} ({NARROW})")
+    options = {"key": "id", "opColumn": "op", "nulls": nulls, **sequence}
+    options |= {"onBadRow": bad, "deadLetter": f"{table}_bad"} if bad == "deadLetter" else {}
+    schema = WIDE if sequence else WIDE.remove(WIDE.get_field_index("at"))
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
+    query.sink.store.check()
+
+    def changed(id_: str, op: str, at: int, values: dict[str, Any]) -> dict[str, Any]:
+        return {"id": id_, "op": op, "at": at, **values}
+
+    query.run(0, [changed(id_, "I", 1, GOOD) for id_ in "abcd"])
+    query.run(
+        1,
+        [changed("a", "D", 1, MISFIT), changed("b", "D", 1, dict.fromkeys(MISFIT))],
+        [changed("c", "D", 1, MISFIT), changed("c", "I", 2, {**GOOD, "n": None})],
+    )
+    mysql.execute(f"SELECT id, v, x, e, n, m FROM {table} ORDER BY id")
+    kept = ("abc", 0.5, "9")
+    assert mysql.fetchall() == (("c", *kept, None, "{}"), ("d", *kept, 1, "{}"))
+    if bad == "deadLetter":
+        mysql.execute(f"SELECT * FROM {table}_bad")
+        assert mysql.fetchall() == ()
+        mysql.execute(f"DROP TABLE {table}_bad")

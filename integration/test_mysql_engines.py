@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
+from integration.marks import also
 from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
@@ -62,6 +63,27 @@ def test_a_ledger_that_would_be_moved_without_its_rows_is_refused(
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, key="id", **options)
     with pytest.raises(StoreUnsafe, match=f"sparkonce_{own} has the engine MyISAM"):
         query.sink.store.check()
+
+
+@pytest.mark.parametrize("atomicity", ["epoch", *also("chunk")])
+@pytest.mark.parametrize("role", ["sparkonce_ledger", "sparkonce_log", "bad"])
+def test_an_engine_without_transactions_is_refused_in_mid_query(
+    mysql: Cursor, mysql_url: str, target: str, other: str, role: str, atomicity: str
+) -> None:
+    """Rows that are put aside would stay, and be counted, without those that are stored."""
+    options = {"ledgerSchema": other, "onBadRow": "deadLetter", "deadLetter": f"{other}.bad"}
+    options |= {"key": "id", "writeMode": "increment", "atomicity": atomicity}
+    query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, **options)
+    query.sink.store.check()
+    query.run(0, [{"id": 1, "n": 1}])
+    mysql.execute(f"ALTER TABLE {other}.{role} ENGINE=MyISAM")
+    with pytest.raises(StoreUnsafe, match=f"{role} has the engine MyISAM"):
+        query.run(1, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
+    mysql.execute(f"ALTER TABLE {other}.{role} ENGINE=InnoDB")
+    query.sink.store.check()
+    query.run(1, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
+    mysql.execute(f"SELECT n, (SELECT COUNT(*) FROM {other}.bad) FROM {target}")
+    assert mysql.fetchall() == ((2, 1),)
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
+from integration.proxy import Proxy
 from integration.servers.mysql import MySqlProcess, connect
+from integration.statements import queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import OptionError, SparkonceError, StoreRefused, StoreUnsafe
@@ -77,14 +79,30 @@ def test_view_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
     mysql.execute(f"DROP VIEW {table}_v")
 
 
-def test_checked_once_for_each_connection(mysql: Cursor, mysql_url: str, table: str) -> None:
+def test_what_was_checked_is_looked_at_by_one_query_before_each_epoch(
+    mysql: Cursor, mysql_proxy: Proxy, table: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
+    store = query(mysql_proxy.url, table).sink.store
+    store.check()
+    assert queries_of(mysql_proxy, store.check) == 1
+    mysql.execute(f"ALTER TABLE {table} DROP n")
+    with pytest.raises(OptionError, match="'n' of the query is not in the table"):
+        store.check()
+    mysql.execute(f"ALTER TABLE {table} ADD n BIGINT")
+    store.check()
+    assert queries_of(mysql_proxy, store.check) == 1
+
+
+def test_a_new_connection_is_checked_in_full(mysql: Cursor, mysql_url: str, table: str) -> None:
+    """It may lead to another server."""
     mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
     store = query(mysql_url, table).sink.store
     store.check()
-    mysql.execute(f"ALTER TABLE {table} DROP n")
-    store.check()
+    mysql.execute(f"ALTER TABLE {table} ENGINE=MyISAM")
+    store.check()  # the commit refuses it
     store.session.pool.close_idle()
-    with pytest.raises(OptionError, match="'n' of the query is not in the table"):
+    with pytest.raises(StoreUnsafe, match="has the engine MyISAM"):
         store.check()
 
 

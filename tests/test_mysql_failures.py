@@ -104,3 +104,12 @@ def test_error_says_what_why_and_what_to_do(code: int) -> None:
 def test_each_class_of_errors_is_translated(kind: type[pymysql.MySQLError]) -> None:
     with pytest.raises(StoreError), translated("doing this"):
         raise kind(1234, "words")
+
+
+@pytest.mark.parametrize("code", sorted(code for code in KNOWN if KNOWN[code].kind is Kind.ROW))
+def test_a_statement_that_holds_no_row_is_not_refused_for_one(code: int) -> None:
+    """As 1118 by CREATE TABLE, 1267 by a look for a table, 1425 by a temporary table."""
+    refused = translate(err.OperationalError(code, "text"), "making a table")
+    assert isinstance(refused, StoreRefused)
+    assert "row" not in str(refused)
+    assert refused.why != KNOWN[code].why

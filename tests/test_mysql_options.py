@@ -113,6 +113,12 @@ BAD = [
     ({"key": "id", "sequenceColumn": "price", "atomicity": "chunk"}, "contradict each other"),
     ({"onBadRow": "deadLetter"}, "belong together"),
     ({"deadLetter": "bad"}, "belong together"),
+    ({"deadLetter": "Orders", "onBadRow": "deadLetter"}, "dbtable and deadLetter both name"),
+    ({"deadLetter": "shop.orders", "onBadRow": "deadLetter"}, "dbtable and deadLetter both name"),
+    ({"deadLetter": "x.sparkonce_log", "onBadRow": "deadLetter"}, "are the connector's"),
+    ({"deadLetter": "\U0001f600", "onBadRow": "deadLetter"}, "a name of 1 to 64 characters"),
+    ({"dbtable": "d.`t `"}, "a name of 1 to 64 characters"),
+    ({"ledgerSchema": "s" * 65}, "a name of 1 to 64 characters"),
     ({"keyy": "id"}, "did you mean 'key'"),
     ({"password": "a", "passwordFile": "b"}, "contradict each other"),
 ]

@@ -69,17 +69,20 @@ class ChunkEncoder:
         return pa.concat_arrays(texts or [pa.array([], pa.binary())]), about
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
-        flags = []
+        flags, deleted = [], None
         if self.folded:
             rows, deleted = operations.split(rows, self.op)
             flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]
         for name in self.never_null:
             if rows.column(name).null_count:
                 raise null_key(name, rows, ",".join(self.never_null), NOWHERE)
-        return _rows([*(self._literals(rows, name) for name in self.columns), *flags])
+        return _rows([*(self._literals(rows, name, deleted) for name in self.columns), *flags])
 
-    def _literals(self, rows: pa.RecordBatch, name: str) -> Any:
+    def _literals(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> Any:
         column = rows.column(name)
+        if deleted is not None and name not in self.never_null:
+            # Of what is deleted only its key matters: the rest need not fit the table any more.
+            column = pc.if_else(deleted, pa.scalar(None, column.type), column)
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
         try:

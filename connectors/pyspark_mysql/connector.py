@@ -59,7 +59,8 @@ class MySqlConnector:
             checks.column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "sequenceColumn")
         )
-        _require_foreign_name(table[1])
+        _require_foreign_name("dbtable", table[1])
+        _require_table_apart(table, options)
         mode = options["writeMode"] or ("upsert" if key or op or sequence else "append")
         kinds = {field.name: kind_of(field) for field in schema}
         operations.require_unstored(op, *key, sequence)
@@ -135,12 +136,26 @@ def _database(options: Mapping[str, Any]) -> str:
     return str(database)
 
 
-def _require_foreign_name(table: str) -> None:
+def _require_foreign_name(option: str, table: str) -> None:
     if table.lower().startswith(PREFIX):
         raise OptionError(
-            f"Option dbtable names {table}, and names that begin with {PREFIX} are the connector's",
+            f"Option {option} is {table}, and names that begin with {PREFIX} are the connector's",
             why="its own tables and temporary ones have such names, and would be taken for it",
             todo="rename the table",
+        )
+
+
+def _require_table_apart(table: tuple[str, str], options: Mapping[str, Any]) -> None:
+    """Bad rows go to a table of their own; some servers know no case of letters in its name."""
+    if not options["deadLetter"]:
+        return
+    letters = (table[0], *options["deadLetter"])[-2:]
+    _require_foreign_name("deadLetter", letters[1])
+    if [name.lower() for name in letters] == [name.lower() for name in table]:
+        raise OptionError(
+            f"Options dbtable and deadLetter both name {'.'.join(letters)}",
+            why="rows that can't be stored would be among those that are",
+            todo="name another table in deadLetter; it is made on first use",
         )
 
 

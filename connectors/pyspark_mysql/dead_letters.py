@@ -42,6 +42,10 @@ class DeadLetters:
         if create:
             self.session.run(read_sql("dead_letter", dead_letter=self.table))
         require_transactions(self.session, self.name)
+        self.hold()
+
+    def hold(self) -> None:
+        """See that rows can be written to it; in a transaction it is not altered from then on."""
         nulls = ", ".join("NULL" for _ in COLUMNS.split(","))
         self.session.run(
             f"INSERT INTO {self.table} ({COLUMNS}) SELECT {nulls} FROM DUAL WHERE 1 = 0"

@@ -251,7 +251,9 @@ def translated(doing: str) -> Iterator[None]:
 
 def translate(error: pymysql.MySQLError, doing: str) -> StoreError:
     """Our error for one of pymysql's."""
-    kind, why, todo = known(error)
+    found = known(error)
+    # Where a row was sent, it was looked for: this statement has none, it makes a table perhaps.
+    kind, why, todo = OTHER if found.kind is Kind.ROW else found
     if kind in (Kind.LOST, Kind.PASSING):
         return StoreUnreachable(f"MySQL failed while {doing}: {message(error)}", why, todo)
     return StoreRefused(f"MySQL refused while {doing}: {message(error)}", why, todo)

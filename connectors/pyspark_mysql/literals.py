@@ -27,6 +27,10 @@ _ROUNDED_TWICE = pa.array([3.4028234663852886e38, 7.038531e-26], pa.float32())
 LITERAL = re.compile(rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|'(?:[^']|'')*'|[^,'()]+")
 """One literal, where one begins; it has no comma or parenthesis outside quotes."""
 
+NAME = re.compile(r"[\x01-\uffff]{0,63}[\x01-\x1f\x21-\uffff]")
+NAME_RULE = "a name of 1 to 64 characters, none above U+FFFF (as emojis are), no space at its end"
+"""See "Schema Object Names" in MySQL's manual; the server makes question marks of some others."""
+
 
 def identifier(*names: str) -> str:
     """A name, qualified by the ones before it, that any characters may be in."""

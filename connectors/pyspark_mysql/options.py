@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pyspark_mysql import address
+from pyspark_mysql.literals import NAME, NAME_RULE
 from sparkonce.options import COMMON, Option, boolean, choice, columns
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
@@ -14,13 +15,24 @@ def table_name(text: str) -> tuple[str, ...]:
     """Read option ``dbtable``: a table, or a database and a table.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or no server can have it.
     """
     quoted = _NAME.pattern.replace("(", "(?:").replace("(?:?:", "(?:")
     if not re.fullmatch(rf"(?:{quoted})(?:\.(?:{quoted}))?", text):
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
     parts = [match[1] or match[2] for match in _NAME.finditer(text)]
-    return tuple(part.replace("``", "`") for part in parts)
+    return tuple(name(part.replace("``", "`")) for part in parts)
+
+
+def name(text: str) -> str:
+    """Read the name of a table or a database.
+
+    Raises:
+        ValueError: no server can have it.
+    """
+    if not NAME.fullmatch(text):
+        raise ValueError(NAME_RULE)
+    return text
 
 
 OPTIONS = (
@@ -80,6 +92,7 @@ OPTIONS = (
     Option(
         "ledgerSchema",
         "Database of the connector's own tables, on the same server. Default: the target's.",
+        name,
     ),
     Option("createTables", "Whether to create the connector's own tables.", boolean, True),
     Option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,12 +13,21 @@ from pyspark_mysql import fold
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit, unaddable
 from pyspark_mysql.engines import is_there, require_transactions
-from pyspark_mysql.failures import MENDED, number, translate, translated
+from pyspark_mysql.failures import (
+    MENDED,
+    OTHER,
+    Kind,
+    known,
+    message,
+    number,
+    translate,
+    translated,
+)
 from pyspark_mysql.foreign_keys import require_no_cascade
 from pyspark_mysql.keys import BY_KEY, Index
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
-from pyspark_mysql.tables import target_ddl
+from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
 from pyspark_mysql.target import Target, look
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
@@ -57,26 +66,45 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
     table = tuple(detail["table"])
     with translated(f"looking at table {'.'.join(table)}"):
         made = create and not is_there(session, table) and _make(session, detail)
-        try:
-            target = _require_fit(session, detail)
-        except (OptionError, StoreUnsafe):
-            if made:
-                _take_back(session, detail)
-            raise
-    _require_rights(session, _stored(detail, target))
+    try:
+        _require_fit_there(session, detail)
+    except Exception:
+        if made:
+            _take_back(session, detail)
+        raise
+
+
+def _require_fit_there(session: Session, detail: Mapping[str, Any]) -> None:
+    with translated(f"looking at table {'.'.join(detail['table'])}"):
+        target = _require_fit(session, detail, ())
+    stored = _stored(detail, target)
+    _require_rights(session, stored, [*idle(stored), *_looks(session, detail)])
     if fold.gathers(detail):
         with translated("trying a temporary table"):
             fold.applier(session, detail, target).begin()
 
 
 def _make(session: Session, detail: Mapping[str, Any]) -> bool:
-    """Whether the table was not made by someone else in the same moment."""
+    """Whether the table was not made by someone else in the same moment.
+
+    Rights are tried first: the servers look at them before they look for the table, and who may
+    make a table may not be allowed to drop it.
+    """
+    ddl = target_ddl(detail, mariadb=session.live.mariadb)
+    _require_rights(session, detail, idle(detail), there=False)
     try:
-        session.run(target_ddl(detail, mariadb=session.live.mariadb))
+        session.run(ddl)
     except pymysql.MySQLError as error:
         if number(error) == TABLE_IS_THERE:
             return False
-        raise
+        if known(error).kind is not Kind.ROW and known(error) is not OTHER:
+            raise
+        raise OptionError(
+            f"Option createTable can't make table {'.'.join(detail['table'])}: {message(error)}",
+            why="the server has no room in a table, a key or a type for what the query's columns"
+            " need",
+            todo="cast or drop columns before the sink, or create the table by hand",
+        ) from None
     return True
 
 
@@ -92,16 +120,20 @@ def _take_back(session: Session, detail: Mapping[str, Any]) -> None:
             session.run("UNLOCK TABLES")
 
 
-def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
-    """Keep the target from being altered until the transaction ends, if the rows still fit it.
+def hold_target(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
+    """Look at the target again, in the transaction that writes to it and keeps it as it is.
+
+    Args:
+        session: in a transaction that has sent `pyspark_mysql.statements.holding`.
+        detail: of the plan.
+        held: the other tables that the transaction writes to.
 
     Raises:
-        StoreRefused: they no longer do.
-        StoreUnsafe: its engine was changed.
+        StoreRefused: the rows no longer fit it.
+        StoreUnsafe: an engine was changed.
     """
-    session.run(idle({**detail, "columns": detail["key"] or detail["columns"]})[-1])
     try:
-        return _require_fit(session, detail)
+        return _require_fit(session, detail, held)
     except OptionError as error:
         raise StoreRefused(
             error.what,
@@ -110,8 +142,8 @@ def hold_target(session: Session, detail: Mapping[str, Any]) -> Target:
         ) from None
 
 
-def _require_fit(session: Session, detail: Mapping[str, Any]) -> Target:
-    require_transactions(session, tuple(detail["table"]))
+def _require_fit(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
+    require_transactions(session, tuple(detail["table"]), *held)
     target = look(session, detail["table"])
     _require_columns(_stored(detail, target), target.columns)
     if detail["mode"] in BY_KEY:
@@ -183,12 +215,16 @@ def _require_key(detail: Mapping[str, Any], keys: list[Index]) -> None:
         )
 
 
-def _require_rights(session: Session, detail: Mapping[str, Any]) -> None:
+def _require_rights(
+    session: Session, detail: Mapping[str, Any], statements: Sequence[str], *, there: bool = True
+) -> None:
     """Try each kind of statement that a commit sends, on no row at all."""
-    for statement in [*idle(detail), *_looks(session, detail)]:
+    for statement in statements:
         try:
             session.run(statement)
         except pymysql.MySQLError as error:
+            if number(error) == NO_SUCH_TABLE and not there:
+                continue
             if number(error) not in _NO_RIGHT:
                 raise translate(error, f"trying what writeMode={detail['mode']} does") from None
             raise StoreRefused(
@@ -205,5 +241,7 @@ def _looks(session: Session, detail: Mapping[str, Any]) -> list[str]:
     return [f"SHOW CREATE TABLE {identifier(*detail['table'])}"]
 
 
+Name = tuple[str, ...]
+"""Of a table: database and name."""
 _NO_RIGHT = (1142, 1143, 1227)
 TABLE_IS_THERE = 1050

@@ -101,5 +101,16 @@ def idle(detail: Mapping[str, Any]) -> list[str]:
     return [f"{kind} WHERE 1 = 0" for kind in kinds]
 
 
+def holding(detail: Mapping[str, Any], others: Sequence[str]) -> str:
+    """One statement that finds no row; in a transaction it keeps all tables from being altered.
+
+    Args:
+        detail: of the plan, whose target is one of them.
+        others: the quoted names of those that are only read by it.
+    """
+    last = idle({**detail, "columns": detail["key"] or detail["columns"]})[-1]
+    return f"{last} AND EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(others)} WHERE 1 = 0)"
+
+
 def _nulls(names: Sequence[str]) -> str:
     return ", ".join("NULL" for _ in names)

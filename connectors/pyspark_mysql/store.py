@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 from weakref import WeakSet
+
+import pymysql
 
 from pyspark_mysql import chunks, fold, preflight
 from pyspark_mysql.ahead import read_ahead
@@ -12,9 +15,10 @@ from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import DeadLetters
-from pyspark_mysql.failures import translated
+from pyspark_mysql.failures import Kind, known, translated
 from pyspark_mysql.log import DROPPED_BYTES, DROPPED_PIECES, Log
 from pyspark_mysql.records import Records
+from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
 from sparkonce import losses
 from sparkonce.errors import (
@@ -63,9 +67,9 @@ class MySqlStore:
         self._checked: WeakSet[Live] = WeakSet()
 
     def check(self) -> None:
-        """Refuse server and target, unless a connection is used that has seen that they are fit."""
+        """See `Store.check`. In full where the connection is new, or a table not as it was."""
         with translated("connecting"), self.session.connected() as live:
-            if live not in self._checked:
+            if live not in self._checked or not self._there():
                 self._require_fit()
                 self._checked.add(live)
 
@@ -184,24 +188,44 @@ class MySqlStore:
                 self.tables.ensure()
                 self.log.drop(sink, attempts, over)
 
+    def _there(self) -> bool:
+        """Whether the tables take what a commit sends. An engine is asked for by the commit."""
+        try:
+            if self.plan is not None:
+                self._hold(self.plan.detail)
+        except pymysql.MySQLError as error:
+            if known(error).kind in (Kind.LOST, Kind.PASSING):
+                raise
+            return False
+        return True
+
+    def _hold(self, detail: Mapping[str, Any]) -> None:
+        """Open all tables that a commit writes to; in a transaction they stay as they are."""
+        self.session.run(holding(detail, self.tables.quoted))
+        if self.dead_letters is not None:
+            self.dead_letters.hold()
+
     def _require_fit(self) -> None:
         preflight.require_fit_server(self.session)
-        self.tables.ensure()
+        self.tables.make()
         with translated("looking at its tables"):
             self.tables.require_transactions()
-        if self.plan is not None:
-            detail = self.plan.detail
-            preflight.require_fit_target(self.session, detail, create=self.create_target)
         if self.dead_letters is not None:
             with translated("looking at the table of option deadLetter"):
                 self.dead_letters.ensure(create=self.tables.create)
+        if self.plan is not None:
+            detail = self.plan.detail
+            preflight.require_fit_target(self.session, detail, create=self.create_target)
 
     def _applier(self, manifest: Manifest) -> Applier:
         """Whatever the manifest says, today's options say where bad rows go.
 
         It is made in the transaction: what it learns of the target is true until that ends.
         """
-        target = preflight.hold_target(self.session, manifest.detail)
+        self._hold(manifest.detail)
+        letters = [self.dead_letters.name] if self.dead_letters else []
+        held = [*self.tables.names, *letters]
+        target = preflight.hold_target(self.session, manifest.detail, held)
         aside = self.dead_letters.of(manifest) if self.dead_letters else None
         return fold.applier(self.session, manifest.detail, target, aside)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -13,12 +12,11 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.columns import definition
 from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import number, translate
-from pyspark_mysql.literals import identifier
+from pyspark_mysql.literals import NAME, NAME_RULE, identifier
 from sparkonce.errors import OptionError, StoreRefused
 
 NAMES = ("ledger", "log")
 NO_SUCH_TABLE = 1146
-NAME = re.compile(r"[\x01-\uffff]{0,63}[\x01-\x1f\x21-\uffff]")
 
 
 class OwnTables:
@@ -32,16 +30,27 @@ class OwnTables:
 
     def __init__(self, session: Session, schema: str, *, create: bool) -> None:
         self.session, self.schema, self.create = session, schema, create
-        self.ledger, self.log = (identifier(schema, f"sparkonce_{name}") for name in NAMES)
+        self.names = [(schema, f"sparkonce_{name}") for name in NAMES]
+        self.quoted = [identifier(*name) for name in self.names]
+        self.ledger, self.log = self.quoted
         self.known = False
 
     def ensure(self) -> None:
+        """Make them, unless they are known to be there.
+
+        Raises:
+            StoreRefused: they are not there and may not be made.
+        """
+        if not self.known:
+            self.make()
+
+    def make(self) -> None:
         """Make them, unless they are there. This is no part of any transaction: DDL commits.
 
         Raises:
             StoreRefused: they are not there and may not be made.
         """
-        if self.known or self.there():
+        if self.there():
             return
         if not self.create:
             raise StoreRefused(
@@ -58,8 +67,7 @@ class OwnTables:
 
     def require_transactions(self) -> None:
         """See `pyspark_mysql.engines.require_transactions`."""
-        for name in NAMES:
-            require_transactions(self.session, (self.schema, f"sparkonce_{name}"))
+        require_transactions(self.session, *self.names)
 
     def there(self) -> bool:
         """Whether both are there."""
@@ -91,7 +99,7 @@ def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
     Raises:
         OptionError: a name or a type can't be had.
     """
-    for name in (detail["table"][-1], *detail["columns"]):
+    for name in detail["columns"]:
         _require_name(name)
     key = detail["key"]
     columns = [
@@ -106,11 +114,9 @@ def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
 
 
 def _require_name(name: str) -> None:
-    """See "Schema Object Names" in MySQL's manual: it makes question marks of some others."""
     if not NAME.fullmatch(name):
         raise OptionError(
-            f"Option createTable can't make a table or column of the name {name!r}",
-            why="a name has 1 to 64 characters, none of them an emoji or another one above U+FFFF,"
-            " and no space at its end",
+            f"Option createTable can't make a column of the name {name!r}",
+            why=f"the servers take {NAME_RULE}",
             todo="rename it before the sink",
         )
