@@ -5,7 +5,8 @@
     SparkonceError
     ├── OptionError               an option is unknown, missing, ill-typed or contradicts another
     ├── MissingExtra              the client library of this connector is not installed
-    ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for
+    ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for;
+    │                             or columns that Spark hands over otherwise than announced
     ├── BadRow                    a row that can't be stored; nothing of its epoch took effect
     │   └── ChunkTooLarge         a store's answer to a chunk, which staging cuts down to one row
     ├── StoreError
@@ -97,7 +98,7 @@ class MissingExtra(SparkonceError):
 
 
 class UnsupportedQuery(SparkonceError):
-    """A trigger or an output mode for which exactly-once can't be kept."""
+    """Exactly-once can't be kept: for a trigger, an output mode, or what Spark made of columns."""
 
 
 class BadRow(SparkonceError):
