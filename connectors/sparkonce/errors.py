@@ -26,7 +26,8 @@
         ├── ConcurrentDriver      a second driver runs the same checkpoint
         └── StaleSkip             a task skipped an epoch that is not the decided one
 
-A message says what happened, why that matters and what to do.
+A message says what happened, why that matters and what to do. It is one line, whatever rows, keys
+and servers' answers are told in it.
 """
 
 from __future__ import annotations
@@ -57,6 +58,14 @@ __all__ = [
 ]
 
 
+def in_one_line(text: str) -> str:
+    r"""The text with every character that a terminal does not show escaped as in Python (``\n``).
+
+    A value that is told may hold line breaks and colours, and would make up lines of a log.
+    """
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 class SparkonceError(Exception):
     """The root of all errors of this package.
 
@@ -67,8 +76,8 @@ class SparkonceError(Exception):
     """
 
     def __init__(self, what: str, why: str = "", todo: str = "") -> None:
-        self.what, self.why, self.todo = what, why, todo
-        super().__init__(what, why, todo)
+        self.what, self.why, self.todo = map(in_one_line, (what, why, todo))
+        super().__init__(self.what, self.why, self.todo)
 
     def __str__(self) -> str:
         parts = ("", self.what), ("Why: ", self.why), ("What to do: ", self.todo)
