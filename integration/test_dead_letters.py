@@ -14,6 +14,7 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
 from integration.marks import also
 from pymysql.cursors import Cursor
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkonce import replay
@@ -34,6 +35,7 @@ STORED = {
     "at timestamp": ("'2013-01-01 00:00:00.123456 UTC'", "'9999-12-31 23:59:59.9 UTC'"),
     "ntz timestamp_ntz": ("'1000-12-31 23:59:59.999999'", "null"),
     "iv interval day to second": ("'1 02:03:04.5'", "'-0 00:00:00.000001'"),
+    "sec interval second": ("'-0.5'", "'-1.5'", "'0.5'", "'0'", "'-9223372036854.775808'"),
     "ih interval hour to minute": ("'26:03'", "null"),
     "arr array<double>": ("array(1.5d, null, double('-Infinity'))", "array()", "null"),
     "st struct<a:string,b:array<struct<c:binary,d:date>>>": (
@@ -49,6 +51,9 @@ STORED = {
     "mi map<int,interval hour to minute>": (
         "map(1, interval '26:03' hour to minute, 2, null)",
         "null",
+    ),
+    "ls array<map<interval second,interval second>>": (
+        "array(map(interval '-0.000001' second, interval '-0.25' second))",
     ),
     "md map<decimal(5,2),map<date,boolean>>": (
         "map(1.50bd, map(date'1999-01-01', true), 2.25bd, null)",
@@ -206,3 +211,57 @@ def test_the_way_back_is_the_one_of_the_page(
     exec(code, {"spark": spark})
     mysql.execute(f"SELECT id, n FROM {narrow} ORDER BY id")
     assert mysql.fetchall() == ((0, 0), (1, 100), (2, 127))
+
+
+LETTER = '{"id": 1, "st": {"a": "x"}, "l": [{"k": 1}], "m": {"any": {"v": 1}}, "e": []}'
+FITS = "id bigint, st struct<a:string>, l array<struct<k:int>>, m map<string,struct<v:int>>"
+
+
+def replayed(spark: SparkSession, row: str, schema: str, **names: list[str]) -> pa.Table:
+    letters = spark.createDataFrame([(row, "[]")], "row string, base64 string")
+    return replay.rows(letters, schema, **names).select("restored.*").toArrow()
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (f"{FITS}, e array<int>, nosuch int", "has no 'nosuch'"),
+        (FITS, "has 'e'"),
+        (f"{FITS}, E array<int>", "has 'e'"),
+        (f"{FITS.replace('a:', 'b:')}, e array<int>", "has 'st.a'"),
+        (f"{FITS.replace('k:', 'other:int,k:')}, e array<int>", "has no 'l.other'"),
+        (f"{FITS.replace('v:', 'w:')}, e array<int>", "has 'm.v'"),
+    ],
+)
+def test_a_name_that_the_row_or_the_schema_lacks_is_an_error(
+    spark: SparkSession, schema: str, said: str
+) -> None:
+    with pytest.raises(PythonException, match=f"OptionError: A dead letter {said}"):
+        replayed(spark, LETTER, schema)
+
+
+def test_columns_that_are_lacking_or_left_out_are_so_when_asked_for(spark: SparkSession) -> None:
+    (row,) = replayed(
+        spark, LETTER, f"{FITS}, note string", lacking=["note", "id"], without=["e"]
+    ).to_pylist()
+    assert (row["id"], row["note"], row["st"]) == (1, None, {"a": "x"})
+    assert "e" not in row
+
+
+@pytest.mark.parametrize("text", ["0.5 or so", "INTERVAL '1:30' SECOND"])
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_seconds_that_are_none_are_an_error(spark: SparkSession, text: str, ansi: str) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        with pytest.raises(Exception, match="INTERVAL"):
+            replayed(spark, f'{{"s": "{text}"}}', "s interval second")
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_a_key_that_is_there_twice_comes_back_as_the_page_says(spark: SparkSession) -> None:
+    row = '{"m": {"a": 1, "a": 2}, "k": [{"key": 1, "value": 2}, {"key": 1, "value": 3}]}'
+    kept = replayed(spark, row, "m map<string,int>", without=["k"])
+    assert kept.column("m").to_pylist() == [[("a", 1), ("a", 2)]]
+    with pytest.raises(Exception, match="DUPLICATED_MAP_KEY"):
+        replayed(spark, row, "k map<int,int>", without=["m"])

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 from tests.kit import TARGET, World, batch, encode
 
 from sparkonce.datasource import Message, SinkSource, StreamWriter
@@ -28,7 +28,7 @@ from sparkonce.shuffle import SETTINGS
 from sparkonce.sink import open_sink
 
 pytestmark = pytest.mark.usefixtures("world", "task")
-SCHEMA = StructType([StructField("id", StringType())])
+SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType())])
 
 
 class MemoryConnector:
@@ -126,6 +126,13 @@ def test_a_receipt_says_who_staged_what() -> None:
     assert (receipt.task.query_id, receipt.task.run_id) == ("a", "r1")
     assert (receipt.task.epoch, receipt.task.partition) == (0, 3)
     assert receipt.task.sink == sink_name("a", TARGET)
+
+
+def test_rows_of_other_columns_than_announced_are_refused(world: World) -> None:
+    cut = batch(["a"]).rename_columns(["i", "n"])
+    with pytest.raises(UnsupportedQuery, match="announced"):
+        writer().write(iter([cut]))
+    assert world.staged() == 0
 
 
 def test_the_sink_id_names_the_ledger(world: World) -> None:

@@ -100,6 +100,15 @@ def test_an_unreachable_store_is_worth_another_try_and_others_are_not() -> None:
     assert retried == ["StoreUnreachable"]
 
 
+def test_a_message_is_one_line_whatever_it_tells() -> None:
+    error = SparkonceError("key a\nFAKE\x1b[31m", "\u202edlof", "mend \u2028 'naïve \U0001f600'")
+    assert str(error) == (
+        r"key a\nFAKE\x1b[31m. Why: \u202edlof. What to do: mend \u2028 'naïve \U0001f600'."
+    ).replace(r"\U0001f600", "\U0001f600")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(error.__class__(error.what)) == r"key a\nFAKE\x1b[31m."
+
+
 @pytest.mark.parametrize("end", ["", ".", "..", ". "])
 def test_a_part_that_ends_in_a_full_stop_gets_no_second_one(end: str) -> None:
     error = SparkonceError(f"Connection refused{end}", f"It is down{end}", f"start it{end}")

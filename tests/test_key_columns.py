@@ -13,7 +13,7 @@ from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
 from sparkonce import checks, options, schema_text
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.rows import naming
+from sparkonce.rows import naming, shown
 from sparkonce.spark_types import arrow_schema
 
 CONNECTORS: dict[str, tuple[Any, dict[str, str]]] = {
@@ -67,8 +67,24 @@ def test_value_that_cannot_be_written_is_named_with_the_key_of_its_row() -> None
     with pytest.raises(BadRow) as refused:
         naming(encode, ["a", "k"])(rows)
     assert refused.value.what == (
-        "A value can't be written: column 'n': no 777; the row: {'a': '777', 'k': 'x'}"
+        "A value can't be written: column 'n': no 777; the row: a=777, k='x'"
     )
     assert len(calls) < 25
     naming(encode, ["a"])(rows.slice(0, 10))
     assert calls[-1] == 10
+
+
+def test_a_row_is_shown_with_texts_quoted_and_null_told_from_its_name() -> None:
+    rows = pa.record_batch(
+        {
+            "a": ["None", None, "it's\n\x1b[31m"],
+            "n": [None, 1, 2],
+            "l": [[None, "None"], None, []],
+            "": ["hidden"] * 3,
+            "long": ["x" * 50] * 3,
+        }
+    )
+    cut = f"long='{'x' * 40}...'"
+    assert shown(rows, 0) == f"a='None', n=null, l=[None, 'None'], {cut}"
+    assert shown(rows, 1) == f"a=null, n=1, l=null, {cut}"
+    assert shown(rows, 2) == rf"""a="it's\n\x1b[31m", n=2, l=[], {cut}"""

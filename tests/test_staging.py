@@ -162,7 +162,7 @@ def test_a_value_that_has_no_form_in_the_store_is_a_bad_row(query: Query) -> Non
         raise ValueError("timestamp out of range")
 
     run, encoder = query.start(), naming(refuse, ["id"])
-    with pytest.raises(BadRow, match=r"timestamp out of range; the row: .*'id': 'a'"):
+    with pytest.raises(BadRow, match=r"timestamp out of range; the row: id='a'"):
         stage(query.store, run.task(0), [batch(["a"])], encoder, ChunkSize(9, ROOMY), QUICK)
     assert query.world.staged() == 0
 

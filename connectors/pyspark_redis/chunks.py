@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyspark_redis.template import Key, keys, utf8
 from sparkonce.errors import BadRow
-from sparkonce.rows import shown
+from sparkonce.rows import shown, shown_value
 
 
 class ChunkEncoder:
@@ -62,8 +62,8 @@ class ChunkEncoder:
         if not pc.all(finite).as_py():
             row = pc.index(finite, False).as_py()
             raise BadRow(
-                f"Column {name!r} holds {rows.column(name)[row]}, which can't be added; the row:"
-                f" {shown(rows, row)}",
+                f"Column {name!r} holds {shown_value(rows.column(name)[row])}, which can't be"
+                f" added; the row: {shown(rows, row)}",
                 why="a counter that once took it would stay it for ever",
                 todo=f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
             )

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from sparkonce.errors import in_one_line
+
 log = logging.getLogger("sparkonce")
 
 LONGEST = 64 * 1024
@@ -69,7 +71,7 @@ def warn_if_unreadable(location: str | None) -> None:
             "The checkpoint (%s) can't be read by Python on the driver, so a copied or restored one"
             " is noticed only by its epoch numbers. Set option checkpointLocation to a path that"
             " can be read, and option sinkId, to have every case noticed",
-            location or "not given as an option",
+            in_one_line(location or "not given as an option"),
         )
 
 

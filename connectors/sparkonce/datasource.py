@@ -116,10 +116,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink.patience.run(sink.store.check)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """Stage the rows of one task, or write them."""
+        """Stage the rows of one task, or write them.
+
+        Raises:
+            SparkonceError: they can't be written, or are not of the columns that Spark announced.
+        """
+        from sparkonce import columns
+
         sink = self._sink()
         context = _epoch_context()
-        receipt = sink.write(_task(sink, context), iterator, self.checkpoint)
+        rows = columns.as_announced(iterator, self.schema)
+        receipt = sink.write(_task(sink, context), rows, self.checkpoint)
         return Message(receipt, shuffle.may_mix(context.getLocalProperty, pyspark.__version__))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

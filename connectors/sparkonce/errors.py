@@ -5,7 +5,8 @@
     SparkonceError
     ├── OptionError               an option is unknown, missing, ill-typed or contradicts another
     ├── MissingExtra              the client library of this connector is not installed
-    ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for
+    ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for;
+    │                             or columns that Spark hands over otherwise than announced
     ├── BadRow                    a row that can't be stored; nothing of its epoch took effect
     │   └── ChunkTooLarge         a store's answer to a chunk, which staging cuts down to one row
     ├── StoreError
@@ -26,7 +27,8 @@
         ├── ConcurrentDriver      a second driver runs the same checkpoint
         └── StaleSkip             a task skipped an epoch that is not the decided one
 
-A message says what happened, why that matters and what to do.
+A message says what happened, why that matters and what to do. It is one line, whatever rows, keys
+and servers' answers are told in it.
 """
 
 from __future__ import annotations
@@ -58,6 +60,14 @@ __all__ = [
 ]
 
 
+def in_one_line(text: str) -> str:
+    r"""The text with every character that a terminal does not show escaped as in Python (``\n``).
+
+    A value that is told may hold line breaks and colours, and would make up lines of a log.
+    """
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 class SparkonceError(Exception):
     """The root of all errors of this package.
 
@@ -68,8 +78,8 @@ class SparkonceError(Exception):
     """
 
     def __init__(self, what: str, why: str = "", todo: str = "") -> None:
-        self.what, self.why, self.todo = what, why, todo
-        super().__init__(what, why, todo)
+        self.what, self.why, self.todo = map(in_one_line, (what, why, todo))
+        super().__init__(self.what, self.why, self.todo)
 
     def __str__(self) -> str:
         parts = ("", self.what), ("Why: ", self.why), ("What to do: ", self.todo)
@@ -99,7 +109,7 @@ class MissingExtra(SparkonceError):
 
 
 class UnsupportedQuery(SparkonceError):
-    """A trigger or an output mode for which exactly-once can't be kept."""
+    """Exactly-once can't be kept: for a trigger, an output mode, or what Spark made of columns."""
 
 
 class BadRow(SparkonceError):

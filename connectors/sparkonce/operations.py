@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.rows import shown
+from sparkonce.rows import shown, shown_value
 
 WRITE, DELETE, NOTHING = False, True, None
 
@@ -68,8 +68,8 @@ def require_unstored(name: str | None, *others: str | None) -> None:
 def _unknown(rows: pa.RecordBatch, name: str, found: Any) -> BadRow:
     row = pc.index(found.is_null(), True).as_py()
     return BadRow(
-        f"Column {name!r} holds {rows.column(name)[row].as_py()!r}, which is no operation; the row:"
-        f" {shown(rows, row)}",
+        f"Column {name!r} holds {shown_value(rows.column(name)[row])}, which is no operation; the"
+        f" row: {shown(rows, row)}",
         why=f"option opColumn knows {', '.join(WORDS)}",
         todo="translate it before the sink, or filter such rows out",
     )

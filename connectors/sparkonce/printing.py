@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sparkonce.admin import SinkStatus, ago
+from sparkonce.errors import in_one_line
 from sparkonce.options import Option
 
 
@@ -24,7 +25,7 @@ def described(sink: SinkStatus) -> str:
             "rows": f"{ledger.rows:,} in {ledger.epochs:,} epochs",
         }
     lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
-    body = "\n".join(f"  {name:<11}{value}" for name, value in lines.items())
+    body = "\n".join(f"  {name:<11}{in_one_line(value)}" for name, value in lines.items())
     return f"{click.style(sink.name, bold=True)}\n{body}\n"
 
 

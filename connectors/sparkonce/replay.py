@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+import json
+from collections.abc import Callable, Collection, Iterator
+from datetime import timedelta
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 
+from sparkonce.errors import OptionError
+
 Restore: TypeAlias = Callable[[Column], Column]
 
 
 def rows(
-    letters: DataFrame, schema: spark.StructType | str, row: str = "row", base64: str = "base64"
+    letters: DataFrame,
+    schema: spark.StructType | str,
+    row: str = "row",
+    base64: str = "base64",
+    *,
+    lacking: Collection[str] = (),
+    without: Collection[str] = (),
 ) -> DataFrame:
     """The rows of dead letters, as the query had them.
 
@@ -23,22 +33,74 @@ def rows(
         row: the column of `letters` that has the rows.
         base64: the column that names the columns in which strings are base64: an array, or the
             JSON text of one.
+        lacking: columns of `schema` that a row may lack, where they are then null: a write mode
+            that does not store a column leaves it out of what a server refuses.
+        without: columns that rows have, and `schema` leaves out.
 
     Returns:
         The columns of `letters`, and those of `schema` as fields of a column ``restored``.
 
-    A row that can't be read, as it was cut or changed by hand, is an error when the DataFrame is
-    used.
+    It is an error when the DataFrame is used that a row can't be read, as it was cut or changed by
+    hand; or that its columns, or the fields inside them, have other names than those of `schema`.
     """
     kind = _parsed(schema) if isinstance(schema, str) else schema
+    readable = _readable_struct(kind)
+    named = f.udf(lambda text: _require_names(text, readable, lacking, without), "string")
     encoded = letters[base64]
     if isinstance(letters.schema[base64].dataType, spark.StringType):
         encoded = f.from_json(encoded, "array<string>")
     own = "sparkonce_row", "sparkonce_base64"  # read once, and not for each column anew
-    read = f.from_json(letters[row], _readable_struct(kind), {"mode": "FAILFAST"})
+    read = f.from_json(named(letters[row]), readable, {"mode": "FAILFAST"})
     known = letters.select("*", read.alias(own[0]), encoded.alias(own[1]))
     fields = [_field(known[own[0]], known[own[1]], field) for field in kind.fields]
     return known.select(*letters.columns, f.struct(*fields).alias("restored"))
+
+
+def _require_names(
+    row: str | None, kind: spark.StructType, lacking: Collection[str], without: Collection[str]
+) -> str | None:
+    """The row, if its names are those of the schema: from_json makes null of one that is not there.
+
+    Raises:
+        OptionError: it has other columns or fields.
+    """
+    try:
+        value = json.loads(row or "null")
+    except ValueError:  # for from_json to tell
+        return row
+    if isinstance(value, dict):
+        absent = {name: None for name in lacking if name in kind.names}
+        kept = {name: one for name, one in value.items() if name not in without}
+        for problem in _misnamed({**absent, **kept}, kind, ""):
+            raise OptionError(
+                f"A dead letter {problem}; it begins with {(row or '')[:80]!r}",
+                why="its value would be lost, or null in its place",
+                todo="give the schema of the query that wrote the row; name a column that its write"
+                " mode does not store in `lacking`, and one that shall be left out in `without`",
+            )
+    return row
+
+
+def _misnamed(value: Any, kind: spark.DataType, path: str) -> Iterator[str]:
+    if isinstance(kind, spark.StructType) and isinstance(value, dict):
+        yield from _misnamed_fields(value, kind, path)
+    elif isinstance(kind, spark.ArrayType) and isinstance(value, list):
+        for one in value:
+            yield from _misnamed(one, kind.elementType, path)
+    elif isinstance(kind, spark.MapType) and isinstance(value, dict):
+        for one in value.values():
+            yield from _misnamed(one, kind.valueType, path)
+
+
+def _misnamed_fields(value: dict[str, Any], kind: spark.StructType, path: str) -> Iterator[str]:
+    for name in value:
+        if name not in kind.names:
+            yield f"has {path + name!r}, and the schema has not"
+    for field in kind.fields:
+        if field.name not in value:
+            yield f"has no {path + field.name!r}, and the schema has"
+        else:
+            yield from _misnamed(value[field.name], field.dataType, f"{path}{field.name}.")
 
 
 def _field(read: Column, encoded: Column, field: spark.StructField) -> Column:
@@ -68,7 +130,7 @@ def _readable(kind: spark.DataType) -> spark.DataType:
             return spark.MapType(key, value)
         entry = [spark.StructField("key", key), spark.StructField("value", value)]
         return spark.ArrayType(spark.StructType(entry))
-    return kind
+    return spark.StringType() if _is_seconds(kind) else kind
 
 
 def _readable_struct(kind: spark.StructType) -> spark.StructType:
@@ -86,7 +148,13 @@ def _is_ready(kind: spark.DataType, *, armored: bool) -> bool:
     if isinstance(kind, spark.MapType):
         is_text = isinstance(kind.keyType, spark.StringType)
         return is_text and not armored and _is_ready(kind.valueType, armored=armored)
-    return not (armored and isinstance(kind, spark.StringType))
+    return not (_is_seconds(kind) or (armored and isinstance(kind, spark.StringType)))
+
+
+def _is_seconds(kind: spark.DataType) -> bool:
+    """Whether it is an interval of seconds alone, of which Spark reads ``-0.5`` as ``0.5``."""
+    second = spark.DayTimeIntervalType.SECOND
+    return isinstance(kind, spark.DayTimeIntervalType) and kind.startField == second
 
 
 def _restored(value: Column, kind: spark.DataType, *, armored: bool) -> Column:
@@ -112,4 +180,10 @@ def _restored(value: Column, kind: spark.DataType, *, armored: bool) -> Column:
             value, lambda one: f.struct(key(one["key"]).alias("key"), item(one["value"]))
         )
         return f.map_from_entries(entries)
-    return f.unbase64(value).cast(kind)
+    return _seconds(value, kind) if _is_seconds(kind) else f.unbase64(value).cast(kind)
+
+
+def _seconds(text: Column, kind: spark.DataType) -> Column:
+    read = text.cast(kind)
+    lost = text.contains("-") & (read > f.lit(timedelta(0)))
+    return f.when(lost, -read).otherwise(read)

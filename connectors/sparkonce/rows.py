@@ -12,6 +12,9 @@ from sparkonce.errors import BadRow
 
 T = TypeVar("T")
 
+LONGEST_SHOWN = 40
+"""Letters of a value that an error shows."""
+
 
 class Bad(NamedTuple):
     """A row that can't be stored.
@@ -27,7 +30,7 @@ class Bad(NamedTuple):
     row: pa.RecordBatch
 
 
-def shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
+def shown(rows: pa.RecordBatch, row: int) -> str:
     """What a row holds, in short, for an error: its first columns, and of each the first letters.
 
     A column without a name is a connector's own, and not shown.
@@ -36,7 +39,18 @@ def shown(rows: pa.RecordBatch, row: int) -> dict[str, str]:
         rows: of a query.
         row: its place among them.
     """
-    return {name: _text(rows.column(name)[row])[:40] for name in rows.schema.names[:8] if name}
+    names = [name for name in rows.schema.names[:8] if name]
+    return ", ".join(f"{name}={shown_value(rows.column(name)[row])}" for name in names)
+
+
+def shown_value(value: pa.Scalar) -> str:
+    """A value in short, for an error: a string in quotes, escaped; null without any."""
+    if not value.is_valid:
+        return "null"
+    text = _text(value)
+    short = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+    is_text = pa.types.is_string(value.type) or pa.types.is_large_string(value.type)
+    return repr(short) if is_text else short
 
 
 def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:

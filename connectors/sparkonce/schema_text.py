@@ -6,11 +6,11 @@ Arrow has no word for some of Spark's types: a field of one has Spark's name in 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pyarrow as pa
 from pyarrow import types
 
+from sparkonce.columns import require_names
 from sparkonce.errors import OptionError
 
 SPARK = b"spark"
@@ -101,26 +101,11 @@ def parse(text: str) -> pa.Schema:
         text: names and types, such as ``id bigint, at timestamp, tags array<string>``.
 
     Raises:
-        OptionError: it can't be read, or a type can't be written.
+        OptionError: it can't be read, or a name or a type can't be written.
     """
     schema = pa.schema(_Reader(text).fields(""))
-    require_distinct(schema.names)
+    require_names(schema)
     return schema
-
-
-def require_distinct(names: Sequence[str]) -> None:
-    """Refuse two columns of one name.
-
-    Raises:
-        OptionError: it says which.
-    """
-    for name in names:
-        if names.count(name) > 1:
-            raise OptionError(
-                f"Column {name!r} is there twice",
-                why="rows are stored by column name",
-                todo="rename one of them before the sink",
-            )
 
 
 def typed(name: str, kind: pa.DataType, told: str = "", *, nullable: bool = True) -> pa.Field:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from sparkonce.columns import require_names
 from sparkonce.errors import OptionError
-from sparkonce.schema_text import INTERVAL, NAMES, decimal, require_distinct, typed
+from sparkonce.schema_text import INTERVAL, NAMES, decimal, typed
 
 BINARY = "UTF8_BINARY"
 """The collation by which texts are equal only if all their bytes are."""
@@ -16,10 +17,11 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema of a streaming query's rows, with Spark's own types as metadata.
 
     Raises:
-        OptionError: a column has a type that can't be written, or two have the same name.
+        OptionError: a column has a name or a type that can't be written, or two have the same name.
     """
-    require_distinct([field.name for field in schema.fields])
-    return pa.schema([_named(field, field.name) for field in schema.fields])
+    arrow = pa.schema([_named(field, field.name) for field in schema.fields])
+    require_names(arrow)
+    return arrow
 
 
 def _named(field: spark.StructField, path: str) -> pa.Field:

@@ -65,8 +65,8 @@ def raises(
     call: Callable[..., Any],
     *args: Any,
     **kwargs: Any,
-) -> None:
-    """See that a call raises what it should.
+) -> BaseException:
+    """See that a call raises what it should; the error.
 
     Raises:
         AssertionError: it raises something else, or nothing.
@@ -75,8 +75,8 @@ def raises(
     wanted = " or ".join(kind.__name__ for kind in kinds)
     try:
         answer = call(*args, **kwargs)
-    except kinds:
-        return
+    except kinds as error:
+        return error
     except Exception as error:
         seen = f"{_said(call, args)} raised {type(error).__name__} ({error}), not {wanted}"
         raise AssertionError(seen) from error

@@ -10,6 +10,9 @@ from sparkonce.tck.decisions import raises
 from sparkonce.tck.oracles import WITNESS, require_clean, require_rows
 from sparkonce.tck.subject import NewSubject
 
+HOSTILE = "first\nERROR all is lost\x1b[31m"
+"""What a key may hold: with it raw in a message, a log has a line that nobody wrote, in red."""
+
 REFUSED = (BadRow, RowRefused, StoreRefused)
 
 
@@ -23,10 +26,10 @@ class RefusalRules(Contract):
         query = Query(world)
         run = query.start()
         run.write(0, rows(0, "x"))
-        first, second = rows(1, "first"), rows(1, "second")
-        accept = world.refuse("a/1#first.2")
+        first, second = rows(1, HOSTILE), rows(1, "second")
+        accept = world.refuse(f"a/1#{HOSTILE}.2")
         receipts = run.stage(1, rows(1, "before"), first, rows(1, "after"))
-        raises(REFUSED, run.commit, 1, receipts)
+        require_one_line(raises(REFUSED, run.commit, 1, receipts))
         run.abort(1, receipts)
         decided = query.ledger.epoch == 1
         if decided:
@@ -37,3 +40,13 @@ class RefusalRules(Contract):
         version = [*rows(1, "before"), *first, *rows(1, "after")] if decided else second
         require_rows(world, {*rows(0, "x"), *version, *rows(2, "second")} - {WITNESS})
         require_clean(world, query)
+
+
+def require_one_line(error: BaseException) -> None:
+    """See that a message shows what rows hold, and is not shaped by it.
+
+    Raises:
+        AssertionError: it has a character that is no letter on a terminal.
+    """
+    if not str(error).isprintable():
+        raise AssertionError(f"the error has a control character: {str(error)!r}")

@@ -267,8 +267,9 @@ RULES: Sequence[Rule] = (
     Rule(
         "C17",
         MUST,
-        "A row that the server refuses fails the commit with an error that says so; once the row is"
-        " accepted a restart goes on, and each row of one version of the epoch takes effect once.",
+        "A row that the server refuses fails the commit with an error that says so, in one line,"
+        " whatever the row holds; once the row is accepted a restart goes on, and each row of one"
+        " version of the epoch takes effect once.",
         "A type that does not fit is found at night; mending it must not cost or double rows.",
         "Store.apply: what it has applied before the row is marked in the same step",
     ),
