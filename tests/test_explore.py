@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
@@ -55,6 +56,8 @@ def test_the_history_of_a_seed_is_that_of_its_losses() -> None:
 
 
 # -- planted bugs
+
+rare = partial(pytest.param, marks=pytest.mark.long)
 
 
 class Unfenced(ConvergingStore):
@@ -136,11 +139,11 @@ def dooms_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("row by row", Unfenced, nothing, {"O2"}, 0.0, 0),
         ("atomic chunks", Unmarked, nothing, {"O2"}, 0.0, 0),
-        ("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 420),
         ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 250),
-        ("atomic chunks", None, skips_committed, {"O1"}, 1.0, 740),
         ("atomic chunks", LooksThenDrops, dooms_forgotten, {"S10"}, 0.0, 40),
-        ("atomic chunks", DropsWhateverIsThere, nothing, {"S10"}, 1.0, 2100),
+        rare("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 420),
+        rare("atomic chunks", None, skips_committed, {"O1"}, 1.0, 740),
+        rare("atomic chunks", DropsWhateverIsThere, nothing, {"S10"}, 1.0, 2100),
     ],
 )
 def test_a_planted_bug_is_found(
