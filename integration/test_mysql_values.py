@@ -43,6 +43,11 @@ VALUES = [
     Refused(STR, "0", "SET('a','b')", "number of one"),
     Refused(STR, "-18446744073709551613", "SET('a','b')", "number of one"),
     Refused(STR, "\U0001f600", "VARCHAR(9) CHARACTER SET latin1", "type or character set"),
+    Refused(STR, "aé中", "ENUM('aé?') CHARACTER SET latin1", r"would make a \? of it"),
+    Refused(STR, "é", "ENUM('?') CHARACTER SET ascii", r"would make a \? of it"),
+    Refused(STR, "\U0001f600", "ENUM('?') CHARACTER SET utf8mb3", r"would make a \? of it"),
+    Refused(STR, "a,中", "SET('a','?') CHARACTER SET latin1", r"would make a \? of it"),
+    Refused(STR, "\\中", "ENUM('\\\\?') CHARACTER SET latin1", r"would make a \? of it"),
     Refused(pa.int32(), 128, "TINYINT", "does not fit"),
     Refused(pa.int32(), 1900, "YEAR", "does not fit"),
     Refused(pa.int32(), 100, "YEAR", "does not fit"),
@@ -110,11 +115,27 @@ def test_value_that_would_be_bent_goes_aside(query: Any, mysql: Cursor, table: s
     assert put == [0, 3, 4, 5]
 
 
-@pytest.mark.parametrize("column", ["ENUM('a','7','0','1')", "SET('a','7','0','1')"])
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        ("ENUM('?','é,','''ä') CHARACTER SET latin1", ["?", "é,", "'ä"]),
+        ("SET('?','é','''ä') CHARACTER SET latin1", ["?,é,'ä", "é", "'ä"]),
+        ("ENUM('?','中') CHARACTER SET utf8mb4", ["?", "中"]),
+    ],
+)
+def test_member_of_characters_that_the_column_has_is_taken(
+    query: Any, mysql: Cursor, table: str, column: str, texts: list[str]
+) -> None:
+    query(STR, column).run(0, [{"id": at, "v": text} for at, text in enumerate(texts)])
+    mysql.execute(f"SELECT v FROM {table} ORDER BY id")
+    assert [text for (text,) in mysql.fetchall()] == texts
+
+
+@pytest.mark.parametrize("column", ["ENUM('a','+7','0','1')", "SET('a','+7','0','1')"])
 def test_member_that_is_a_number_is_taken_as_the_member(
     query: Any, mysql: Cursor, table: str, column: str
 ) -> None:
-    texts = ["7", "1", "a", "0"]
+    texts = ["+7", "1", "a", "0"]
     query(STR, column).run(0, [{"id": at, "v": text} for at, text in enumerate(texts)])
     mysql.execute(f"SELECT v FROM {table} ORDER BY id")
     assert [text for (text,) in mysql.fetchall()] == texts

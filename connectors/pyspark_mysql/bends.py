@@ -1,8 +1,9 @@
 """Values that the server would bend in silence, found in a chunk before it sees them.
 
-It takes the text '2' for the second member of an ENUM, makes 2005 of the YEAR 5, and the time of
-day of a NULL for a TIMESTAMP that is NOT NULL. Rows are looked at as text, by one regular
-expression for each column of such a type, and not at all where the target has none.
+It takes the text '2' for the second member of an ENUM, makes 2005 of the YEAR 5, the time of day of
+a NULL for a TIMESTAMP that is NOT NULL, and one key of two that are only written differently. Rows
+are looked at as text, by one regular expression for each column of such a type, and not at all
+where the target has none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_mysql.chunks import Rows
@@ -22,6 +22,15 @@ from pyspark_mysql.literals import identifier
 LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
 NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
 """What the server reads as a number where it is no member: with the spaces of C, and a sign."""
+FOREIGN = r"'(?:[^']|'')*[\x80-\xff](?:[^']|'')*'|_utf8mb4 X'(?:[0-9a-f]{2})*[89a-f][0-9a-f]*'"
+"""A text with characters beyond ASCII."""
+SPELLED = {
+    "uuid": ("in lower case, like 8-4-4-4-12", r"'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'"),
+    "inet4": ("without zeros in front", r"'(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){3}'"),
+}
+"""How a text must be written that the server stores as it is: in words, and as a pattern."""
+UNICODE = ("", "binary", "utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
+"""Character sets that have all characters; none is that of bytes."""
 MEMBER = re.compile("'(?:[^']|'')*'")
 MOST_REPEATS = 1000
 MARK = "sparkonce_null_"
@@ -64,7 +73,7 @@ class Bend(NamedTuple):
         place: of the column in a row.
         name: of the column.
         pattern: of the literals that are bent.
-        taken: those that match and are taken as they are.
+        taken: pattern of those that match and are taken as they are; empty if there are none.
         why: it must not be sent.
         todo: against it.
     """
@@ -74,7 +83,7 @@ class Bend(NamedTuple):
     pattern: str
     why: str
     todo: str
-    taken: tuple[bytes, ...] = ()
+    taken: str = ""
 
     @property
     def is_null(self) -> bool:
@@ -83,22 +92,20 @@ class Bend(NamedTuple):
 
     def rows(self, texts: Any) -> list[int]:
         """In which rows there is such a value."""
-        pattern = at(self.place, self.pattern)
-        found = pc.match_substring_regex(texts, pattern)
+        found = pc.match_substring_regex(texts, at(self.place, self.pattern))
         if self.taken and pc.any(found).as_py():
-            values = pc.struct_field(pc.extract_regex(texts, pattern), "v")
-            members = pa.array(self.taken, values.type)
-            found = pc.and_not(found, pc.is_in(values, value_set=members))
+            taken = pc.match_substring_regex(texts, at(self.place, self.taken))
+            found = pc.and_not(found, taken)
         rows: list[int] = pc.indices_nonzero(found).to_pylist()
         return rows
 
 
 def at(place: int, pattern: str) -> str:
-    """The pattern of a row whose literal at that place, its group `v`, has a pattern."""
+    """The pattern of a row whose literal at that place has a pattern."""
     # None repeats a piece more than a thousand times.
     before, rest = divmod(place, MOST_REPEATS)
     pieces = f"(?:{LITERAL},){{{MOST_REPEATS}}}" * before + f"(?:{LITERAL},){{{rest}}}"
-    return rf"^\({pieces}(?P<v>{pattern})[,)]"
+    return rf"^\({pieces}(?:{pattern})[,)]"
 
 
 class Bends:
@@ -152,11 +159,17 @@ class Bends:
 
 def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
     """What would be bent in the target of a plan."""
+    keys = {name.lower(): detail["kinds"][name] for name in _looked_up(detail)}
     return [
         Bend(place, column.name, *found)
         for place, column in placed(detail, columns)
-        for found in _found(column)
+        for found in (*_found(column), *_of_key(column, keys.get(column.name.lower())))
     ]
+
+
+def _looked_up(detail: Mapping[str, Any]) -> list[str]:
+    """The columns by which a plan finds stored rows."""
+    return [] if detail["mode"] == "append" else list(detail["key"])
 
 
 def placed(detail: Mapping[str, Any], columns: Iterable[Column]) -> Iterator[tuple[int, Column]]:
@@ -202,12 +215,44 @@ def _found(column: Column) -> Iterator[tuple[Any, ...]]:
     if column.shown == "bit(64)":
         yield "-[0-9]+", "bits have no sign", "mend the row before the sink"
     if kind in ("enum", "set"):
+        yield from _of_members(column)
+
+
+def _of_members(column: Column) -> Iterator[tuple[Any, ...]]:
+    members = MEMBER.findall(column.shown)
+    numbers = filter(re.compile(NUMBER).fullmatch, members)
+    yield (
+        NUMBER,
+        f"the text is no member of the {column.kind.upper()}, and the server would take it for the"
+        " number of one",
+        "mend the row before the sink, or add the member",
+        "|".join(map(re.escape, numbers)),
+    )
+    if column.charset not in UNICODE and "?" in column.shown:
+        texts = "|".join(re.escape(literal[1:-1]) for literal in members)
+        several = f"(?:,(?:{texts}))*" if column.kind == "set" else ""
         yield (
-            NUMBER,
-            f"the text is no member of the {kind.upper()}, and the server would take it for the"
-            " number of one",
-            "mend the row before the sink, or add the member",
-            tuple(
-                text.encode() for text in MEMBER.findall(column.shown) if re.fullmatch(NUMBER, text)
-            ),
+            FOREIGN,
+            f"its characters may not all be in {column.charset}, and the server would make a ? of"
+            " it, which is in a member",
+            "mend the row before the sink, or alter the column to utf8mb4",
+            f"'(?:{texts}){several}'",
+        )
+
+
+def _of_key(column: Column, kind: str | None) -> Iterator[tuple[Any, ...]]:
+    """The same of a column in which a stored row is looked up by values of a kind."""
+    if kind == "binary" and column.kind in ("binary", "bit"):
+        yield (
+            LITERAL,
+            f"a {column.shown} is filled up with zeros, which would make one key of several",
+            f"fill it up to {column.room} bytes before the sink, or make the column VARBINARY",
+            f"X'[0-9a-f]{{{2 * column.room}}}'",
+        )
+    if kind == "string" and column.kind in SPELLED:
+        yield (
+            LITERAL,
+            f"a {column.kind.upper()} is spelled in one way, which would make one key of several",
+            f"write it {SPELLED[column.kind][0]} before the sink",
+            SPELLED[column.kind][1],
         )

@@ -86,7 +86,8 @@ class Column:
         generated: the server computes it.
         numbered: the server numbers rows in it (auto-increment).
         collation: by which its texts are compared; empty where it has none.
-        room: of a text, in characters; in bytes where it is one of the TEXT types.
+        room: of a text, in characters; in bytes of bytes and bits, and where it is one of the TEXT
+            types.
     """
 
     name: str
@@ -99,6 +100,11 @@ class Column:
     has_default: bool = False
     collation: str = ""
     room: int = 0
+
+    @property
+    def charset(self) -> str:
+        """The character set of its texts; empty where it has none."""
+        return self.collation.partition("_")[0]
 
     @property
     def needed(self) -> bool:
@@ -181,6 +187,13 @@ def unaddable(kind: str, column: Column) -> str | None:
         return "a year is no sum"
     if column.kind in ("float", "double") and kind not in ("float", "double"):
         return "a sum that is large enough would no longer grow: the column rounds it"
+    return None
+
+
+def unfit_key(kind: str, column: Column) -> str | None:
+    """Why stored rows can't be looked up in a column that values of this kind fit; None if so."""
+    if kind == "string" and column.kind in ("inet6", "set"):
+        return "its values have several spellings, and the server makes one of them"
     return None
 
 

@@ -65,11 +65,10 @@ def cuts_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Cut]:
     strings = {name.lower() for name, kind in detail["kinds"].items() if kind == "string"}
     cuts: list[Cut] = []
     for place, column in placed(detail, columns):
-        charset = column.collation.partition("_")[0]
         if column.name.lower() not in strings:
             continue
-        if column.kind in ("char", "varchar", *TEXTS) and charset not in REFUSING:
-            in_bytes = column.kind in TEXTS and charset in WIDE
+        if column.kind in ("char", "varchar", *TEXTS) and column.charset not in REFUSING:
+            in_bytes = column.kind in TEXTS and column.charset in WIDE
             cuts.append(Cut(place, column.name, column.room, in_bytes))
         if column.kind == "char":
             cuts.append(unpadded(place, column.name))

@@ -11,7 +11,7 @@ import pymysql
 
 from pyspark_mysql import fold
 from pyspark_mysql.client import Session
-from pyspark_mysql.columns import Column, misfit, unaddable
+from pyspark_mysql.columns import Column, misfit, unaddable, unfit_key
 from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.failures import (
     MENDED,
@@ -169,6 +169,8 @@ def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
         problem = misfit(detail["kinds"][name], column)
         if name in detail["added"]:
             problem = problem or unaddable(detail["kinds"][name], column)
+        if name in detail["key"] and detail["mode"] != "append":
+            _require_fit_key(name, detail["kinds"][name], column)
         if problem:
             raise OptionError(
                 f"Column {name!r} of type {detail['kinds'][name]} does not fit column"
@@ -185,6 +187,16 @@ def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
                 why="it can't be null and has no default, and the query has no such column",
                 todo="add it to the query, or give it a default",
             )
+
+
+def _require_fit_key(name: str, kind: str, column: Column) -> None:
+    problem = unfit_key(kind, column)
+    if problem:
+        raise OptionError(
+            f"Option key names column {name!r}, which is of type {column.shown} in the table",
+            why=f"{problem}: rows that Spark tells apart would become one",
+            todo="alter the column to VARCHAR or VARBINARY, or take another key",
+        )
 
 
 def _no_column(name: str, columns: list[Column]) -> OptionError:

@@ -13,7 +13,8 @@ from pyspark_mysql.keys import Index
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
   column_default IS NOT NULL, COALESCE(collation_name, ''),
-  COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length), 0)
+  COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length),
+    CEILING(numeric_precision / 8), 0)
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
 ORDER BY ordinal_position
 """
