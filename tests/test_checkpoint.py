@@ -105,6 +105,8 @@ def test_without_metadata_there_is_no_query(tmp_path: Path) -> None:
 def test_a_checkpoint_that_cannot_be_read_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     warn_if_unreadable.cache_clear()
     for _ in range(3):
-        warn_if_unreadable("s3://bucket/checkpoints/orders")
+        warn_if_unreadable("s3://bucket/checkpoints/orders", "orders@1")
     assert len(caplog.records) == 1
+    assert "Sink 'orders@1'" in caplog.text
+    assert "What to do: " in caplog.text
     assert "s3://bucket/checkpoints/orders" in caplog.text

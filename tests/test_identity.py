@@ -281,4 +281,5 @@ def test_rows_that_may_be_added_again_are_told_of_where_nothing_else_would(
         new.start().write(epoch, ["b"])
     Query(world, "aborted", checkpoint="/checkpoints/c").start().stage(0, ["x"])
     told = neighbour and not repeatable and sink_id is None
-    assert caplog.text.count("begins at epoch 0") == int(told)
+    assert caplog.text.count(f"Sink {new.name!r} begins at epoch 0") == int(told)
+    assert caplog.text.count("What to do: ") == int(told)

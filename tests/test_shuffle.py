@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from sparkonce.shuffle import SETTINGS, may_mix, warn
+from sparkonce.shuffle import MANAGER, PUSH, SETTINGS, may_mix, warn
 
 
 @pytest.mark.parametrize(
-    ("release", "values", "mixes"),
+    ("release", "values", "why"),
     [
-        ("4.3.0", {}, False),
-        ("4.2.1", {}, False),
-        ("4.10.0.dev1", {}, False),
-        ("4.1.4", {}, True),
-        ("4.0.2", {}, True),
-        ("of a platform", {}, False),
-        ("4.3.0", {SETTINGS[1]: "false"}, True),
-        ("4.3.0", {SETTINGS[0]: "FALSE"}, True),
-        ("4.1.4", {SETTINGS[1]: "true"}, True),
-        ("4.1.4", dict.fromkeys(SETTINGS, "true"), False),
+        ("4.3.0", {}, ""),
+        ("4.2.1", {}, ""),
+        ("4.10.0.dev1", {}, ""),
+        ("4.1.4", {}, f"{SETTINGS[0]}=false"),
+        ("4.0.2", {}, f"{SETTINGS[0]}=false"),
+        ("of a platform", {}, ""),
+        ("4.3.0", {SETTINGS[1]: "false"}, f"{SETTINGS[1]}=false"),
+        ("4.3.0", {SETTINGS[0]: "FALSE"}, f"{SETTINGS[0]}=false"),
+        ("4.1.4", {SETTINGS[0]: "true"}, f"{SETTINGS[1]}=false"),
+        ("4.1.4", dict.fromkeys(SETTINGS, "true"), ""),
+        ("4.3.0", {PUSH: "true"}, f"{PUSH}=true"),
+        ("4.3.0", {PUSH: "false", MANAGER: "sort"}, ""),
+        ("4.3.0", {MANAGER: "org.apache.spark.shuffle.sort.SortShuffleManager"}, ""),
+        ("4.3.0", {MANAGER: "org.example.RemoteShuffle"}, f"{MANAGER}=org.example.RemoteShuffle"),
     ],
 )
-def test_both_settings_must_be_on(release: str, values: dict[str, str], mixes: bool) -> None:
-    assert may_mix(values.get, release) is mixes
+def test_checksums_must_be_on_and_be_those_of_sparks_own_shuffle(
+    release: str, values: dict[str, str], why: str
+) -> None:
+    assert may_mix(values.get, release) == why
 
 
 def test_a_run_is_warned_once(caplog: pytest.LogCaptureFixture) -> None:
     for run in ("first", "first", "second"):
-        warn(run)
+        warn(run, "orders@1", f"{PUSH}=true")
+    assert caplog.text.count("Sink 'orders@1', run first: Spark may mix") == 1
     assert caplog.text.count("may mix") == 2
-    assert all(name in caplog.text for name in SETTINGS)
+    assert all(f"{name}" in caplog.text for name in (*SETTINGS, f"{PUSH}=true", "What to do: "))

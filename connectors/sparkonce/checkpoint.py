@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from sparkonce.errors import in_one_line
+from sparkonce.errors import told
 
 log = logging.getLogger("sparkonce")
 
@@ -64,14 +64,18 @@ def offsets(location: str | None, epoch: int) -> Offsets | None:
 
 
 @lru_cache
-def warn_if_unreadable(location: str | None) -> None:
-    """Say, once, what can't be guarded where the checkpoint can't be read from here."""
+def warn_if_unreadable(location: str | None, sink: str) -> None:
+    """Say, once a sink, what can't be guarded where the checkpoint can't be read from here."""
     if query_id(location) is None:
         log.warning(
-            "The checkpoint (%s) can't be read by Python on the driver, so a copied or restored one"
-            " is noticed only by its epoch numbers. Set option checkpointLocation to a path that"
-            " can be read, and option sinkId, to have every case noticed",
-            in_one_line(location or "not given as an option"),
+            told(
+                f"Sink {sink!r}: its checkpoint ({location or 'not given as an option'}) can't be"
+                " read by Python on the driver",
+                why="a copied or restored one is noticed only by its epoch numbers, and may apply"
+                " rows again",
+                todo="set option checkpointLocation to a path that can be read, and option sinkId,"
+                " to have every case noticed",
+            )
         )
 
 

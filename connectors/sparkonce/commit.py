@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkonce.errors import DecisionLost, StoreError
+from sparkonce.errors import DecisionLost, StoreError, told
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -176,16 +176,18 @@ class Committer:
         try:
             others = self._neighbours(driver)
         except StoreError as error:
-            log.warning("Other sinks of %s can't be listed: %s", driver.target, error)
+            log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
             return
         if others:
             log.warning(
-                "Query %s begins at epoch 0 on target %s, to which %s wrote before. If its"
-                " checkpoint is new, in place of another one, rows that are read again are applied"
-                " again. Option sinkId has that noticed, wherever the checkpoint lies",
-                driver.query_id,
-                driver.target,
-                ", ".join(others),
+                told(
+                    f"Sink {driver.name!r} begins at epoch 0 on target {driver.target}, to which"
+                    f" {', '.join(others)} wrote before",
+                    why="if its checkpoint is new, in place of another one, rows that are read"
+                    " again are applied again",
+                    todo="if so, stop it and go on with the old checkpoint; set option sinkId,"
+                    " which has that noticed wherever the checkpoint lies",
+                )
             )
 
     def _neighbours(self, driver: Driver) -> list[str]:

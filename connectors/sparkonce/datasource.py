@@ -14,7 +14,7 @@ import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from sparkonce import checkpoint, shuffle
+from sparkonce import checkpoint, logs, shuffle
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.guards import Driver, require_messages, require_planned
 from sparkonce.ledger import new_token, sink_name
@@ -103,7 +103,7 @@ class Message(WriterCommitMessage):
     """
 
     receipt: Receipt
-    may_mix: bool = False
+    may_mix: str = ""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -135,8 +135,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink = self._sink()
         driver = _driver(sink, receipts, batchId)
         require_planned(driver, checkpoint.query_id(sink.checkpoint))
-        if any(isinstance(message, Message) and message.may_mix for message in messages):
-            shuffle.warn(driver.run_id)
+        for message in messages:
+            if isinstance(message, Message) and message.may_mix:
+                shuffle.warn(driver.run_id, driver.name, message.may_mix)
         _committer(sink).commit(driver, receipts)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -149,6 +150,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def _sink(self) -> Sink:
         from sparkonce.sink import open_sink
 
+        logs.set_up()
         return open_sink(self.connector, self.options, self.schema)
 
 
@@ -188,9 +190,10 @@ def _task(sink: Sink, context: TaskContext) -> Task:
 
 def _driver(sink: Sink, receipts: Sequence[Receipt], epoch: int) -> Driver:
     query_id, run_id = _query_and_run(sink, receipts, epoch)
-    checkpoint.warn_if_unreadable(sink.checkpoint)
+    name = sink_name(sink.sink_id or query_id, sink.plan.target)
+    checkpoint.warn_if_unreadable(sink.checkpoint, name)
     return Driver(
-        name=sink_name(sink.sink_id or query_id, sink.plan.target),
+        name=name,
         target=sink.plan.target,
         query_id=query_id,
         run_id=run_id,

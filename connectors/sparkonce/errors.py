@@ -68,6 +68,12 @@ def in_one_line(text: str) -> str:
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
+def told(what: str, why: str = "", todo: str = "") -> str:
+    """The line of an error or of a warning; see `SparkonceError`."""
+    parts = ("", what), ("Why: ", why), ("What to do: ", todo)
+    return in_one_line(" ".join(f"{said}{_sentence(part)}" for said, part in parts if part))
+
+
 class SparkonceError(Exception):
     """The root of all errors of this package.
 
@@ -82,8 +88,7 @@ class SparkonceError(Exception):
         super().__init__(self.what, self.why, self.todo)
 
     def __str__(self) -> str:
-        parts = ("", self.what), ("Why: ", self.why), ("What to do: ", self.todo)
-        return " ".join(f"{said}{_sentence(part)}" for said, part in parts if part)
+        return told(self.what, self.why, self.todo)
 
     def to_json(self) -> dict[str, str]:
         """Its type and its three parts."""

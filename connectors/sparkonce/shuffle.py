@@ -5,6 +5,10 @@ Where an executor is lost, Spark computes its part of the shuffle anew, and join
 have read of the first computation: rows are lost and doubled, and no sink can see it. Since 4.1
 Spark can compare checksums, and give such an epoch up, so that it is replayed as a whole.
 See https://issues.apache.org/jira/browse/SPARK-53575
+
+The checksums are those of Spark's own shuffle. None are compared where blocks are merged
+(push-based shuffle), where a plugin exchanges rows by operators of its own (RAPIDS), or where
+another manager writes them (a remote shuffle such as Celeborn or Uniffle, and Gluten).
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from sparkonce.errors import told
+
 SETTINGS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
@@ -21,11 +27,15 @@ SETTINGS = (
 ON_SINCE = (4, 2)
 """The first release that has both on by default."""
 
+PUSH, MANAGER = "spark.shuffle.push.enabled", "spark.shuffle.manager"
+OWN = ("sort", "tungsten-sort", "org.apache.spark.shuffle.sort.SortShuffleManager")
+"""Spark's manager, by its names: https://spark.apache.org/docs/latest/configuration.html"""
+
 log = logging.getLogger("sparkonce")
 
 
-def may_mix(setting: Callable[[str], str | None], release: str) -> bool:
-    """Whether one of the settings is off.
+def may_mix(setting: Callable[[str], str | None], release: str) -> str:
+    """The setting by which computations may be mixed, with its value; empty if they can't.
 
     Args:
         setting: gives the value of a setting that was set, else None.
@@ -33,17 +43,32 @@ def may_mix(setting: Callable[[str], str | None], release: str) -> bool:
     """
     numbers = re.match(r"(\d+)\.(\d+)", release)
     default = numbers is None or (int(numbers[1]), int(numbers[2])) >= ON_SINCE
-    return not all((setting(name) or str(default)).lower() == "true" for name in SETTINGS)
+    for name in SETTINGS:
+        if (setting(name) or str(default)).lower() != "true":
+            return f"{name}=false"
+    if (setting(PUSH) or "").lower() == "true":
+        return f"{PUSH}=true"
+    manager = setting(MANAGER) or OWN[0]
+    return "" if manager in OWN else f"{MANAGER}={manager}"
 
 
 @lru_cache(maxsize=64)
-def warn(run_id: str) -> None:
-    """Say, once a run, what can't be guarded."""
+def warn(run_id: str, sink: str, setting: str) -> None:
+    """Say, once a run, what can't be guarded.
+
+    Args:
+        run_id: of the query.
+        sink: its name.
+        setting: see `may_mix`.
+    """
     log.warning(
-        "Run %s: Spark may mix two computations of an epoch. What: %s are not both true. Why:"
-        " where an executor is lost, and the query draws at random before a shuffle, rows are lost"
-        " or doubled before they reach the sink. What to do: set both to true (since Spark 4.2 they"
-        " are, unless changed; before 4.1 there are none), or let the query draw nothing",
-        run_id,
-        " and ".join(SETTINGS),
+        told(
+            f"Sink {sink!r}, run {run_id}: Spark may mix two computations of an epoch, with"
+            f" {setting}",
+            why="where an executor is lost, and the query draws at random before a shuffle, rows"
+            " are lost or doubled before they reach the sink",
+            todo=f"set {' and '.join(SETTINGS)} to true (since Spark 4.2 they are, unless changed;"
+            " before 4.1 there are none), and let Spark's own shuffle exchange the rows"
+            f" ({PUSH}=false, {MANAGER}=sort); or let the query draw nothing",
+        )
     )

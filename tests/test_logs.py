@@ -1,0 +1,28 @@
+"""What a process of Spark prints of a warning: whose it is, and how grave."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SAY = "logging.getLogger('sparkonce').warning('rows may double')"
+
+
+def printed(*steps: str) -> str:
+    program = "\n".join(["import logging", "from sparkonce import logs", *steps])
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return run.stderr
+
+
+def test_a_warning_has_its_level_and_its_logger() -> None:
+    assert "WARNING sparkonce: rows may double\n" in printed("logs.set_up()", "logs.set_up()", SAY)
+    assert printed("logs.set_up()", "logs.set_up()", SAY).count("rows may double") == 1
+    assert printed("logs.set_up()", "logging.getLogger('sparkonce').info('fine')") == ""
+
+
+def test_a_process_that_has_set_up_logging_says_it_its_own_way() -> None:
+    mine = "logging.basicConfig(format='mine: %(message)s')"
+    assert printed("logs.set_up()", mine, SAY) == "mine: rows may double\n"
+    assert printed(mine, "logs.set_up()", SAY) == "mine: rows may double\n"
