@@ -10,8 +10,9 @@ import pytest
 
 from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict
+from pyspark_elasticsearch.errand import Errand
 from pyspark_elasticsearch.records import Aim
-from pyspark_elasticsearch.sending import Errand, Refusal, Sender
+from pyspark_elasticsearch.sending import Refusal, Sender
 from sparkonce.errors import StoreRefused
 from sparkonce.letters import Letter
 
@@ -136,6 +137,9 @@ def test_request_that_is_refused_whole_till_the_timeout_is_an_error_with_its_rea
         send(Refusing(body, 1000), "upsert")
 
 
+BAD = b'{"n":"bad"}'
+
+
 class Narrow(Cluster):
     """Has room for so many operations in a request, and says of more that it is busy."""
 
@@ -152,7 +156,8 @@ class Narrow(Cluster):
         if not fits and self.whole:
             return Answer(429, FULL)
         one = {"index": {"status": 201} if fits else {"status": 429, "error": BUSY}}
-        return Answer(200, {"items": [one] * len(rows)})
+        bad = {"index": {"status": 400, "error": {"type": "document_parsing_exception"}}}
+        return Answer(200, {"items": [bad if row == BAD else one for row in rows]})
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["request", "shard"])
@@ -164,8 +169,11 @@ def test_request_that_is_too_much_for_a_limit_on_memory_is_cut_in_two_until_it_f
     rows = [b'{"n":%d}' % at for at in range(100)]
     errand = Errand(3, {**PLAIN, "mode": "append"}, Aim(5, "x"), "x", "", lambda: False)
     sender = Sender(cluster, Records(), errand, "fail")  # type: ignore[arg-type]
-    assert sender.send(b"".join(b'{"index":{}}\n%s\n' % row for row in rows), 100) == []
-    assert sorted(cluster.taken) == sorted(rows)
+    rows[70] = BAD
+    refused = sender.send(b"".join(b'{"index":{}}\n%s\n' % row for row in rows), 100)
+    assert [(one.operation.position, one.item.status) for one in refused] == [(70, 400)]
+    assert {*cluster.taken} | {BAD} == {*rows}
+    assert len(cluster.taken) - cluster.taken.count(BAD) == 99
 
 
 def test_request_of_one_row_that_is_too_much_is_given_up_at_the_timeout(

@@ -17,11 +17,12 @@ from pyspark_elasticsearch.dead_letters import (
     of_lines,
     of_refusal,
 )
+from pyspark_elasticsearch.errand import Errand
 from pyspark_elasticsearch.failures import advice
 from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.log import Found, Log, Place
 from pyspark_elasticsearch.records import Aim, Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender, numbered
+from pyspark_elasticsearch.sending import ORDINAL_BITS, Refusal, Sender, numbered
 from pyspark_elasticsearch.visibility import stamp
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import Manifest

@@ -16,10 +16,11 @@ from pyspark_elasticsearch import doubt
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict, of_lines, of_refusal
 from pyspark_elasticsearch.encoder import OWN_VERSION, ChunkEncoder
+from pyspark_elasticsearch.errand import Errand
 from pyspark_elasticsearch.failures import advice
 from pyspark_elasticsearch.keys import numbers
 from pyspark_elasticsearch.records import Aim, Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, Errand, Refusal, Sender, Superseded
+from pyspark_elasticsearch.sending import ORDINAL_BITS, Refusal, Sender, Superseded
 from sparkonce.errors import BadRow, StoreRefused
 from sparkonce.ledger import from_record
 from sparkonce.protocol import BLOCK, Plan, Task

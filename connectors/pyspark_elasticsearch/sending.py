@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.errand import Errand
 from pyspark_elasticsearch.failures import (
     BY_STATUS,
     GOES_ON,
@@ -21,7 +21,7 @@ from pyspark_elasticsearch.failures import (
     message,
     of_answer,
 )
-from pyspark_elasticsearch.records import Aim, Records
+from pyspark_elasticsearch.records import Records
 from pyspark_elasticsearch.streams import Resender
 from pyspark_elasticsearch.whereabouts import ASKED, Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
@@ -65,36 +65,6 @@ class Refusal(NamedTuple):
     def is_conflict(self) -> bool:
         """Whether it is no fault of the row: the document has a version of another writer."""
         return self.item.status == 409
-
-
-@dataclass(frozen=True)
-class Errand:
-    """What is sent, and for whom.
-
-    Attributes:
-        epoch: whose rows they are.
-        detail: of the plan.
-        aim: where they go.
-        counter: the target whose counter drew their fence.
-        outcome: what an error says about the epoch.
-        is_overtaken: whether there is nothing left to do, since others have done it.
-        fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
-        piped: whether rows go, or may go, through ingest pipelines.
-    """
-
-    epoch: int
-    detail: Mapping[str, Any]
-    aim: Aim
-    counter: str
-    outcome: str
-    is_overtaken: Callable[[], bool]
-    fresh_until: float = 0.0
-    piped: bool = False
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nothing of it can have been sent before: nobody has taken it over by now."""
-        return time.monotonic() < self.fresh_until
 
 
 class Sender:
@@ -171,7 +141,7 @@ class Sender:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
             if tried > WAITS and _is_too_much(busy, pending):
-                return self._halves(pending, tried, deadline)
+                return refused + self._halves(pending, tried, deadline)
             pending, answer = [one.operation for one in busy], None
         return refused
 
