@@ -60,6 +60,9 @@ class Live:
             if known(error).kind is Kind.LOST or number(error) in DEMOTED:
                 self.drop()
             raise
+        except BaseException:
+            self.drop()  # in mid-answer, perhaps
+            raise
         self.used = time.monotonic()
         return cursor
 
@@ -111,7 +114,7 @@ class Pool:
         except Exception:
             raise
         except BaseException:
-            live.drop()  # interrupted in mid-answer, perhaps
+            live.drop()  # interrupted in mid-transaction, perhaps
             raise
         finally:
             self._take_back(live)
@@ -207,12 +210,21 @@ class Access:
                 todo="set option tlsMode=verify, or pip install 'sparkonce[mysql]'",
             ) from None
         live = Live(connection, mariadb=False, packet=0, loads=False, used=time.monotonic())
-        asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile"
-        version, comment, packet, loads = live.run(asked)[0]
-        version = supported(version, comment)
-        live.mariadb, live.packet, live.loads = MARIADB in version, int(packet), bool(loads)
-        _set_up(live, self.timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
+        try:
+            _greet(live, self.timeout)
+        except BaseException:
+            live.drop()
+            raise
         return live
+
+
+def _greet(live: Live, timeout: float) -> None:
+    """Learn what the server is, and set what must not depend on it."""
+    asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile"
+    version, comment, packet, loads = live.run(asked)[0]
+    version = supported(version, comment)
+    live.mariadb, live.packet, live.loads = MARIADB in version, int(packet), bool(loads)
+    _set_up(live, timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
 
 
 def _set_up(live: Live, timeout: float, prefix: str) -> None:
