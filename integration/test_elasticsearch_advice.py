@@ -98,7 +98,7 @@ def test_no_index_is_left_where_a_column_is_refused(
     into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
 ) -> None:
     schema = pa.schema([("a", pa.string()), ("a.b", pa.string())])
-    with pytest.raises(OptionError, match="can't merge a non object") as refused:
+    with pytest.raises(OptionError, match=r"can.t merge a non object|cannot be changed") as refused:
         into_index(schema, onBadRow="deadLetter", deadLetter=bad_index)
     assert "rename the column" in refused.value.todo
     assert not elastic.indices.get(index=f"{index}*")

@@ -161,6 +161,6 @@ def test_a_planted_bug_is_found(
     assert found.failures, f"not found in {PLANTED} schedules"
     [failure] = found.failures
     assert failure.rule in rules
-    assert len(failure.history) < 100
+    assert len(failure.history) < 150
     assert failure.command in str(failure)
     assert failure.seed == start + found.schedules.total() - 1
