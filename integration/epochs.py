@@ -13,7 +13,7 @@ from sparkonce.commit import Committer
 from sparkonce.errors import SparkonceError
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, new_token, sink_name
-from sparkonce.protocol import Receipt, Task
+from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.retry import Patience
 from sparkonce.sink import Sink, open_sink
 
@@ -55,7 +55,8 @@ class Query:
         ]
 
     def task(self, epoch: int, partition: int) -> Task:
-        return Task(self.name, self.query_id, self.run_id, epoch, partition, new_token())
+        attempt = attempt_of(self.run_id, new_token())
+        return Task(self.name, self.query_id, self.run_id, epoch, partition, attempt)
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
         return replace(self.sink, patience=Patience(3, first=0.01)).write(

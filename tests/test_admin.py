@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from tests.kit import World, move_ledger
 
-from sparkonce.admin import Admin, ago
+from sparkonce.admin import Admin, SinkStatus, ago
 from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError, StoreLostData
+from sparkonce.protocol import Staged, attempt_of
 from sparkonce.tck.actors import Query
 from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
 
@@ -171,8 +172,8 @@ def test_gc_spares_an_epoch_whose_tasks_still_stage(
     """The first task is done for hours; its receipt counts once the last one is."""
     run = query.start()
     receipts = run.stage(0, ["early"])
-    now = time.time()
-    monkeypatch.setattr("sparkonce.memory.time.time", lambda: now + 2 * HOUR)
+    now = time.monotonic()
+    monkeypatch.setattr("sparkonce.memory.time.monotonic", lambda: now + 2 * HOUR)
     receipts += [run.stage_task(run.task(0, 1), ["late"])]
     [sink] = admin.sinks()
     assert admin.gc(sink, HOUR) == 0
@@ -186,12 +187,21 @@ def test_gc_goes_by_what_is_staged_when_it_is_asked_to_drop(
     """Not by what was listed before the operator was asked."""
     run = query.start()
     receipts = run.stage(0, ["early"])
-    now = time.time()
-    monkeypatch.setattr("sparkonce.memory.time.time", lambda: now + 2 * HOUR)
+    now = time.monotonic()
+    monkeypatch.setattr("sparkonce.memory.time.monotonic", lambda: now + 2 * HOUR)
     [sink] = admin.sinks()
     assert len(sink.leftovers(HOUR)) == 1
     receipts += [run.stage_task(run.task(0, 1), ["late"])]
     assert admin.gc(sink, HOUR) == 0
+
+
+def test_gc_reads_what_an_older_release_staged_as_of_one_run() -> None:
+    """It named attempts by a token alone: they grow old together, and apart from those of today."""
+    old = [Staged(token * 32, "q", 3, 1, age) for token, age in (("a", 10.0), ("b", 5000.0))]
+    new = Staged(attempt_of("run", "c" * 32), "q", 3, 1, 1.0)
+    assert SinkStatus("s", None, (*old, new)).leftovers(HOUR) == []
+    aged = [replace(one, age=one.age + HOUR) for one in old]
+    assert SinkStatus("s", None, (*aged, new)).leftovers(HOUR) == aged
 
 
 # -- forget

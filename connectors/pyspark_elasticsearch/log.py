@@ -8,13 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.clock import Clock
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
@@ -76,7 +76,7 @@ class Log:
     """
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
-        self.cluster, self.indices = cluster, indices
+        self.cluster, self.indices, self.clock = cluster, indices, Clock(cluster)
         self._known: dict[str, list[Place]] = {}
 
     def append(self, chunk: Chunk) -> None:
@@ -90,7 +90,7 @@ class Log:
             "attempt": task.attempt,
             "query": task.query_id,
             "epoch": task.epoch,
-            "at": time.time(),
+            "at": self.clock.now(),
         }
         head = json.dumps(about).encode()[:-1] + b',"payload":"'
         body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
@@ -154,7 +154,7 @@ class Log:
         """
         if fresh:
             self.refresh()
-        now, found = time.time(), defaultdict[str, list[dict[str, Any]]](list)
+        now, found = self.clock.now(), defaultdict[str, list[dict[str, Any]]](list)
         for chunk in self._listed(sink):
             found[chunk["attempt"]].append(chunk)
         return [

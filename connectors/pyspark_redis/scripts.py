@@ -20,6 +20,11 @@ def script(*names: str) -> str:
     return "\n".join((lua / f"{name}.lua").read_text(encoding="utf-8") for name in names)
 
 
+def note() -> str:
+    """Note a staged attempt."""
+    return script("note")
+
+
 def swap() -> str:
     """Compare-and-set of a record."""
     return script("names", "record", "swap")

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -94,11 +93,12 @@ class RedisStore:
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""
         task = chunk.task
-        about = {"query": task.query_id, "epoch": task.epoch, "at": time.time()}
+        about = json.dumps({"query": task.query_id, "epoch": task.epoch}).removesuffix("}")
         doing = self._require_room(chunk)
         with self._asking(doing), self.client.pipeline(transaction=True) as pipe:
             pipe.sadd(self._key("names"), task.sink)
-            pipe.hset(self._key("staged", task.sink), task.attempt, json.dumps(about))
+            # As text: a server that has lost its scripts would refuse it by name.
+            pipe.eval(scripts.note(), 1, self._key("staged", task.sink), task.attempt, about)
             pipe.hset(self._log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
             pipe.execute()
 
@@ -130,11 +130,13 @@ class RedisStore:
             if not found:
                 return []
             with self.client.pipeline(transaction=False) as pipe:
+                pipe.time()
                 for attempt in found:
                     pipe.hlen(self._log(sink, _text(attempt)))
-                counts = pipe.execute()
+                (seconds, micros), *counts = pipe.execute()
+        now = seconds + micros / 1e6
         return [
-            _to_staged(_text(attempt), json.loads(about), count)
+            _to_staged(_text(attempt), json.loads(about), count, now)
             for (attempt, about), count in zip(found.items(), counts, strict=True)
         ]
 
@@ -249,8 +251,8 @@ def _to_record(values: Sequence[Any]) -> Record:
     return Record(int(revision or 0), _text(stamp), _text(token), _text(body))
 
 
-def _to_staged(attempt: str, about: dict[str, Any], chunks: int) -> Staged:
-    age = max(0.0, time.time() - about["at"])
+def _to_staged(attempt: str, about: dict[str, Any], chunks: int, now: float) -> Staged:
+    age = max(0.0, now - about["at"])
     return Staged(attempt, about["query"], about["epoch"], chunks, age)
 
 

@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
@@ -17,6 +17,10 @@ from sparkonce.retry import Patience
 
 TOMBSTONE = 30 * 86400.0
 """Seconds for which a forgotten sink is remembered, so that a query which still runs is refused."""
+
+
+Computation: TypeAlias = tuple[str, str, int]
+"""Query, run and epoch: the attempts of one wait for each other, and no other run's for them."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +75,22 @@ class SinkStatus:
         """Staged attempts that no decision holds, and whose epochs are over or stale.
 
         Args:
-            grace: seconds in which no attempt of a query's epoch has staged a chunk, after which
-                it is stale. A task that is done waits for the others as long as they stage.
+            grace: seconds in which no attempt of one run of a query has staged a chunk of an epoch,
+                after which the epoch of that run is stale. A task that is done waits for the others
+                as long as they stage; but not for those of the next run.
         """
-        newest: dict[tuple[str, int], float] = {}
+        newest: dict[Computation, float] = {}
         for staged in self.staged:
-            epoch = staged.query_id, staged.epoch
-            newest[epoch] = min(staged.age, newest.get(epoch, staged.age))
-        stale = {epoch for epoch, age in newest.items() if age >= grace}
+            newest[_of(staged)] = min(staged.age, newest.get(_of(staged), staged.age))
+        stale = {computation for computation, age in newest.items() if age >= grace}
         return [staged for staged in self.staged if self._may_go(staged, stale)]
 
-    def _may_go(self, staged: Staged, stale: set[tuple[str, int]]) -> bool:
-        ledger, epoch = self.ledger, (staged.query_id, staged.epoch)
-        if ledger is None:
-            return epoch in stale
-        return staged.attempt not in ledger.held and (ledger.is_over(*epoch) or epoch in stale)
+    def _may_go(self, staged: Staged, stale: set[Computation]) -> bool:
+        is_stale = _of(staged) in stale
+        if self.ledger is None:
+            return is_stale
+        is_over = self.ledger.is_over(staged.query_id, staged.epoch)
+        return staged.attempt not in self.ledger.held and (is_over or is_stale)
 
     def to_json(self) -> dict[str, object]:
         """The status as JSON values."""
@@ -241,6 +246,10 @@ class Admin:
         for name, claim in claims.items():
             if json.loads(claim.body)["sink"] == sink:
                 self.store.swap(name, Record(replaces=claim.stamp))
+
+
+def _of(staged: Staged) -> Computation:
+    return staged.query_id, staged.run, staged.epoch
 
 
 def _unmovable(name: str) -> SparkonceError:

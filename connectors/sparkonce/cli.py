@@ -129,9 +129,9 @@ def recover(
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="Time, such as 90s, 15m, 12h or 7d, without a new chunk after which the rows of an"
-    " undecided epoch are dropped: give more than any epoch computes before its next rows come."
-    " What is over goes at once.",
+    help="Time, such as 90s, 15m, 12h or 7d, without a new chunk of its run, after which the rows"
+    " of an undecided epoch are dropped: give more than any epoch computes before its next rows"
+    " come. What is over goes at once.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
 @yes

@@ -18,7 +18,7 @@ from sparkonce import checkpoint, logs, shuffle
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.guards import Driver, require_messages, require_planned
 from sparkonce.ledger import new_token, sink_name
-from sparkonce.protocol import Receipt, Task
+from sparkonce.protocol import Receipt, Task, attempt_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,13 +178,14 @@ def _epoch_context() -> TaskContext:
 
 def _task(sink: Sink, context: TaskContext) -> Task:
     query_id = str(context.getLocalProperty(QUERY))
+    run_id = context.getLocalProperty("spark.jobGroup.id") or ""
     return Task(
         sink=sink_name(sink.sink_id or query_id, sink.plan.target),
         query_id=query_id,
-        run_id=context.getLocalProperty("spark.jobGroup.id") or "",
+        run_id=run_id,
         epoch=int(context.getLocalProperty(EPOCH) or -1),
         partition=context.partitionId(),
-        attempt=new_token(),
+        attempt=attempt_of(run_id, new_token()),
     )
 
 

@@ -148,7 +148,7 @@ class MemoryStore:
 
     def _stage(self, chunk: Chunk) -> None:
         attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
-        attempt[chunk.seq] = (chunk, time.time())
+        attempt[chunk.seq] = (chunk, time.monotonic())
 
     def _staged(self, sink: str) -> list[Staged]:
         attempts = [list(chunks.values()) for (name, _), chunks in self.log.items() if name == sink]
@@ -237,5 +237,5 @@ def _describe(chunks: list[tuple[Chunk, float]]) -> Staged:
         query_id=task.query_id,
         epoch=task.epoch,
         chunks=len(chunks),
-        age=time.time() - max(at for _, at in chunks),
+        age=time.monotonic() - max(at for _, at in chunks),
     )

@@ -67,9 +67,17 @@ class Plan:
     key: Sequence[str] = ()
 
 
+def attempt_of(run_id: str, token: str) -> str:
+    """The name of an attempt: that of its run in short, and a random token.
+
+    Release 0.1.0 gave the token alone; see `Staged.run`.
+    """
+    return f"{digest(run_id)}-{token}"
+
+
 @dataclass(frozen=True)
 class Task:
-    """One run of ``write()`` over one partition; `attempt` is a random token."""
+    """One run of ``write()`` over one partition; `attempt` names it, see `attempt_of`."""
 
     sink: str
     query_id: str
@@ -187,7 +195,8 @@ class Staged:
     """An attempt found in the store's log, for cleaning and for ``sparkonce status``.
 
     Attributes:
-        age: seconds since its last chunk was staged.
+        age: seconds since its last chunk was staged, by the clock of the store: those of tasks and
+            of who asks may be wrong.
     """
 
     attempt: str
@@ -195,6 +204,11 @@ class Staged:
     epoch: int
     chunks: int
     age: float
+
+    @property
+    def run(self) -> str:
+        """The run of the query in short; empty if release 0.1.0 staged it."""
+        return self.attempt.rpartition("-")[0]
 
 
 class Store(Protocol):

@@ -15,7 +15,7 @@ from sparkonce.datasource import StreamWriter
 from sparkonce.errors import StoreUnreachable
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Manifest, Receipt, Record, Store, Task, ignore
+from sparkonce.protocol import Advance, Manifest, Receipt, Record, Staged, Store, Task, ignore
 from sparkonce.registers import Registers
 from sparkonce.staging import stage
 
@@ -100,6 +100,14 @@ def _this_epoch_only(store: Store, ledger: Ledger) -> list[str]:
     over = leftovers(store, ledger)
     now = {one.attempt for one in store.staged(ledger.name) if one.epoch == ledger.epoch}
     return [attempt for attempt in over if attempt in now]
+
+
+def _whatever_run(staged: Staged) -> tuple[str, str, int]:
+    return staged.query_id, "", staged.epoch
+
+
+def _every_attempt_for_itself(staged: Staged) -> tuple[str, str, int]:
+    return staged.query_id, staged.attempt, staged.epoch
 
 
 def _undoes(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
@@ -218,6 +226,18 @@ COMMIT_MUTANTS = [
         "a commit drops what its own receipts name, and nothing else",
         "C08",
         patches={"sparkonce.commit.leftovers": _forgets_leftovers},
+    ),
+    Mutant(
+        "gc by epoch",
+        "a run that starts again keeps alive what those before it have left",
+        "C19",
+        patches={"sparkonce.admin._of": _whatever_run},
+    ),
+    Mutant(
+        "gc by attempt",
+        "a task that is done grows old while its run goes on, and is dropped",
+        "C19",
+        patches={"sparkonce.admin._of": _every_attempt_for_itself},
     ),
     Mutant(
         "clean-up fails the commit",

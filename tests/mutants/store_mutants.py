@@ -11,7 +11,7 @@ from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Chunk, Manifest, Record
+from sparkonce.protocol import Chunk, Manifest, Record, Staged
 
 PAUSE = 0.005
 """Seconds between two requests that should be one: what a network takes."""
@@ -141,6 +141,18 @@ class KeepsEmptyRecords(MemoryStore):
         if held.revision and not there.revision:
             self.records[name] = new
         return there
+
+
+class AsksTheTask(MemoryStore):
+    """A task says what time it is."""
+
+    def _stage(self, chunk: Chunk) -> None:
+        super()._stage(chunk)
+        self.told = {**self.__dict__.get("told", {}), chunk.task.attempt: time.time()}
+
+    def _staged(self, sink: str) -> list[Staged]:
+        now = time.time()
+        return [replace(one, age=now - self.told[one.attempt]) for one in super()._staged(sink)]
 
 
 class WritesLatin1(MemoryStore):
@@ -281,6 +293,12 @@ STORE_MUTANTS = [
         "a swap of an empty record writes an empty record, which is listed for ever",
         "S17",
         store=KeepsEmptyRecords,
+    ),
+    Mutant(
+        "ages by the clocks of tasks",
+        "a task notes the time at which it stages, and who lists compares it with its own",
+        "S19",
+        store=AsksTheTask,
     ),
     Mutant(
         "names without case",

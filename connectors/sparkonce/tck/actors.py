@@ -12,7 +12,7 @@ from sparkonce.checkpoint import Offsets
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver, Policy
 from sparkonce.ledger import Ledger, new_token, sink_name
-from sparkonce.protocol import Chunk, Plan, Receipt, Store, Task
+from sparkonce.protocol import Chunk, Plan, Receipt, Store, Task, attempt_of
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize, stage
 from sparkonce.tck.faults import FaultyStore
@@ -105,7 +105,8 @@ class Run:
     def task(self, epoch: int, partition: int = 0) -> Task:
         """A new attempt."""
         query = self.query
-        return Task(query.name, query.id, self.run_id, epoch, partition, new_token())
+        attempt = attempt_of(self.run_id, new_token())
+        return Task(query.name, query.id, self.run_id, epoch, partition, attempt)
 
     def stage(self, epoch: int, *partitions: Sequence[str]) -> list[Receipt]:
         """Run one task for each partition, each in chunks of two rows."""

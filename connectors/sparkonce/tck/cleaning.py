@@ -1,14 +1,19 @@
-"""Rules S16 to S18 and C18: what can't take effect any more makes room, and nothing else does."""
+"""Rules S16 to S19, C18 and C19: what can't take effect any more makes room, and nothing else."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import pyarrow as pa
 
+from sparkonce.admin import Admin
 from sparkonce.ledger import new_token
-from sparkonce.protocol import Chunk, Record
+from sparkonce.protocol import Chunk, Record, Staged
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import brief, raises, record
@@ -23,6 +28,8 @@ from sparkonce.tck.oracles import (
     with_witness,
 )
 from sparkonce.tck.subject import NewSubject, batch
+
+HOUR = 3600.0
 
 
 class _TaskFailed(Exception):
@@ -157,6 +164,38 @@ class CleaningRules(Contract):
             require_rows(world, {"a/0#a", "a/0#b", "a/1#c"})
             require_agreement(world, query)
 
+    def test_s19_ages_are_by_the_clock_of_the_store(self, new_subject: NewSubject) -> None:
+        """Those of the hosts, of a task and of an operator, may be hours behind or ahead."""
+        world = new_subject()
+        run, payload = Query(world).start(), world.encode(batch(["a"]))
+        for skew in (-2 * HOUR, 2 * HOUR):
+            with clocks_off_by(skew):
+                world.connect().stage(Chunk(run.task(0), 0, 1, payload))
+        time.sleep(1)
+        world.settle()
+        for skew in (-2 * HOUR, 0, 2 * HOUR):
+            with clocks_off_by(skew):
+                ages = [one.age for one in world.observer.staged(run.query.name)]
+            what = f"staged a second ago, and listed by a clock that is off by {skew:.0f} s"
+            require(all(0.1 < age < HOUR / 2 for age in ages), f"ages of what was {what}: {ages}")
+
+    def test_c19_gc_drops_what_dead_runs_have_staged(self, new_subject: NewSubject) -> None:
+        """A query that dies in each run is started again and again."""
+        world = new_subject()
+        query, admin = Query(world), Admin(world.connect())
+        old = [query.start().stage(0, ["a/0#dead"]) for _ in range(3)]
+        run = query.start()
+        old.append(run.stage(0, with_witness(["a/0#early"])))
+        late = run.stage_task(run.task(0, 1), with_witness(["a/0#late"]))
+        world.settle()
+        aged = {receipt.task.attempt for receipts in old for receipt in receipts}
+        with mock.patch.object(admin.store, "staged", _aging(admin.store.staged, aged)):
+            dropped = admin.gc(admin.sink(query.name), grace=HOUR)
+        require(dropped == 3, f"of 3 dead runs and one that lives, {dropped} attempts were dropped")
+        run.commit(0, [*old[-1], late])
+        require_rows(world, {"a/0#early", "a/0#late"})
+        require_clean(world, query)
+
     def test_c18_a_task_that_raises_leaves_nothing_staged(self, new_subject: NewSubject) -> None:
         """As often as it is started again; what the query raised is what is seen."""
         world = new_subject()
@@ -187,3 +226,33 @@ def _fail_after(run: Run, rows: list[str]) -> None:
         raise _TaskFailed(f"after {len(rows)} rows")
 
     run.stage_batches(run.task(0), batches())
+
+
+@contextmanager
+def clocks_off_by(seconds: float) -> Iterator[None]:
+    """While this lasts, this host's clock is wrong."""
+    right = time.time_ns
+
+    def exact() -> int:
+        return right() + int(seconds * 1e9)
+
+    def rough() -> float:
+        return exact() / 1e9
+
+    with mock.patch("time.time_ns", exact), mock.patch("time.time", rough):
+        yield
+
+
+def _aging(
+    staged: Callable[[str], list[Staged]], attempts: set[str]
+) -> Callable[[str], list[Staged]]:
+    """The same list, in which these attempts are a day older."""
+
+    def aged(sink: str) -> list[Staged]:
+        found = staged(sink)
+        return [
+            replace(one, age=one.age + 24 * HOUR) if one.attempt in attempts else one
+            for one in found
+        ]
+
+    return aged

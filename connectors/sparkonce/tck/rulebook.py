@@ -146,6 +146,13 @@ RULES: Sequence[Rule] = (
         "Store.discard: compare the stamp in the step that drops",
     ),
     Rule(
+        "S19",
+        MUST,
+        "`staged` tells ages by the store's own clock, whatever those of tasks and of who asks.",
+        "What a host stages whose clock is two hours behind looks abandoned, and gc drops it.",
+        "Store.stage: the time must be taken by the server; Store.staged: compared there, too",
+    ),
+    Rule(
         "C01",
         MUST,
         "A process that dies before or after any call to the store loses and doubles nothing.",
@@ -279,6 +286,14 @@ RULES: Sequence[Rule] = (
         "A task that raises drops what it has staged, and its own error is the one that is seen.",
         "A query that fails at one row, and is started again and again, fills the store.",
         "staging.stage: an attempt without a receipt can't be decided",
+    ),
+    Rule(
+        "C19",
+        MUST,
+        "Garbage collection drops what runs that have died staged, while a later run of the same"
+        " epoch stages; of a run of which one task is fresh it drops nothing.",
+        "A query that dies in each run, and is started again and again, fills the store.",
+        "admin.SinkStatus.leftovers: the attempts of one run grow old together",
     ),
     Rule(
         "A01",

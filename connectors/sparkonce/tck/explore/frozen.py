@@ -38,6 +38,8 @@ class _Clock:
         """Always the same moment."""
         return 0.0
 
+    monotonic = time
+
     def sleep(self, seconds: float) -> None:
         """No wait."""
 
