@@ -9,4 +9,9 @@ import pytest
 
 def also(*values: Any) -> list[Any]:
     """Values that repeat what another one shows: by a flavour, a mode, a fault, a seed."""
-    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+    return each(*((value,) for value in values))
+
+
+def each(*rows: tuple[Any, ...]) -> list[Any]:
+    """The same of several parameters at once."""
+    return [pytest.param(*row, marks=pytest.mark.long) for row in rows]

@@ -15,6 +15,7 @@ from integration.counted import counting, counts
 from integration.counters import COUNTER, ones, until_committed
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
+from integration.marks import also
 from integration.proxy import CUTS, Proxy
 from integration.servers.process import wait_until
 
@@ -28,7 +29,7 @@ from sparkonce.errors import (
 Make = Callable[..., ElasticsearchQuery]
 
 
-@pytest.mark.parametrize("mode", ["increment", "append"])
+@pytest.mark.parametrize("mode", ["increment", *also("append")])
 @pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
     elasticsearch_proxy: Proxy, elastic: Elasticsearch, counter_index: str, fault: str, mode: str

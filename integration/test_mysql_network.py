@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from integration.counters import COUNTER, counting, counts, ones, twin, until_committed
 from integration.epochs import MySqlQuery
+from integration.marks import also
 from integration.proxy import CUTS, Proxy
 from integration.servers.mysql import connect
 from integration.statements import is_query, queries_of
@@ -15,7 +16,7 @@ from pymysql.cursors import Cursor
 from sparkonce.errors import SparkonceError, StoreUnreachable
 
 
-@pytest.mark.parametrize("atomicity", ["epoch", "chunk"])
+@pytest.mark.parametrize("atomicity", ["epoch", *also("chunk")])
 @pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, mysql: Cursor, counters: str, fault: str, atomicity: str
