@@ -14,7 +14,7 @@ from integration.counters import ones
 from integration.documents import documents, has_script_processor
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.errors import BadRow, RowRefused, StoreRefused
+from sparkonce.errors import BadRow, RowRefused
 
 Make = Callable[..., ElasticsearchQuery]
 
@@ -89,41 +89,6 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
     query.run(0, [])
     assert counts(elastic, refusing) == Counter(range(24, 32)) - Counter([27])
     assert [one["epoch"] for one in documents(elastic, bad_index).values()] == [0]
-
-
-@pytest.mark.parametrize("write", ["logged", "direct"])
-def test_good_rows_are_not_all_put_aside_while_something_is_wrong_with_the_cluster(
-    elasticsearch_url: str, elastic: Elasticsearch, refusing: str, bad_index: str, write: str
-) -> None:
-    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index, "write": write}
-    query = counting(elasticsearch_url, refusing, writeMode="upsert", chunkRows="1000", **aside)
-    query.sink.store.check()
-    lacking = {"set": {"field": "source", "copy_from": "n"}}
-    broken = {"rename": {"field": "source", "target_field": "there"}}
-    elastic.ingest.put_pipeline(id=refusing, processors=[broken])
-    elastic.indices.put_settings(index=refusing, settings={"index.final_pipeline": refusing})
-    with pytest.raises(StoreRefused, match=r"refused all 50 rows.*field \[source\] doesn't exist"):
-        query.run(0, ones(range(50)))
-    assert documents(elastic, bad_index) == {}
-    elastic.ingest.put_pipeline(id=refusing, processors=[lacking, {"remove": {"field": "source"}}])
-    query.restart()
-    query.run(0, ones(range(50)))
-    assert counts(elastic, refusing) == Counter(range(50))
-    elastic.ingest.put_pipeline(id=refusing, processors=[broken])
-    query.run(1, ones(range(60, 65)))  # so few may be bad
-    assert len(documents(elastic, bad_index)) == 5
-
-
-@pytest.mark.parametrize("write", ["logged", "direct"])
-def test_rows_that_are_plainly_bad_are_put_aside_however_many_they_are(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str, write: str
-) -> None:
-    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index, "write": write}
-    make_counters(elastic, index, "byte")
-    query = counting(elasticsearch_url, index, writeMode="upsert", chunkRows="1000", **aside)
-    query.sink.store.check()
-    query.run(0, [{"id": id_, "n": 1000} for id_ in range(50)])
-    assert len(documents(elastic, bad_index)) == 50
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert", "update"])

@@ -9,7 +9,7 @@ import pytest
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import BadRow, RowRefused, SparkonceError, StoreRefused, StoreUnreachable
+from sparkonce.errors import BadRow, SparkonceError, StoreRefused, StoreUnreachable
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 UNLUCKY = (
@@ -52,7 +52,6 @@ def test_row_that_the_table_itself_refuses_is_named_and_may_go_aside(
 
 
 ALL_BARRED = "SIGNAL SQLSTATE '{}' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = {}"
-CLOSED = ALL_BARRED.format(45000, 1644, "'closed'")
 
 
 def barred(mysql: Cursor, table: str, signal: str) -> None:
@@ -83,69 +82,6 @@ def test_answer_that_names_no_row_puts_none_aside(
     with pytest.raises(error, match=f"{number} no server"):
         query.run(0, [{"id": 1, "n": 1}])
     assert aside_of(mysql, aside) == 0
-
-
-WAYS: list[dict[str, str]] = [{}, {"key": "id"}, {"key": "id", "sequenceColumn": "n"}]
-WAYS += [{"atomicity": "chunk"}]
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_rows_that_are_all_refused_for_one_reason_stop_the_query(
-    mysql: Cursor, mysql_url: str, table: str, aside: str, way: dict[str, str]
-) -> None:
-    barred(mysql, table, CLOSED)
-    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
-    query = MySqlQuery(COUNTER, **options, **way)
-    query.sink.store.check()
-    query.run(0, [{"id": n, "n": 1} for n in range(9)])
-    assert aside_of(mysql, aside) == 9
-    rows = [{"id": n, "n": 1} for n in range(10)]
-    with pytest.raises(
-        (BadRow, RowRefused), match="stores none of 10 rows, and 10 for one reason: 1644 closed"
-    ):
-        query.run(1, rows)
-    assert aside_of(mysql, aside) == 9
-    mysql.execute(f"DROP TRIGGER {table}_t")
-    query.restart()
-    query.run(1, rows)
-    mysql.execute(f"SELECT COUNT(*) FROM {table}")
-    assert mysql.fetchall() == ((10,),)
-
-
-def test_small_chunks_and_rows_that_are_bad_by_themselves_hide_no_such_reason(
-    mysql: Cursor, mysql_url: str, table: str, aside: str
-) -> None:
-    barred(mysql, table, CLOSED)
-    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
-    query = MySqlQuery(COUNTER, **options)
-    query.sink.store.check()
-    with pytest.raises(BadRow, match="stores none of 18 rows"):
-        query.run(0, *([{"id": n, "n": 1}] * 9 for n in range(2)))
-    rows = [{"id": n, "n": 1} for n in range(20)]
-    with pytest.raises(BadRow, match="stores none of 21 rows, and 20 for one reason"):
-        query.run(0, [*rows, {"id": 99, "n": 2**40}])
-    assert aside_of(mysql, aside) == 0
-
-
-@pytest.mark.parametrize(
-    "signal",
-    [
-        ALL_BARRED.format(45000, 1644, "said"),
-        ALL_BARRED.format(45000, 30001, "said"),
-        f"IF NEW.id > 0 THEN {CLOSED}; END IF",
-        "SET NEW.n = 'x'",
-    ],
-    ids=["reasons differ", "reasons differ, own number", "one is stored", "value is at fault"],
-)
-def test_many_bad_rows_still_go_aside(
-    mysql: Cursor, mysql_url: str, table: str, aside: str, signal: str
-) -> None:
-    barred(mysql, table, signal)
-    options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
-    query = MySqlQuery(COUNTER, **options)
-    query.sink.store.check()
-    query.run(0, [{"id": n, "n": 1} for n in range(20)])
-    assert aside_of(mysql, aside) >= 19
 
 
 @pytest.mark.parametrize("index", ["UNSIGNED ARRAY", "CHAR(3) ARRAY"])

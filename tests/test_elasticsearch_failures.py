@@ -211,7 +211,7 @@ def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: Kind)
         ("Number of documents in shard [x] exceeds the limit of [5]", Kind.REFUSED),
         ("mapper [n] cannot be changed from type [long] to [text]", Kind.ROW),
         ("Document contains at least one immense term in field=...", Kind.ROW),
-        ("field [x] doesn't exist", Kind.UNCLEAR),
+        ("field [x] doesn't exist", Kind.ROW),
     ],
 )
 def test_illegal_argument_is_told_by_its_words(reason: str, kind: Kind) -> None:

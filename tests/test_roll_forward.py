@@ -14,7 +14,7 @@ from sparkonce.errors import (
     RowRefused,
     SparkonceError,
 )
-from sparkonce.protocol import Manifest
+from sparkonce.protocol import Applied, Manifest
 from sparkonce.tck.actors import Query
 from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
 
@@ -36,9 +36,9 @@ class Watched(FaultyStore):
         super().__init__(world.memory)
         self.applied: list[Manifest] = []
 
-    def apply(self, manifest: Manifest, *rest: object) -> None:
+    def apply(self, manifest: Manifest, *rest: object) -> Applied:
         self.applied.append(manifest)
-        self._store.apply(manifest, *rest)  # type: ignore[arg-type]
+        return self._store.apply(manifest, *rest)  # type: ignore[arg-type]
 
 
 def test_a_decided_epoch_is_finished_by_the_next_run() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
-from pyspark_elasticsearch import doubt, guarded, moving, sequence
+from pyspark_elasticsearch import guarded, moving, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
 from pyspark_elasticsearch.dead_letters import (
     Addressed,
@@ -18,12 +19,13 @@ from pyspark_elasticsearch.dead_letters import (
     of_refusal,
 )
 from pyspark_elasticsearch.errand import Errand
-from pyspark_elasticsearch.failures import advice
+from pyspark_elasticsearch.failures import advice, message
 from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.log import Found, Log, Place
 from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, Refusal, Sender, numbered
 from pyspark_elasticsearch.visibility import stamp
+from sparkonce.bad_rows import BEFORE, NONE, OF_TASK, Tally, TooManyBadRows
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import Manifest
 
@@ -73,7 +75,8 @@ class Applier:
         fresh_until: float,
         piped: bool,
     ) -> None:
-        self.cluster, self.log, self.manifest, self.aside = log.cluster, log, manifest, aside
+        self.cluster, self.log, self.manifest = log.cluster, log, manifest
+        self.aside, self.tally = aside, Tally(aside.most if aside else NONE, manifest)
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
         notes = dict(manifest.notes)
         self.before: list[str] = notes.pop(moving.BEFORE, [])
@@ -102,13 +105,27 @@ class Applier:
         if self.detail["sequence"]:
             self._losers = sequence.losers([self._chunk(place)[1].order for place in all_places])
 
+    def resume(self, done: Sequence[Place]) -> None:
+        """Count the bad rows of chunks that were applied before."""
+        if done and self.aside is not None:
+            self.tally.resume(sum(place.rows for place in done), self.log.aside(done))
+
+    def end(self) -> None:
+        """See `Tally.end`.
+
+        Raises:
+            RowRefused: of this epoch, too, no row is stored.
+        """
+        with self._few():
+            self.tally.end()
+
     def apply(self, ordinal: int, place: Place) -> int:
         """Apply a chunk; the number of rows that it was made of.
 
         Raises:
             Superseded: the decision is no longer the ledger's.
             Gone: the chunk is not there.
-            RowRefused: a row can't be stored.
+            RowRefused: a row can't be stored, or more than may go aside.
             StoreError: the cluster can't do it.
         """
         found, chunk = self._chunk(place)
@@ -121,13 +138,14 @@ class Applier:
         if left_out or self.before:
             kept = [one for one in numbered(lines) if one.position not in left_out]
             kept = moving.without_those_there(self.cluster, self.before, kept)
-            tried = b"".join(one.lines for one in kept)
-            refused = self.sender.settle(kept)
+            tried, refused = len(kept), self.sender.settle(kept)
         else:
-            tried = lines
-            refused = self.sender.send(lines, chunk.operations)
+            tried, refused = chunk.operations, self.sender.send(lines, chunk.operations)
+        if tried > len(refused):
+            self.tally.stored = True
         if self.aside is not None:
-            doubt.require_not_all(refused, tried, self.sender.errand.outcome)
+            with self._few():
+                self._count(found, chunk, refused)
         self._put_aside(place, found, _Sent(chunk, lines), refused)
         return place.rows
 
@@ -153,6 +171,30 @@ class Applier:
 
     # -- rows that can't be stored
 
+    @contextmanager
+    def _few(self) -> Iterator[None]:
+        try:
+            yield
+        except TooManyBadRows as error:
+            raise RowRefused(
+                f"{error.what}. Epoch {self.manifest.epoch} stays decided; other rows of it may"
+                " have taken effect",
+                error.why,
+                error.todo,
+            ) from None
+
+    def _count(self, found: Found, chunk: Chunk, refused: list[Refusal]) -> None:
+        known = found.verdict.get("letters", {})
+        if known:
+            self.tally.add(BEFORE, "", len(known))
+        for at, bad in enumerate(chunk.bad):
+            if f"c{at}" not in known:
+                self.tally.add(OF_TASK, bad.reason)
+        for one in refused:
+            if not one.is_conflict:
+                why, _ = advice(one.item.status, one.item.error)
+                self.tally.add(why, message(one.item.error))
+
     def _put_aside(self, place: Place, found: Found, sent: _Sent, refused: list[Refusal]) -> None:
         """Note them first: a verdict is final, whatever a later try would find."""
         for one in refused:
@@ -175,7 +217,9 @@ class Applier:
                 return self._put_aside(place, self.log.fetch(place), sent, refused)
         if verdicts:
             box, name = (
-                DeadLetters(self.cluster, verdict["index"], create=self.log.indices.create),
+                DeadLetters(
+                    self.cluster, verdict["index"], self.tally.most, create=self.log.indices.create
+                ),
                 chunk_name(place.attempt, place.seq),
             )
             named = {f"{name}{at}": self._letter(at, one, sent) for at, one in verdicts.items()}

@@ -91,8 +91,9 @@ def operations(lines: bytes) -> Iterator[bytes]:
 
 def chunk_name(attempt: str, seq: int) -> str:
     """What ids made from a chunk begin with: short, and the same for ever."""
+    token = attempt.rpartition("-")[2]
     try:
-        short = base64.urlsafe_b64encode(bytes.fromhex(attempt)).decode().rstrip("=")
+        short = base64.urlsafe_b64encode(bytes.fromhex(token)).decode().rstrip("=")
     except ValueError:
         short = attempt
     return f"{short}.{seq}."

@@ -98,6 +98,7 @@ class ElasticsearchConnector:
         settings = Settings(
             on_conflict=options["onConflict"],
             dead_letter=options["deadLetter"],
+            max_bad_rows=options["maxBadRows"],
             new_index=plan.detail["create"] if plan else None,
         )
         own = OwnIndices(cluster, options["indexPrefix"], create=create)

@@ -16,6 +16,7 @@ from pyspark_elasticsearch.failures import Kind, known, message, of_answer
 from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce import letters, schema_text, untext
+from sparkonce.bad_rows import MaxBadRows
 from sparkonce.letters import Letter
 
 DOING = "writing dead letters"
@@ -73,11 +74,12 @@ class DeadLetters:
     Args:
         cluster: where.
         index: its name.
+        most: how many rows of an epoch it takes.
         create: whether it may be made.
     """
 
-    def __init__(self, cluster: Cluster, index: str, *, create: bool) -> None:
-        self.cluster, self.index, self.create = cluster, index, create
+    def __init__(self, cluster: Cluster, index: str, most: MaxBadRows, *, create: bool) -> None:
+        self.cluster, self.index, self.most, self.create = cluster, index, most, create
 
     def ensure(self) -> None:
         """Make the index unless it is there: a first letter would guess its mappings."""

@@ -12,7 +12,6 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_elasticsearch import doubt
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict, of_lines, of_refusal
 from pyspark_elasticsearch.encoder import OWN_VERSION, ChunkEncoder
@@ -80,8 +79,6 @@ class ElasticsearchOutlet:
         texts = self._lines(self._with_versions(first, rows, bad)).texts
         lines = bytes(all_bytes(texts))
         refused = self._sent(lines, len(texts))
-        if self.aside is not None:
-            doubt.require_not_all(refused, lines, OUTCOME)
         for one in refused:
             if self.aside is None or one.is_conflict:
                 raise self._refusal(one)

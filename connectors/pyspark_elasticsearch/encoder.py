@@ -12,7 +12,9 @@ from pyspark_elasticsearch import keys, names, sequence
 from pyspark_elasticsearch.chunks import packed
 from pyspark_elasticsearch.documents import joined, member, values
 from sparkonce import letters, operations, schema_text
+from sparkonce.bad_rows import reasons
 from sparkonce.letters import Letter
+from sparkonce.protocol import Reasons
 from sparkonce.rows import Bad, sorted_out
 
 FENCED = ',"version":\x01,"version_type":"external_gte"'
@@ -55,10 +57,15 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no place in a document.
         """
-        bad: list[Letter] = []
-        if self.detail["aside"]:
-            fit, found = sorted_out(rows, self._tried)
-            rows, bad = _one_batch(fit, rows), [self.letter(one) for one in found]
+        return self.sort(rows)[0] if self.detail["aside"] else self._packed(rows, [])
+
+    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `Sorter.sort`."""
+        fit, bad = sorted_out(rows, self._tried)
+        payload = self._packed(_one_batch(fit, rows), [self.letter(one) for one in bad])
+        return payload, reasons(bad)
+
+    def _packed(self, rows: pa.RecordBatch, bad: list[Letter]) -> bytes:
         lines = self.lines(rows) if len(rows) else Lines(pa.array([], pa.string()))
         return packed(lines.texts, bad, lines.order)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -25,7 +24,6 @@ class Kind(enum.Enum):
     CONFLICT = "the document has a version that is as high"
     LATE = "the document's guard has a higher fence"
     ROW = "this document can't be stored"
-    UNCLEAR = "this document can't be stored, or none of them now"
     TOO_LARGE = "the request is larger than the server takes"
     REFUSED = "someone must change something"
 
@@ -48,10 +46,6 @@ def _row(why: str) -> Known:
         why,
         "mend the mapping, or set option onBadRow=deadLetter, which puts such rows aside",
     )
-
-
-def _unclear(why: str) -> Known:
-    return _row(why)._replace(kind=Kind.UNCLEAR)
 
 
 _BUSY = Known(Kind.PASSING, "the cluster has more to do than it can", AGAIN)
@@ -88,7 +82,7 @@ BY_TYPE = {
     "mapper_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_exception": _row("a field does not fit the mapping"),
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
-    "illegal_argument_exception": _unclear("the cluster can't store the document as it is"),
+    "illegal_argument_exception": _row("the cluster can't store the document as it is"),
     "script_exception": Known(
         Kind.ROW,
         "the number can't be added to what is stored",
@@ -100,7 +94,7 @@ BY_TYPE = {
     "parsing_exception": _row("the document is malformed"),
     "x_content_parse_exception": _row("the document is malformed"),
     "action_request_validation_exception": _row("the document's id or size is refused"),
-    "ingest_processor_exception": _unclear("the ingest pipeline failed on it"),
+    "ingest_processor_exception": _row("the ingest pipeline failed on it"),
     "fail_processor_exception": _row("the ingest pipeline refused it"),
     "failure_store_used": _refused(
         "it would hold the row once more at each try, and this connector would know of none",
@@ -145,12 +139,6 @@ _CONDITIONS = {
     ),
 }
 """What an illegal argument says, in its first words, where it is about no row."""
-
-_OF_ROWS = re.compile(
-    r"Document contains at least one immense term|mapper \[.*\] cannot be changed from type"
-    r"|can't merge a (?:non-nested|non object|nested) "
-)
-"""What it says where it is about the row."""
 
 NOT_CALLED = "Pipeline processor configured for non-existent pipeline ["
 """What an illegal state says, which has the status of a failure inside the server."""
@@ -214,8 +202,6 @@ def _of_illegal(error: Mapping[str, Any]) -> Known:
     for words, about in _CONDITIONS.items():
         if any(str(cause.get("reason")).startswith(words) for cause in _causes(error)):
             return about
-    if _OF_ROWS.match(reason):
-        return _row("a field does not fit its mapping, or the index")
     if "sparkonce: the guard has" in message(error):
         return LATE
     if reason == "failed to execute script":

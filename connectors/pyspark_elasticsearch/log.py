@@ -20,6 +20,8 @@ from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
 
 PAGE = 500
+VERDICTS = 20
+"""Verdicts that are read at once: each may have 400 kB."""
 LISTING = "listing staged rows"
 ABOUT = ["attempt", "query", "epoch", "at"]
 DROPPING = "dropping staged rows"
@@ -129,6 +131,15 @@ class Log:
             return Found(payload, {}, {"op_type": "create"})
         guard = {"if_seq_no": verdict["_seq_no"], "if_primary_term": verdict["_primary_term"]}
         return Found(payload, verdict["_source"], guard)
+
+    def aside(self, wanted: Sequence[Place]) -> int:
+        """How many rows of these chunks have a verdict."""
+        letters = 0
+        for start in range(0, len(wanted), VERDICTS):
+            ids = [place.verdict for place in wanted[start : start + VERDICTS]]
+            docs = self._get("counting rows that can't be stored", ids, source=True)
+            letters += sum(len(doc["_source"].get("letters", {})) for doc in docs if doc["found"])
+        return letters
 
     def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
         """Write a verdict; False if another one came first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark_elasticsearch import address
 from pyspark_elasticsearch.names import index_name, plain_name
+from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, boolean, choice, columns, integer, pattern
 
 OPTIONS = (
@@ -90,6 +91,14 @@ OPTIONS = (
         "fail",
     ),
     Option("deadLetter", "The index for `onBadRow=deadLetter`.", plain_name),
+    Option(
+        "maxBadRows",
+        "How many rows of an epoch `onBadRow=deadLetter` puts aside: a number, or a share and"
+        " always 10 rows. With more the query stops, as the index may be at fault. Epochs of which"
+        " no row is stored count together.",
+        max_bad_rows,
+        max_bad_rows("10%"),
+    ),
     Option(
         "visibility",
         "What readers see: `document`, each one as it is written; `epoch` (append), by the alias of"

@@ -192,7 +192,7 @@ class Sender:
                 left += 1
             elif kind in (Kind.PASSING, Kind.LOST):
                 busy.append(Refusal(operation, item))
-            elif kind in (Kind.ROW, Kind.UNCLEAR, Kind.CONFLICT, Kind.TOO_LARGE):
+            elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
                 raise self._stop(kind, item)

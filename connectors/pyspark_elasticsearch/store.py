@@ -20,10 +20,23 @@ from pyspark_elasticsearch.records import Aim, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Superseded
 from pyspark_elasticsearch.watch import Watch
 from sparkonce import losses
+from sparkonce.bad_rows import MaxBadRows
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Chunk, Manifest, Plan, Record, Staged, Task, ignore
+from sparkonce.protocol import (
+    ALL_STORED,
+    Advance,
+    Applied,
+    Chunk,
+    Finish,
+    Manifest,
+    Plan,
+    Record,
+    Staged,
+    Task,
+    ignore,
+)
 
 CHECKED_FOR = 60.0
 """Seconds for which a check of cluster and target holds."""
@@ -42,6 +55,7 @@ class Settings:
 
     on_conflict: str
     dead_letter: str | None
+    max_bad_rows: MaxBadRows
     new_index: Mapping[str, Any] | None
 
 
@@ -61,7 +75,11 @@ class ElasticsearchStore:
         self.cluster, self.indices, self.plan, self.settings = cluster, indices, plan, settings
         self.records, self.log = Records(cluster, indices), Log(cluster, indices)
         named = settings.dead_letter
-        self.dead_letters = DeadLetters(cluster, named, create=indices.create) if named else None
+        self.dead_letters = (
+            DeadLetters(cluster, named, settings.max_bad_rows, create=indices.create)
+            if named
+            else None
+        )
         self._outlook = Outlook(cluster)
         self._checked = -CHECKED_FOR
         self._watch = Watch(cluster, settings.new_index)
@@ -146,7 +164,7 @@ class ElasticsearchStore:
         self._prepared = manifest.token, time.monotonic() + PAUSE
         return replace(manifest, notes=asdict(self._new_aim(manifest, 1)))
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> None:  # noqa: ARG002
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
         return
 
@@ -160,18 +178,13 @@ class ElasticsearchStore:
             raise _missing(manifest, gone)
         return self.swap(manifest.sink, decided)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
         total, (prepared, until) = len(manifest.chunks), self._prepared
         self._prepared = "", 0.0
         done = self._begun(manifest)
-        if done is None or done >= total:
-            return
-        if manifest.token != prepared:
-            at = manifest.notes["index"] or manifest.detail["index"]
-            self._watch.require_still_fit({**manifest.detail, "index": at})
-        if self.dead_letters is not None and self.plan is None:
-            self._require_apart(manifest.notes["index"] or manifest.detail["index"])
+        if done is None:
+            return ALL_STORED
         applier = Applier(
             self.log,
             self.records,
@@ -181,20 +194,31 @@ class ElasticsearchStore:
             fresh_until=until if manifest.token == prepared else 0.0,
             piped=self._watch.piped,
         )
+        applier.resume(places(manifest)[:done])
+        if done >= total:
+            return applier.tally.applied
+        if manifest.token != prepared:
+            at = manifest.notes["index"] or manifest.detail["index"]
+            self._watch.require_still_fit({**manifest.detail, "index": at})
+        if self.dead_letters is not None and self.plan is None:
+            self._require_apart(manifest.notes["index"] or manifest.detail["index"])
         try:
             self._apply_from(done, applier, advance)
         except Superseded:
-            return
+            return ALL_STORED
         except Gone as gone:
             # Only a write proves that the ledger read here is the present one.
             reached = self.records.advance(manifest.sink, manifest.token, 0, always=True)
             if reached is not None and reached < total:
                 raise _lost(manifest, gone.place) from None
-            return
+            return ALL_STORED
         alias = manifest.detail["visibleAlias"]
         if alias and self.records.progress(manifest.sink, manifest.token) is not None:
             visibility.show(self.cluster, alias, manifest)
         self.records.advance(manifest.sink, manifest.token, total)
+        if self.dead_letters is not None:
+            applier.tally.warn(f"index {self.dead_letters.index}")
+        return applier.tally.applied
 
     def redirect(self, manifest: Manifest, place: str) -> Manifest:
         """See `MovableStore.redirect`."""
@@ -254,6 +278,7 @@ class ElasticsearchStore:
                 if self.records.advance(manifest.sink, manifest.token, reached) is None:
                     raise Superseded
                 marked = time.monotonic()
+        applier.end()
 
     def _applied(self, done: int, applier: Applier) -> Iterator[int]:
         """The rows of each chunk, in order, once it is applied; several are on their way."""

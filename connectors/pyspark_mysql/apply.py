@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +12,11 @@ from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.cuts import cuts_of
 from pyspark_mysql.dead_letters import Aside, of_literals
-from pyspark_mysql.failures import Kind, is_of_values, known, message
+from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.keys import is_ambiguous
 from pyspark_mysql.statements import OTHER, Frame, frame
 from pyspark_mysql.target import Target
+from sparkonce.bad_rows import OF_TASK
 from sparkonce.errors import SparkonceError
 from sparkonce.letters import Letter
 
@@ -28,51 +28,8 @@ STATEMENT = 64 * 1024
 those of a megabyte; MariaDB does not mind."""
 
 
-MANY = 10
-"""Rows that are no more refused by chance, all of them for one reason."""
-
-
 class RefusedRow(SparkonceError):
-    """The server refused this row; nothing of its statement took effect.
-
-    Attributes:
-        doubtful: it may be no fault of the row's.
-    """
-
-    doubtful = False
-
-
-class Refusals:
-    """Rows that were refused, and the reasons that may be the table's fault, not theirs."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.doubtful: Counter[str] = Counter()
-
-    def add(self, error: RefusedRow) -> None:
-        """Count one."""
-        self.rows += 1
-        if error.doubtful:
-            self.doubtful[error.what] += 1
-
-    def require_some_stored(self, rows: int) -> None:
-        """Let not all rows go aside where the table may be at fault.
-
-        Args:
-            rows: how many there were.
-
-        Raises:
-            RefusedRow: all were refused, and many of them for the same reason.
-        """
-        for reason, times in self.doubtful.items():
-            if self.rows >= rows and times >= MANY:
-                raise RefusedRow(
-                    f"MySQL stores none of {rows:,} rows, and {times:,} for one reason: {reason}",
-                    "what it refuses so many for may be no fault of theirs, and onBadRow is for"
-                    " single rows",
-                    "mend the table or its trigger; where all of them are bad, leave them out"
-                    " before the sink, or let the trigger's message name the row",
-                )
+    """The server refused this row; nothing of its statement took effect."""
 
 
 class Applier:
@@ -101,7 +58,7 @@ class Applier:
         self.bends = Bends(bends_of(detail, target.columns), cuts)
         self.frame = self._frame()
         self.changed = 0
-        self.of_chunk, self.of_epoch, self.rows = Refusals(), Refusals(), 0
+        self.rows = self.refused = 0
         self.partition: int | None = None
         self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
 
@@ -110,7 +67,12 @@ class Applier:
 
     def end(self) -> None:
         """What must be done behind the last chunk, in the transaction."""
-        self.of_epoch.require_some_stored(self.rows)
+        if self.aside is not None and self.stored_any():
+            self.aside.tally.stored = True
+
+    def stored_any(self) -> bool:
+        """Whether the server took any row."""
+        return self.rows > self.refused
 
     def _frame(self) -> Frame:
         mariadb = self.session.live.mariadb
@@ -125,16 +87,15 @@ class Applier:
         """
         self.partition = chunk.partition
         for letter in chunk.bad:
-            error = RefusedRow(letter.reason, "", "set option onBadRow=deadLetter again")
+            error = RefusedRow(letter.reason, OF_TASK, "set option onBadRow=deadLetter again")
             self._put_aside(error, letter)
-        self.of_chunk, self.rows = Refusals(), self.rows + len(chunk.rows)
+        self.rows += len(chunk.rows)
         bent = self._bent(chunk.rows)
         for at, bend in bent.items():
             literals = chunk.rows.row(at).literals()
             self._refuse(literals, _refused(bend, literals[bend.place]))
         for rows in chunk.rows.without(bent):
             self.write(rows)
-        self.of_chunk.require_some_stored(len(chunk.rows))
 
     def _bent(self, rows: Rows) -> dict[int, Finder]:
         """The rows that must not be sent."""
@@ -176,9 +137,7 @@ class Applier:
         bend = self.bends.failed(str(error))
         if bend:
             return _refused(bend, "NULL")
-        refused = RefusedRow(message(error), *known(error)[1:])
-        refused.doubtful = not is_of_values(error)
-        return refused
+        return RefusedRow(message(error), *known(error)[1:])
 
     def collides(self, error: pymysql.MySQLError) -> bool:
         """Whether another stored row was found by another unique key."""
@@ -190,15 +149,14 @@ class Applier:
         key = {name: literals[name] for name in self.detail["key"]} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL can't store the row with {shown}: {error.what}"
-        for refusals in (self.of_chunk, self.of_epoch):
-            refusals.add(error)
+        self.refused += 1
         refused = RefusedRow(what, error.why, error.todo)
         self._put_aside(refused, of_literals(what, row, self.detail) if self.aside else None)
 
     def _put_aside(self, error: RefusedRow, letter: Letter | None) -> None:
         if self.aside is None or letter is None:
             raise error
-        self.aside(letter, self.partition)
+        self.aside.take(letter, self.partition, error.why)
 
 
 def _refused(bend: Finder, literal: str) -> RefusedRow:

@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.literals import LITERAL, literals
 from sparkonce import letters, operations, schema_text
+from sparkonce.bad_rows import reasons
 from sparkonce.letters import Letter
+from sparkonce.protocol import Reasons
 from sparkonce.rows import all_bytes, null_key, sorted_out
 
 HEAD = struct.Struct("<II")
@@ -54,19 +56,14 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no literal.
         """
-        texts, bad = self._sorted_out(rows) if self.aside else (self._texts(rows), [])
-        lengths = pc.binary_length(texts).buffers()[1]
-        aside = json.dumps(bad).encode() if bad else b""
-        head = HEAD.pack(len(texts), len(aside))
-        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], aside, all_bytes(texts)])
-        packed: bytes = CODEC.compress(raw, asbytes=True)
-        return SIZE.pack(len(raw)) + packed
+        return self.sort(rows)[0] if self.aside else _packed(self._texts(rows), [])
 
-    def _sorted_out(self, rows: pa.RecordBatch) -> tuple[Any, list[Letter]]:
-        """The texts of the good rows, and the bad ones."""
+    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `Sorter.sort`."""
         texts, bad = sorted_out(rows, self._texts)
         about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
-        return pa.concat_arrays(texts or [pa.array([], pa.binary())]), about
+        whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
+        return _packed(whole, about), reasons(bad)
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
         flags, deleted = [], None
@@ -89,6 +86,15 @@ class ChunkEncoder:
             return literals(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
+
+
+def _packed(texts: Any, bad: list[Letter]) -> bytes:
+    lengths = pc.binary_length(texts).buffers()[1]
+    aside = json.dumps(bad).encode() if bad else b""
+    head = HEAD.pack(len(texts), len(aside))
+    raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], aside, all_bytes(texts)])
+    packed: bytes = CODEC.compress(raw, asbytes=True)
+    return SIZE.pack(len(raw)) + packed
 
 
 class Rows:

@@ -173,7 +173,11 @@ def _dead_letters(options: Mapping[str, Any], session: Session) -> DeadLetters |
     named: tuple[str, ...] | None = options["deadLetter"]
     if not named:
         return None
-    return DeadLetters(session, (named if len(named) == 2 else (session.database, *named)))
+    return DeadLetters(
+        session,
+        named if len(named) == 2 else (session.database, *named),
+        options["maxBadRows"],
+    )
 
 
 def _require_key(mode: str, key: Sequence[str]) -> None:

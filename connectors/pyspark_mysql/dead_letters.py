@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,9 @@ from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.literals import identifier, value
 from pyspark_mysql.tables import read_sql
 from sparkonce import letters, schema_text, untext
+from sparkonce.bad_rows import MaxBadRows, Tally
 from sparkonce.letters import Letter
-from sparkonce.protocol import Manifest
-
-Aside = Callable[[Letter, int | None], None]
-"""Takes a row that can't be stored, and its partition, if that is known."""
+from sparkonce.protocol import Applied, Manifest
 
 ROOM = 64 * 1024
 LONGEST_REASON = 4000
@@ -31,11 +30,13 @@ class DeadLetters:
     Args:
         session: of the server.
         table: database and name.
+        most: how many rows of an epoch it takes.
     """
 
-    def __init__(self, session: Session, table: tuple[str, ...]) -> None:
+    def __init__(self, session: Session, table: tuple[str, ...], most: MaxBadRows) -> None:
         self.session, self.table = session, identifier(*table)
-        self.name = table
+        self.quoted = self.table.replace("%", "%%")
+        self.name, self.most = table, most
 
     def ensure(self, *, create: bool) -> None:
         """Make the table, or see that rows can be written to it."""
@@ -51,26 +52,63 @@ class DeadLetters:
             f"INSERT INTO {self.table} ({COLUMNS}) SELECT {nulls} FROM DUAL WHERE 1 = 0"
         )
 
-    def of(self, manifest: Manifest) -> Aside:
-        """What takes the rows of an epoch; one that is larger than a packet is cut, and says so."""
+    def of(self, manifest: Manifest, applied: int = 0) -> Aside:
+        """What takes the rows of an epoch, of which so many rows were applied before."""
+        tally = Tally(self.most, manifest)
+        if applied:
+            sql = f"SELECT COUNT(*) FROM {self.quoted} WHERE sink = %s AND epoch = %s"
+            ((letters,),) = self.session.run(sql, manifest.sink, manifest.epoch)
+            tally.resume(applied, int(letters))
+        return Aside(self, manifest, tally)
 
-        def write(letter: Letter, partition: int | None) -> None:
-            # The client may write each byte as two.
-            most = (self.session.live.packet - ROOM) // 2
-            row, key, base64 = letter.row, letter.key, json.dumps(letter.base64)
-            room = most - sum(len(text.encode()) for text in (key, base64))
-            reason = letter.reason
-            if len(row.encode()) > room:
-                key, base64 = _cut(key, most // 4), _cut(base64, most // 4)
-                reason, row = CUT + reason, _cut(row, most // 2)
-            marks = ", ".join("%s" for _ in COLUMNS.split(","))
-            self.session.run(
-                f"INSERT INTO {self.table.replace('%', '%%')} ({COLUMNS}) VALUES ({marks})",
-                *(manifest.sink, manifest.epoch, partition, manifest.target[:255]),
-                *(reason[:LONGEST_REASON], key, row, base64),
-            )
+    def write(self, manifest: Manifest, letter: Letter, partition: int | None) -> None:
+        """Write a letter; one that is larger than a packet is cut, and says so."""
+        # The client may write each byte as two.
+        most = (self.session.live.packet - ROOM) // 2
+        row, key, base64 = letter.row, letter.key, json.dumps(letter.base64)
+        room = most - sum(len(text.encode()) for text in (key, base64))
+        reason = letter.reason
+        if len(row.encode()) > room:
+            key, base64 = _cut(key, most // 4), _cut(base64, most // 4)
+            reason, row = CUT + reason, _cut(row, most // 2)
+        marks = ", ".join("%s" for _ in COLUMNS.split(","))
+        self.session.run(
+            f"INSERT INTO {self.quoted} ({COLUMNS}) VALUES ({marks})",
+            *(manifest.sink, manifest.epoch, partition, manifest.target[:255]),
+            *(reason[:LONGEST_REASON], key, row, base64),
+        )
 
-        return write
+
+@dataclass(frozen=True)
+class Aside:
+    """Takes the rows of one epoch that can't be stored, while there are not too many."""
+
+    letters: DeadLetters
+    manifest: Manifest
+    tally: Tally
+
+    def take(self, letter: Letter, partition: int | None, kind: str) -> None:
+        """Put a row aside.
+
+        Args:
+            letter: of the row.
+            partition: that it came in, if that is known.
+            kind: why it can't be stored, in words that others share.
+
+        Raises:
+            TooManyBadRows: more can't be stored than may go aside.
+        """
+        self.tally.add(kind, letter.reason)
+        self.letters.write(self.manifest, letter, partition)
+
+    def end(self) -> Applied:
+        """See `Tally.end`."""
+        self.tally.end()
+        return self.tally.applied
+
+    def warn(self) -> None:
+        """Say what has gone aside, once the epoch is applied."""
+        self.tally.warn(f"table {'.'.join(self.letters.name)}")
 
 
 def of_literals(reason: str, row: Sequence[str], detail: Mapping[str, Any]) -> Letter:

@@ -209,9 +209,6 @@ OF_STATES = {
     "45": _row("a trigger refused it"),
 }
 """What the class of an SQLSTATE says of other numbers. 45 is that of a trigger's SIGNAL."""
-OF_TABLES = (1526, 1644, 1748)
-"""Errors of rows that may as well come of the table: a partition that nobody has made yet, or a
-trigger that bars all of them."""
 OF_CLIENT = _lost("the client could not read the answer, or lost the connection")
 
 
@@ -228,11 +225,6 @@ def known(error: pymysql.MySQLError) -> Known:
     if found:
         return found
     return OF_CLIENT if code == 0 or 2000 <= code < 3000 else OTHER
-
-
-def is_of_values(error: pymysql.MySQLError) -> bool:
-    """Whether an error of a row can only come of what it holds."""
-    return number(error) in KNOWN and number(error) not in OF_TABLES
 
 
 def message(error: pymysql.MySQLError) -> str:

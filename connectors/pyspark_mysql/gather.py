@@ -88,9 +88,12 @@ class Gathering(Applier):
         for waiting in self.waiting:
             for row, error in sorted(waiting.items()):
                 self._give_up(row, error)
-        if self.of_epoch.doubtful:
-            ((rows,),) = self.session.run(f"SELECT COUNT(*) FROM {self.scratch.table}")
-            self.of_epoch.require_some_stored(int(rows))
+        super().end()
+
+    def stored_any(self) -> bool:
+        """See `Applier.stored_any`."""
+        ((rows,),) = self.session.run(f"SELECT COUNT(*) FROM {self.scratch.table}")
+        return int(rows) > len(self.given_up)
 
     def _do(self, place: int, rows: range) -> None:
         try:

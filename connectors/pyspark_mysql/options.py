@@ -6,6 +6,7 @@ import re
 
 from pyspark_mysql import address
 from pyspark_mysql.literals import NAME, NAME_RULE
+from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, boolean, choice, columns
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
@@ -88,6 +89,14 @@ OPTIONS = (
         "fail",
     ),
     Option("deadLetter", "The table for `onBadRow=deadLetter`, in the same server.", table_name),
+    Option(
+        "maxBadRows",
+        "How many rows of an epoch `onBadRow=deadLetter` puts aside: a number, or a share and"
+        " always 10 rows. With more the query stops, as the table may be at fault. Epochs of which"
+        " no row is stored count together.",
+        max_bad_rows,
+        max_bad_rows("10%"),
+    ),
     Option("createTable", "Whether to create a target that is not there.", boolean, False),
     Option(
         "ledgerSchema",

@@ -9,27 +9,36 @@ from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import chunks, fold, preflight
+from pyspark_mysql import chunks, fold, gone, preflight
 from pyspark_mysql.ahead import read_ahead
 from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
-from pyspark_mysql.dead_letters import DeadLetters
+from pyspark_mysql.dead_letters import Aside, DeadLetters
 from pyspark_mysql.failures import Kind, known, translated
 from pyspark_mysql.log import DROPPED_BYTES, DROPPED_PIECES, Log
 from pyspark_mysql.records import Records
 from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
-from sparkonce import losses
+from sparkonce.bad_rows import TooManyBadRows
 from sparkonce.errors import (
     BadRow,
     RowRefused,
-    StagedDataMissing,
     StoreError,
-    StoreLostData,
-    StoreUnreachable,
 )
-from sparkonce.protocol import Advance, Chunk, Manifest, Part, Plan, Record, Staged, ignore
+from sparkonce.protocol import (
+    ALL_STORED,
+    Advance,
+    Applied,
+    Chunk,
+    Finish,
+    Manifest,
+    Part,
+    Plan,
+    Record,
+    Staged,
+    ignore,
+)
 
 Gone = Callable[[Manifest, str, int], StoreError]
 """The error for a chunk that is not there."""
@@ -130,7 +139,7 @@ class MySqlStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         """See `Store.publish`. The whole commit is one transaction, and `decided` never seen.
 
         Many chunks stay: to delete them may take longer than to write their rows.
@@ -143,9 +152,12 @@ class MySqlStore:
                 held = self.records.read(manifest.sink, lock=True)
                 if not held.revision or held.stamp != decided.replaces:
                     return held
-                self._apply_all(manifest)
+                aside = self._aside(manifest)
+                finished = finish(self._apply_all(manifest, aside))
                 self._drop_few(manifest)
                 self.records.update(manifest.sink, finished)
+        if aside is not None:
+            aside.warn()
         return finished
 
     def decide(self, decided: Record, manifest: Manifest) -> Record:
@@ -161,25 +173,31 @@ class MySqlStore:
         there = self.log.shapes(manifest.sink, manifest.attempts)
         for part, seq in manifest.chunks:
             if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
-                raise _missing(manifest, part.attempt, seq)
+                raise gone.missing(manifest, part.attempt, seq)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row."""
+        aside: Aside | None = None
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with translated(f"applying epoch {manifest.epoch}"):
                 self.tables.ensure()
                 with self.session.transaction():
                     done = self.records.progress(manifest.sink, manifest.token)
                     if done is None:
-                        return
+                        return ALL_STORED
+                    aside = aside or self._aside(manifest, done)
                     if done > ordinal:
                         continue
                     if done < ordinal:
-                        raise _progress_lost(manifest)
-                    self._apply_decided(manifest, part, seq)
+                        raise gone.progress_lost(manifest)
+                    self._apply_decided(manifest, ordinal, aside)
                     self.log.drop_chunk(manifest.sink, part.attempt, seq)
                     self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
+        if aside is None:
+            return ALL_STORED
+        aside.warn()
+        return aside.tally.applied
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
@@ -217,7 +235,13 @@ class MySqlStore:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
 
-    def _applier(self, manifest: Manifest) -> Applier:
+    def _aside(self, manifest: Manifest, done: int = 0) -> Aside | None:
+        """What takes bad rows, where so many chunks were applied before."""
+        if self.dead_letters is None:
+            return None
+        return self.dead_letters.of(manifest, sum(p.rows[seq] for p, seq in manifest.chunks[:done]))
+
+    def _applier(self, manifest: Manifest, aside: Aside | None) -> Applier:
         """Whatever the manifest says, today's options say where bad rows go.
 
         It is made in the transaction: what it learns of the target is true until that ends.
@@ -226,19 +250,19 @@ class MySqlStore:
         letters = [self.dead_letters.name] if self.dead_letters else []
         held = [*self.tables.names, *letters]
         target = preflight.hold_target(self.session, manifest.detail, held)
-        aside = self.dead_letters.of(manifest) if self.dead_letters else None
         return fold.applier(self.session, manifest.detail, target, aside)
 
-    def _apply_all(self, manifest: Manifest) -> None:
-        applier = self._applier(manifest)
+    def _apply_all(self, manifest: Manifest, aside: Aside | None) -> Applied:
+        applier = self._applier(manifest, aside)
         applier.begin()
         try:
-            read = partial(self._chunk, manifest, _missing)
+            read = partial(self._chunk, manifest, gone.missing)
             with read_ahead(read, manifest.chunks) as found:
                 for chunk in found:
                     applier.apply(chunk)
             applier.end()
-        except RefusedRow as error:
+            return aside.end() if aside else ALL_STORED
+        except (RefusedRow, TooManyBadRows) as error:
             raise BadRow(
                 f"{error.what}; nothing of epoch {manifest.epoch} took effect",
                 error.why,
@@ -258,14 +282,16 @@ class MySqlStore:
             raise gone(manifest, part.attempt, seq)
         return chunks.decode(payload)._replace(partition=part.partition)
 
-    def _apply_decided(self, manifest: Manifest, part: Part, seq: int) -> None:
-        chunk = self._chunk(manifest, _lost, (part, seq))
+    def _apply_decided(self, manifest: Manifest, ordinal: int, aside: Aside | None) -> None:
+        chunk = self._chunk(manifest, gone.lost, manifest.chunks[ordinal])
         try:
-            applier = self._applier(manifest)
+            applier = self._applier(manifest, aside)
             applier.begin()
             applier.apply(chunk)
             applier.end()
-        except RefusedRow as error:
+            if aside is not None and ordinal == len(manifest.chunks) - 1:
+                aside.end()
+        except (RefusedRow, TooManyBadRows) as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"
                 " have taken effect",
@@ -273,23 +299,3 @@ class MySqlStore:
                 f"{error.todo}; what the server objects to must be mended there, then restart the"
                 " query: it goes on where it stopped",
             ) from None
-
-
-def _progress_lost(manifest: Manifest) -> StoreUnreachable:
-    return StoreUnreachable(f"The server lost progress of epoch {manifest.epoch} (failover)")
-
-
-def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
-    why = "someone dropped it, or the server lost what was staged"
-    return losses.missing(manifest, attempt, seq, why)
-
-
-def _lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
-    return losses.lost(
-        manifest,
-        attempt,
-        seq,
-        why="the server lost data, or someone deleted from sparkonce_log",
-        todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
-        " with --accept-loss, which leaves the rest of that epoch out",
-    )

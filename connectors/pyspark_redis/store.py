@@ -25,7 +25,17 @@ from sparkonce.errors import (
     StoreLostData,
     StoreUnreachable,
 )
-from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
+from sparkonce.protocol import (
+    ALL_STORED,
+    Advance,
+    Applied,
+    Chunk,
+    Finish,
+    Manifest,
+    Record,
+    Staged,
+    ignore,
+)
 
 SMALL_BYTES = 2 * 1024 * 1024
 
@@ -144,14 +154,14 @@ class RedisStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         """See `Store.publish`. One script, if the epoch is small."""
         size = sum(sum(part.sizes) for part in manifest.parts)
         cost = manifest.rows * (len(manifest.detail["fields"]) + 2)
         if cost > self.small_cost or size > SMALL_BYTES:
             return None
         script = scripts.publish(manifest.detail["model"], manifest.detail["mode"])
-        records = [*_from_record(decided), *_from_record(finished)]
+        records = [*_from_record(decided), *_from_record(finish(ALL_STORED))]
         with self._asking(f"publishing epoch {manifest.epoch}"):
             return self._decided(script, decided, manifest, json.dumps(manifest.detail), *records)
 
@@ -180,7 +190,7 @@ class RedisStore:
             raise _refused(manifest, first, second)
         return _to_record(values)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. One script a chunk."""
         script = scripts.apply(manifest.detail["model"], manifest.detail["mode"])
         plan = json.dumps(manifest.detail)
@@ -192,7 +202,7 @@ class RedisStore:
                     [manifest.token, ordinal, seq, part.rows[seq], plan],
                 )
             if status == b"superseded":
-                return
+                break
             if status == b"refused":
                 raise _refused(manifest, *detail)
             if status == b"early":
@@ -200,6 +210,7 @@ class RedisStore:
             if status != b"applied":
                 raise _lost(manifest, part.attempt, seq)
             advance(part.rows[seq])
+        return ALL_STORED
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`. A script, since Redis takes no transaction when it is full."""

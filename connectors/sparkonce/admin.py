@@ -104,6 +104,8 @@ class SinkStatus:
             "generation": ledger.generation if ledger else None,
             "epoch": ledger.epoch if ledger else None,
             "rows": ledger.rows if ledger else 0,
+            "dead_letters": ledger.aside if ledger else 0,
+            "unstored": ledger.unstored if ledger else 0,
             "epochs": ledger.epochs if ledger else 0,
             "checkpoint": ledger.checkpoint if ledger else None,
             "updated": ledger.updated if ledger else None,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sparkonce.bad_rows import require_few
 from sparkonce.errors import DecisionLost, StoreError, told
 from sparkonce.guards import (
     Driver,
@@ -20,7 +21,7 @@ from sparkonce.guards import (
     require_skips_of,
 )
 from sparkonce.ledger import Ledger, from_record, new_token, sink_name
-from sparkonce.protocol import Manifest, Part, Plan, Receipt, Record, Store
+from sparkonce.protocol import Applied, Manifest, Part, Plan, Receipt, Record, Store
 from sparkonce.registers import LOST_RACES, Registers, claim_name, contended
 from sparkonce.retry import Patience
 
@@ -214,6 +215,7 @@ class Committer:
             now = self.registers.swap(replayed)
             return now if now.stamp == replayed.stamp else None
         planned = self.manifest(mine, driver, receipts)
+        require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
         offsets = driver.offsets, driver.offsets_before
         repeatable = self.policy.repeatable
@@ -227,12 +229,15 @@ class Committer:
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
-        record, finished = decided.to_record(), decided.finished().to_record()
+        record = decided.to_record()
+
+        def finish(applied: Applied) -> Record:
+            return decided.finished(applied).to_record()
+
         return self.registers.learn(
             decided,
             lambda: (
-                self.store.publish(record, finished, manifest)
-                or self.store.decide(record, manifest)
+                self.store.publish(record, finish, manifest) or self.store.decide(record, manifest)
             ),
         )
 
@@ -253,6 +258,7 @@ class Committer:
             detail=self.plan.detail,
             parts=parts,
             written=sum(receipt.written for receipt in receipts),
+            unstored=base.unstored,
         )
 
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:

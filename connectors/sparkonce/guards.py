@@ -9,6 +9,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sparkonce.bad_rows import NONE, MaxBadRows
 from sparkonce.checkpoint import Offsets
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -35,11 +36,13 @@ class Policy:
         on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default: a new
             checkpoint at the path of the old one goes on if both plans are repeatable.
         on_lost_commit: ``continue@<epoch>``, or None.
+        max_bad_rows: how many rows of an epoch may go into dead letters.
     """
 
     repeatable: bool
     on_new_checkpoint: str | None = None
     on_lost_commit: str | None = None
+    max_bad_rows: MaxBadRows = NONE
 
 
 @dataclass(frozen=True)

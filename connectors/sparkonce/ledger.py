@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from sparkonce.checkpoint import Offsets
 from sparkonce.errors import StoreError
-from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
+from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Part, Record, digest
 
 PAST_DOOMED = 256
 """How many doomed attempts a ledger keeps beside those of the last abort."""
@@ -56,6 +56,8 @@ class Ledger:
         offsets_before: the same of the epoch before, where Spark goes on from.
         decided_at: Unix time of that decision, in seconds.
         rows: rows decided so far.
+        aside: how many of them went into dead letters.
+        unstored: how many of them did so since the last row that was stored, over whole epochs.
         epochs: epochs decided so far.
         updated: Unix time of the last write, in seconds.
         revision: moved by every write; 0 if never written.
@@ -84,6 +86,8 @@ class Ledger:
     offsets_before: str | None = None
     decided_at: float = 0.0
     rows: int = 0
+    aside: int = 0
+    unstored: int = 0
     epochs: int = 0
     updated: float = 0.0
     revision: int = 0
@@ -187,9 +191,12 @@ class Ledger:
             epochs=self.epochs + 1,
         )
 
-    def finished(self) -> Ledger:
+    def finished(self, applied: Applied = ALL_STORED) -> Ledger:
         """The next revision, with the decided epoch applied."""
-        return self.moved(manifest=None)
+        unstored = self.unstored + applied.aside
+        if self.manifest is not None and self.manifest.rows and applied.stored:
+            unstored = 0
+        return self.moved(manifest=None, aside=self.aside + applied.aside, unstored=unstored)
 
     def succeeded_by(self, query_id: str) -> Ledger:
         """The next generation, owned by another query, before its first epoch."""

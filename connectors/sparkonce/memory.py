@@ -15,7 +15,17 @@ from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreUnreachable
-from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
+from sparkonce.protocol import (
+    ALL_STORED,
+    Advance,
+    Applied,
+    Chunk,
+    Finish,
+    Manifest,
+    Record,
+    Staged,
+    ignore,
+)
 
 T = TypeVar("T")
 
@@ -111,23 +121,24 @@ class MemoryStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         """See `Store.publish`."""
         if not self.whole_epochs:
             return None
-        return self.link("publish", lambda: self._publish(decided, finished, manifest))
+        return self.link("publish", lambda: self._publish(decided, finish(ALL_STORED), manifest))
 
     def decide(self, decided: Record, manifest: Manifest) -> Record:
         """See `Store.decide`."""
         return self.link("decide", lambda: self._decide(decided, manifest))
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             request = partial(self._apply, manifest, ordinal, part.attempt, seq)
             if not self.link("apply", request):
-                return
+                break
             advance(part.rows[seq])
+        return ALL_STORED
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""

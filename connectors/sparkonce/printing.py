@@ -9,6 +9,7 @@ import click
 
 from sparkonce.admin import SinkStatus, ago
 from sparkonce.errors import in_one_line
+from sparkonce.ledger import Ledger
 from sparkonce.options import Option
 
 
@@ -24,9 +25,16 @@ def described(sink: SinkStatus) -> str:
             "epoch": f"{ledger.epoch}, written {ago(ledger.updated)}",
             "rows": f"{ledger.rows:,} in {ledger.epochs:,} epochs",
         }
+        if ledger.aside:
+            lines["dead letters"] = _aside(ledger)
     lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
-    body = "\n".join(f"  {name:<11}{in_one_line(value)}" for name, value in lines.items())
+    body = "\n".join(f"  {name:<13}{in_one_line(value)}" for name, value in lines.items())
     return f"{click.style(sink.name, bold=True)}\n{body}\n"
+
+
+def _aside(ledger: Ledger) -> str:
+    said = f"{ledger.aside:,} rows"
+    return f"{said}, none stored since {ledger.unstored:,} of them" if ledger.unstored else said
 
 
 def page_of_options(name: str, table: Iterable[Option]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +25,18 @@ BLOCK = 1000
 
 Encoder = Callable[["pa.RecordBatch"], bytes]
 """Turns rows into one chunk, in the form that the store applies fastest; raises `BadRow`."""
+
+
+Reasons = Mapping[str, tuple[int, str]]
+"""Why rows can't be stored: for each kind of reason how many rows, and the reason of the first."""
+
+
+@runtime_checkable
+class Sorter(Protocol):
+    """An encoder that can put rows into a chunk as dead letters, which can't be stored."""
+
+    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """The chunk of these rows, and why the bad ones among them are."""
 
 
 Advance = Callable[[int], None]
@@ -106,6 +118,7 @@ class Receipt:
         sizes: the bytes of each chunk.
         skipped: token of the decision that made the task skip its rows; None if it did not.
         written: rows that took effect at once, and were not staged.
+        bad: rows of the chunks that go into dead letters.
     """
 
     task: Task
@@ -113,6 +126,7 @@ class Receipt:
     sizes: tuple[int, ...] = ()
     skipped: str | None = None
     written: int = 0
+    bad: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,6 +149,8 @@ class Manifest:
         parts: the attempts that count, in the order of their partitions.
         notes: what the store itself added when it prepared to apply (a fence, a write index).
         written: rows that took effect before the decision, when tasks wrote them.
+        unstored: rows that went into dead letters in the epochs before this one, since the last
+            row that was stored.
     """
 
     sink: str
@@ -148,6 +164,7 @@ class Manifest:
     notes: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
     written: int = 0
+    unstored: int = 0
 
     @property
     def rows(self) -> int:
@@ -163,6 +180,24 @@ class Manifest:
     def attempts(self) -> set[str]:
         """The attempts whose chunks this decision holds."""
         return {part.attempt for part in self.parts}
+
+
+class Applied(NamedTuple):
+    """What became of the rows of an epoch.
+
+    Attributes:
+        aside: how many went into dead letters.
+        stored: whether the store took any of the others.
+    """
+
+    aside: int = 0
+    stored: bool = True
+
+
+ALL_STORED = Applied()
+
+Finish = Callable[[Applied], "Record"]
+"""Gives the record of a finished epoch."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +291,7 @@ class Store(Protocol):
     def prepare(self, manifest: Manifest) -> Manifest:
         """Add what applying needs: a fence, the index that a name stands for; often nothing."""
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
 
         Nothing is done unless what `decided` replaces is there. Returns what is there then.
@@ -276,13 +311,14 @@ class Store(Protocol):
             StagedDataMissing: a chunk is gone or has another size; nothing is written.
         """
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """Apply the decided chunks; each takes effect once, however often this is called.
 
+        Returns what became of all rows of the epoch, also of those that were applied before.
         Nothing is held (no lock, no open transaction) while `advance` runs.
 
         Raises:
-            RowRefused: the server refused a row; a later call goes on from it.
+            RowRefused: the server refused a row, or too many; a later call goes on from it.
             StoreLostData: a chunk is gone that was not applied.
         """
 

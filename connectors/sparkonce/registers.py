@@ -147,8 +147,8 @@ class Registers:
             # Not by its token, which an operator may have changed to send the rest elsewhere.
             if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
                 return ledger
-            self.patience.run(partial(self.store.apply, ledger.manifest, advance))
-            ledger = self.swap(ledger.finished(), applied=len(ledger.manifest.chunks))
+            applied = self.patience.run(partial(self.store.apply, ledger.manifest, advance))
+            ledger = self.swap(ledger.finished(applied), applied=len(ledger.manifest.chunks))
         raise contended(ledger.name)
 
     def _fence(self, new: Ledger) -> Ledger:

@@ -21,11 +21,13 @@ class Bad(NamedTuple):
 
     Attributes:
         number: its place among the rows that it was found in.
-        reason: why.
+        kind: why, in words that others share.
+        reason: why, with what the row holds.
         row: the row alone.
     """
 
     number: int
+    kind: str
     reason: str
     row: pa.RecordBatch
 
@@ -77,8 +79,8 @@ def sorted_out(
         return [encode(rows)], []
     except (BadRow, ValueError) as error:
         if len(rows) == 1:
-            reason = error.what if isinstance(error, BadRow) else str(error)
-            return [], [Bad(first, reason, rows)]
+            said = (error.why, error.what) if isinstance(error, BadRow) else (str(error),) * 2
+            return [], [Bad(first, *said, rows)]
     middle = len(rows) // 2
     before = sorted_out(rows.slice(0, middle), encode, first)
     behind = sorted_out(rows.slice(middle), encode, first + middle)

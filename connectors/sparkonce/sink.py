@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from sparkonce import direct, options
+from sparkonce.bad_rows import NONE
 from sparkonce.guards import Driver, Policy
-from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Store, Task
+from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Sorter, Store, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
 from sparkonce.rows import naming
@@ -25,7 +26,7 @@ class Sink:
 
     store: Store
     plan: Plan
-    encode: Encoder
+    encode: Encoder | Sorter
     policy: Policy
     patience: Patience
     size: ChunkSize
@@ -76,12 +77,18 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
     connector = load(path)
     parsed = options.parse(connector.options, dict(raw))
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
+    encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
         store=connector.connect(parsed, plan),
         plan=plan,
-        encode=naming(connector.encoder(plan), plan.key),
-        policy=Policy(plan.repeatable, parsed["onNewCheckpoint"], parsed["onLostCommit"]),
+        encode=encoder if sorts else naming(encoder, plan.key),
+        policy=Policy(
+            plan.repeatable,
+            parsed["onNewCheckpoint"],
+            parsed["onLostCommit"],
+            parsed["maxBadRows"] if sorts else NONE,
+        ),
         patience=Patience(parsed["maxRetries"]),
         size=ChunkSize(rows, parsed["chunkBytes"]),
         sink_id=parsed["sinkId"],

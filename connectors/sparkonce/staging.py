@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sparkonce.bad_rows import Count
 from sparkonce.errors import ChunkTooLarge, StoreError
 from sparkonce.ledger import from_record
-from sparkonce.protocol import Chunk, Encoder, Receipt, Store, Task
+from sparkonce.protocol import Chunk, Encoder, Reasons, Receipt, Sorter, Store, Task
 from sparkonce.retry import Patience
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def stage(
     store: Store,
     task: Task,
     batches: Iterable[pa.RecordBatch],
-    encode: Encoder,
+    encode: Encoder | Sorter,
     size: ChunkSize,
     patience: Patience,
 ) -> Receipt:
@@ -54,7 +55,7 @@ def stage(
         for batch in batches:
             for start in range(0, batch.num_rows, size.rows):
                 staging.take(batch.slice(start, size.rows))
-    return Receipt(task, tuple(staging.rows), tuple(staging.sizes))
+    return Receipt(task, tuple(staging.rows), tuple(staging.sizes), bad=staging.bad.kinds)
 
 
 @contextmanager
@@ -84,27 +85,39 @@ class _Staging:
     """The chunks of one task: `rows` and `sizes` of those that are staged."""
 
     def __init__(
-        self, store: Store, task: Task, encode: Encoder, most_bytes: int, patience: Patience
+        self,
+        store: Store,
+        task: Task,
+        encode: Encoder | Sorter,
+        most_bytes: int,
+        patience: Patience,
     ) -> None:
         self.store, self.task, self.encode = store, task, encode
         self.most_bytes, self.patience = most_bytes, patience
         self.rows: list[int] = []
         self.sizes: list[int] = []
+        self.bad = Count()
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Stage rows as one chunk, or as several where one would be too large."""
         if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
             self._take_halves(rows)
             return
-        payload = self.encode(rows)
+        payload, bad = self._encoded(rows)
         try:
             self._append(rows.num_rows, payload)
+            self.bad.merge(bad)
         except ChunkTooLarge:
             if rows.num_rows == 1:
                 raise
             # So that the next one is not refused again.
             self.most_bytes = rows.slice(rows.num_rows // 2).nbytes
             self._take_halves(rows)
+
+    def _encoded(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        if isinstance(self.encode, Sorter):
+            return self.encode.sort(rows)
+        return self.encode(rows), {}
 
     def _take_halves(self, rows: pa.RecordBatch) -> None:
         half = rows.num_rows // 2

@@ -13,7 +13,7 @@ from tests.mutants.store_mutants import PAUSE
 
 from sparkonce.errors import RowRefused
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Advance, Manifest, Record, ignore
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Finish, Manifest, Record, ignore
 from sparkonce.tck.converging import ConvergingStore, Guard
 
 
@@ -26,12 +26,13 @@ def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:
 class MarksOutside(MemoryStore):
     """The rows are one transaction, and the ledger is another."""
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         now = self.link("read", lambda: self._read(manifest.sink))
         if now.stamp != decided.replaces:
             return now
         self.link("rows", lambda: self._take(_rows(self, manifest)))
         time.sleep(PAUSE)
+        finished = finish(ALL_STORED)
         self.link("ledger", lambda: self.records.update({manifest.sink: finished}))
         return finished
 
@@ -57,7 +58,7 @@ class PublishesWhatIsLeft(MemoryStore):
 class MarksApart(MemoryStore):
     """A chunk takes effect in one request, and is marked in the next one."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             done = self.link("read", lambda: self.applied.get(manifest.token, 0))
             chunks = self.log.get((manifest.sink, part.attempt), {})
@@ -67,6 +68,7 @@ class MarksApart(MemoryStore):
                 self.link("rows", lambda rows=payload: self._take(json.loads(rows)))
                 self.link("mark", lambda n=ordinal: self.applied.update({manifest.token: n + 1}))
             advance(part.rows[seq])
+        return ALL_STORED
 
 
 class MarksLast(MemoryStore):
@@ -95,8 +97,8 @@ class AppliesAgain(MemoryStore):
 
 
 class AppliesBackwards(MemoryStore):
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
-        super().apply(replace(manifest, parts=manifest.parts[::-1]), advance)
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+        return super().apply(replace(manifest, parts=manifest.parts[::-1]), advance)
 
 
 class PassesOver(MemoryStore):
@@ -108,7 +110,7 @@ class PassesOver(MemoryStore):
 class DropsAsItGoes(ConvergingStore):
     """A chunk is deleted once its rows were sent, before anything says that all is done."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         chunks = iter(manifest.chunks)
 
         def advanced(rows: int) -> None:
@@ -119,13 +121,13 @@ class DropsAsItGoes(ConvergingStore):
                 self._discard(manifest.sink, [part.attempt], None)
             advance(rows)
 
-        super().apply(manifest, advanced)
+        return super().apply(manifest, advanced)
 
 
 class ReadsAhead(ConvergingStore):
     """It fetches all chunks before it sends the first row. This is no fault."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         payloads = [
             self.link("fetch", lambda p=part, s=seq: self._payload(manifest, p.attempt, s))
             for part, seq in manifest.chunks

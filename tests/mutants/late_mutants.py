@@ -9,21 +9,22 @@ from tests.mutants.mutant import CHUNKS, Mutant
 
 from sparkonce.errors import StoreLostData
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Advance, Manifest, ignore
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
 
 
 class AsksOnce(MemoryStore):
     """At the first chunk it asks whose decision it is, and how far that is; then no more."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         begun = self.link("begin", lambda: self._begun(manifest))
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             if begun is None:
-                return
+                break
             if ordinal >= begun:
                 request = (manifest, ordinal, part.attempt, seq)
                 self.link("apply", lambda request=request: self._apply(*request))
             advance(part.rows[seq])
+        return ALL_STORED
 
     def _begun(self, manifest: Manifest) -> int | None:
         ours = self._read(manifest.sink).token == manifest.token

@@ -9,7 +9,7 @@ from typing import Any
 from tests.mutants.mutant import ALL, CHUNKS, WHOLE, Mutant
 
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Manifest, Part, Record, Staged
+from sparkonce.protocol import Applied, Finish, Manifest, Part, Record, Staged
 
 PAGE = 10
 
@@ -23,11 +23,11 @@ class PublishesAPage(MemoryStore):
 class OrdersAsText(MemoryStore):
     """Chunks are fetched ORDER BY a column of text."""
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
-        return super().publish(decided, finished, _as_text(manifest))
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+        return super().publish(decided, finish, _as_text(manifest))
 
-    def apply(self, manifest: Manifest, *rest: Any) -> None:
-        super().apply(_as_text(manifest), *rest)
+    def apply(self, manifest: Manifest, *rest: Any) -> Applied:
+        return super().apply(_as_text(manifest), *rest)
 
 
 def _as_text(manifest: Manifest) -> Manifest:
@@ -69,10 +69,10 @@ class DiscardsByPartition(MemoryStore):
 class SaysNoneForStale(MemoryStore):
     """An UPDATE that hits no row is answered with None, and chunks are not counted again."""
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         if self.read(manifest.sink).stamp != decided.replaces:
             return None
-        return super().publish(decided, finished, manifest)
+        return super().publish(decided, finish, manifest)
 
 
 VOLUME_MUTANTS = [

@@ -37,7 +37,7 @@ def dying_after(chunks: int) -> Advance:
 def _published(store: Store, decision: Decision) -> Record | None:
     """What publish gives; one that comes second may also find that its chunks are gone."""
     with contextlib.suppress(StagedDataMissing):
-        return store.publish(decision.decided, decision.finished, decision.manifest)
+        return store.publish(decision.decided, decision.finish, decision.manifest)
     return None
 
 
@@ -48,7 +48,7 @@ def _skip_unless_published(store: Store, good: Decision) -> NoReturn:
         SkipTest: it never does.
         AssertionError: it does, and should have told what is there.
     """
-    if store.publish(good.decided, good.finished, good.manifest) is None:
+    if store.publish(good.decided, good.finish, good.manifest) is None:
         raise SkipTest(NEVER)
     epoch = good.manifest.epoch
     raise AssertionError(
@@ -81,7 +81,7 @@ class ApplyRules(Contract):
         good = staged(run, 1, run.stage(1, with_witness(["b", "c"])))
         known = world.observer.read(run.query.name)
         stale = good.decided_over("gone")
-        answer = world.store.publish(stale, good.finished, good.manifest)
+        answer = world.store.publish(stale, good.finish, good.manifest)
         require_rows(world, {"a"})
         there = world.observer.read(run.query.name)
         seen = f"publish over a record that is not there wrote {brief(there)} over {brief(known)}"
@@ -90,7 +90,7 @@ class ApplyRules(Contract):
             _skip_unless_published(world.store, good)
         require(answer == known, f"there is {brief(known)}, publish returned {brief(answer)}")
         for again in (False, True):
-            done = world.store.publish(good.decided, good.finished, good.manifest)
+            done = world.store.publish(good.decided, good.finish, good.manifest)
             which = "the second time" if again else "the first time"
             require(done == good.finished, f"publish returned {brief(done or Record())} {which}")
             with after(f"publish was called {which}"):
@@ -106,10 +106,10 @@ class ApplyRules(Contract):
         good = staged(run, 1, run.stage(1, with_witness(["b"]), with_witness(["c"])))
         known = world.observer.read(run.query.name)
         stale = good.decided_over("gone")
-        if world.store.publish(stale, good.finished, good.manifest) is None:
+        if world.store.publish(stale, good.finish, good.manifest) is None:
             _skip_unless_published(world.store, good)
         world.store.discard(run.query.name, [good.manifest.parts[1].attempt])
-        step = partial(world.store.publish, good.decided, good.finished, good.manifest)
+        step = partial(world.store.publish, good.decided, good.finish, good.manifest)
         raises(StagedDataMissing, step)
         with after("publish found a chunk of its manifest gone"):
             require_rows(world, {"a"})

@@ -17,7 +17,7 @@ from typing import ClassVar, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Advance, Manifest, Record, Staged, ignore
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, Record, Staged, ignore
 
 T = TypeVar("T")
 RESENDS = 2
@@ -118,16 +118,17 @@ class ConvergingStore(MemoryStore):
             if over in (None, self.read(sink).stamp):
                 self._ask("discard", lambda: self._discard(sink, attempts, None))
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. Row by row; the mark that all is done comes last."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             payload = self._ask("fetch", partial(self._payload, manifest, part.attempt, seq))
             if payload is None:
-                return
+                return ALL_STORED
             for row, times in Counter(json.loads(payload)).items():
                 self._ask("update", partial(self._update, manifest, ordinal, row, times))
             advance(part.rows[seq])
         self._ask("mark", lambda: self.applied.update({manifest.token: len(manifest.chunks)}))
+        return ALL_STORED
 
     # -- client and server
 

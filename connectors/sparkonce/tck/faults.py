@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
-from sparkonce.protocol import Advance, Manifest, Store, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, Store, ignore
 
 T = TypeVar("T")
 READS = frozenset({"check", "read", "names", "staged", "prepare"})
@@ -128,7 +128,7 @@ class FaultyStore:
         step = self._apply if name == "apply" else getattr(self._store, name)
         return lambda *args: self._call(name, lambda: step(*args))
 
-    def _apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def _apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         self.applied.append(manifest)
 
         def advanced(rows: int) -> None:
@@ -137,7 +137,7 @@ class FaultyStore:
             if self._dying is not None:
                 raise self._dying
 
-        self._store.apply(manifest, advanced)
+        return self._store.apply(manifest, advanced)
 
     def _call(self, name: str, step: Callable[[], Any]) -> Any:
         at = len(self.calls)

@@ -285,7 +285,7 @@ def _require_not_decided(world: Subject, good: Decision, manifest: Manifest) -> 
     if "apply" not in world.limits:
         raises(StagedDataMissing, world.store.decide, good.decided, manifest)
     with contextlib.suppress(StagedDataMissing):
-        there = world.store.publish(good.decided, good.finished, manifest)
+        there = world.store.publish(good.decided, good.finish, manifest)
         require(there is None, f"publish took it: there is {brief(there or Record())}")
     require(world.observer.read(manifest.sink) == known, "a refused manifest was decided")
     require_rows(world, {"z"})

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from sparkonce.protocol import Advance, Manifest, Store, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, Store, ignore
 
 Actor = Callable[[Store], object]
 PATIENCE = 20.0
@@ -120,7 +120,7 @@ class _View:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *args: self._call(name, *args)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. Others may have turns between two chunks."""
         left = len(manifest.chunks)
 
@@ -131,7 +131,7 @@ class _View:
             if left:  # What follows the last chunk is a call of its own.
                 self._seat.turns.take(self._seat, CHUNK)
 
-        self._call("apply", manifest, advanced)
+        return cast("Applied", self._call("apply", manifest, advanced))
 
     def _call(self, name: str, *args: Any) -> Any:
         self._seat.turns.take(self._seat, name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sparkonce.protocol import Advance, Chunk, Manifest, Record, Staged, ignore
+from sparkonce.protocol import Advance, Applied, Chunk, Finish, Manifest, Record, Staged, ignore
 
 if TYPE_CHECKING:
     from sparkonce.memory import MemoryStore
@@ -142,20 +142,20 @@ class Client:
         self._about = {"sink": manifest.sink, "manifest": manifest}
         return self._store.prepare(manifest)
 
-    def publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record | None:
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         """See `Store.publish`."""
         self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
-        return self._store.publish(decided, finished, manifest)
+        return self._store.publish(decided, finish, manifest)
 
     def decide(self, decided: Record, manifest: Manifest) -> Record:
         """See `Store.decide`."""
         self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
         return self._store.decide(decided, manifest)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> None:
+    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`."""
         self._about = {"sink": manifest.sink, "manifest": manifest}
-        self._store.apply(manifest, advance)
+        return self._store.apply(manifest, advance)
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
