@@ -129,7 +129,12 @@ def narrow(mysql: Cursor, table: str) -> Iterator[str]:
 
 
 def into_mysql(url: str, table: str, mysql: Cursor, rows: DataFrame, **options: str) -> MySqlQuery:
-    given = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad", "createTable": "true"}
+    given = {
+        "onBadRow": "deadLetter",
+        "deadLetter": f"{table}_bad",
+        "createTable": "true",
+        "maxBadRows": "100%",
+    }
     schema = arrow_schema(rows.drop("void").schema)
     query = MySqlQuery(schema, url=url, dbtable=table, key="id", **given, **options)
     query.sink.store.check()
@@ -174,6 +179,7 @@ def test_row_of_every_type_comes_back_from_elasticsearch(
         url=elasticsearch_url,
         index=index,
         onBadRow="deadLetter",
+        maxBadRows="100%",
         deadLetter=bad_index,
         **({} if mode == "append" else {"key": "id"}),
         **options,

@@ -124,9 +124,9 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
     elastic.indices.put_index_template(**of_stream(stream, pipeline(SCRIPT)))
     store, apply = query.sink.store, query.sink.store.apply
 
-    def apply_behind_a_rollover(*given: Any) -> None:
+    def apply_behind_a_rollover(*given: Any) -> Any:
         elastic.indices.rollover(alias=stream)
-        apply(*given)
+        return apply(*given)
 
     store.apply = apply_behind_a_rollover
     with pytest.raises(StoreRefused, match=rf"went to {stream}-elsewhere, and were taken back"):

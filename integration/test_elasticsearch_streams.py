@@ -188,14 +188,14 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
     def dies(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    def sleeps(*given: Any) -> None:
+    def sleeps(*given: Any) -> Any:
         other = type(store)(store.cluster, store.indices, None, store.settings)
         other.records.advance = dies
         with pytest.raises(KeyboardInterrupt):
             other.apply(*given)
         elastic.indices.rollover(alias=stream)
         time.sleep(0.1)
-        apply(*given)
+        return apply(*given)
 
     store.apply = sleeps
     try:

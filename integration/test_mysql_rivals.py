@@ -68,7 +68,7 @@ STOPPED = textwrap.dedent(
     apply_all = MySqlStore._apply_all
 
     def stop_here(*args):
-        apply_all(*args)
+        done = apply_all(*args)
         print("applied, not committed", flush=True)
         sys.stdin.readline()
 

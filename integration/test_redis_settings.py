@@ -71,7 +71,7 @@ def test_a_connection_to_a_demoted_primary_is_given_up(
 
         if step == "apply":
             moments, apply = iter([demote]), store.apply
-            store.apply = lambda *args: [next(moments, int)(), apply(*args)]
+            store.apply = lambda *args: [next(moments, int)(), apply(*args)][1]
         else:
             demote()
         if step == "discard":

@@ -9,6 +9,7 @@ import pytest
 from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.store import ElasticsearchStore, Settings
+from sparkonce.bad_rows import NONE
 from sparkonce.errors import StoreUnreachable
 from sparkonce.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
@@ -54,7 +55,7 @@ def shown(record: Record) -> dict[str, Any]:
 
 def store(cluster: CutOff) -> ElasticsearchStore:
     own = OwnIndices(cluster, "sparkonce", create=False)  # type: ignore[arg-type]
-    return ElasticsearchStore(cluster, own, None, Settings("fail", None, None))  # type: ignore[arg-type]
+    return ElasticsearchStore(cluster, own, None, Settings("fail", None, NONE, None))  # type: ignore[arg-type]
 
 
 def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent() -> None:

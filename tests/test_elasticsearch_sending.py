@@ -13,6 +13,7 @@ from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict
 from pyspark_elasticsearch.errand import Errand
 from pyspark_elasticsearch.records import Aim
 from pyspark_elasticsearch.sending import Refusal, Sender
+from sparkonce.bad_rows import NONE
 from sparkonce.errors import StoreRefused
 from sparkonce.letters import Letter
 
@@ -84,7 +85,7 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
 
 
 def letters(*said: tuple[int, Any]) -> DeadLetters:
-    return DeadLetters(Cluster(*said), "bad", create=False)  # type: ignore[arg-type]
+    return DeadLetters(Cluster(*said), "bad", NONE, create=False)  # type: ignore[arg-type]
 
 
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:

@@ -49,10 +49,10 @@ FULL = Ledger(
     doomed={"attempt-8": "a", "attempt-9": "b"},
     checkpoint="/checkpoints/orders",
     offsets=OFFSETS.digest,
-    offsets_text=OFFSETS.packed,
-    offsets_before=Offsets(b"v1\n{}\n6").packed,
     decided_at=1700000000.125,
     rows=10,
+    aside=3,
+    unstored=2,
     epochs=8,
     updated=1700000000.25,
     revision=40,
@@ -117,7 +117,6 @@ def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
     before = replace(FULL, manifest=None, epoch=6)
     decided = before.decided(MANIFEST, "", OFFSETS)
     assert (decided.epoch, decided.token, decided.offsets) == (7, "token", OFFSETS.digest)
-    assert decided.offsets_text == OFFSETS.packed
     assert (decided.rows, decided.epochs) == (10 + 8, 8 + 1)
     assert decided.manifest == MANIFEST
     done = decided.finished()
@@ -133,7 +132,7 @@ def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
 def test_a_successor_starts_before_its_first_epoch_and_retires_the_one_before() -> None:
     new = replace(FULL, manifest=None).succeeded_by("b")
     assert (new.query_id, new.generation, new.epoch) == ("b", 3, -1)
-    assert (new.token, new.offsets, new.offsets_text, new.replayed) == ("", None, None, {})
+    assert (new.token, new.offsets, new.replayed) == ("", None, {})
     assert new.retired == ("old", "older", "a")
     assert new.revision == FULL.revision
 

@@ -7,19 +7,30 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.kit import World
 
 from sparkonce import lost_offsets
+from sparkonce.admin import Admin
 from sparkonce.checkpoint import LONGEST, Offsets
 from sparkonce.errors import SparkonceError
 from sparkonce.ledger import Ledger
+from sparkonce.tck.actors import Query
 
 KAFKA = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17}}')
 FILES = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"logOffset":3}')
-LEDGER = Ledger("s@1", "q", "t", epoch=4, offsets_text=KAFKA.packed, decided_at=time.time())
+LEDGER = Ledger("s@1", "q", "t", epoch=4, offsets=KAFKA.digest, decided_at=time.time())
+BEFORE = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":12}}')
+KEPT = {4: KAFKA}
+Kept = Mapping[int, Offsets]
+
+
+ANEW = 'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":19}}'
+WHOLE = {"commits": 'v1\n{"nextBatchWatermarkMs":0}', "offsets": KAFKA.text.decode()}
 
 
 @pytest.fixture
@@ -28,44 +39,48 @@ def home(tmp_path: Path) -> Path:
     for log in ("offsets", "commits", "sources/0"):
         (tmp_path / log).mkdir(parents=True)
     (tmp_path / "metadata").write_text(json.dumps({"id": "q"}))
-    (tmp_path / "offsets" / "4").write_text("planned anew")
+    (tmp_path / "offsets" / "4").write_text(ANEW)
     (tmp_path / "offsets" / ".4.crc").write_text("its checksum")
     (tmp_path / "offsets" / "3").write_text("v1\n{}\n{}")
-    (tmp_path / "commits" / "3").touch()
+    (tmp_path / "commits" / "3").write_text(WHOLE["commits"])
     return tmp_path
 
 
-def _message(home: Path, ledger: Ledger | None) -> str:
+def restore(home: Path, kept: Kept = KEPT, ledger: Ledger | None = LEDGER) -> list[Path]:
+    return lost_offsets.restore(str(home), "s@1", ledger, kept)
+
+
+def _message(home: Path, kept: Kept, ledger: Ledger | None = LEDGER) -> str:
     with pytest.raises(SparkonceError) as error:
-        lost_offsets.restore(str(home), "s@1", ledger)
+        restore(home, kept, ledger)
     assert error.value.why
     return str(error.value)
 
 
-def refused(home: Path, ledger: Ledger | None = LEDGER) -> str:
+def refused(home: Path, kept: Kept = KEPT, ledger: Ledger | None = LEDGER) -> str:
     before = (home / "offsets" / "4").read_text()
-    message = _message(home, ledger)
+    message = _message(home, kept, ledger)
     assert (home / "offsets" / "4").read_text() == before
     return message
 
 
 def test_offsets_are_put_back_and_what_was_there_is_kept(home: Path) -> None:
-    [kept] = lost_offsets.restore(str(home), "s@1", LEDGER)
+    [kept] = restore(home)
     assert (home / "offsets" / "4").read_bytes() == KAFKA.text
     assert sorted(path.name for path in (home / "offsets").iterdir()) == ["3", "4"]
-    assert kept.read_text() == "planned anew"
-    assert lost_offsets.restore(str(home), "s@1", LEDGER) == []
+    assert kept.read_text() == ANEW
+    assert restore(home) == []
 
 
 def test_offsets_that_are_gone_are_put_back(home: Path) -> None:
     (home / "offsets" / "4").unlink()
-    assert lost_offsets.restore(home.as_uri(), "s@1", LEDGER) == []
+    assert lost_offsets.restore(home.as_uri(), "s@1", LEDGER, KEPT) == []
     assert (home / "offsets" / "4").read_bytes() == KAFKA.text
 
 
-@pytest.mark.parametrize("ledger", [None, replace(LEDGER, offsets_text=None)])
-def test_a_ledger_without_offsets_says_so(home: Path, ledger: Ledger | None) -> None:
-    assert "keeps no offsets" in refused(home, ledger)
+@pytest.mark.parametrize(("ledger", "kept"), [(None, {}), (LEDGER, {}), (LEDGER, {3: BEFORE})])
+def test_a_store_without_offsets_says_so(home: Path, ledger: Ledger | None, kept: Kept) -> None:
+    assert "keeps no offsets" in refused(home, kept, ledger)
 
 
 def test_the_checkpoint_of_another_query_is_left_alone(home: Path) -> None:
@@ -74,51 +89,91 @@ def test_the_checkpoint_of_another_query_is_left_alone(home: Path) -> None:
     (home / "metadata").unlink()
     assert "not the checkpoint of query q" in refused(home)
     with pytest.raises(SparkonceError, match="not the checkpoint"):
-        lost_offsets.restore("s3a://bucket/checkpoint", "s@1", LEDGER)
+        lost_offsets.restore("s3a://bucket/checkpoint", "s@1", LEDGER, KEPT)
 
 
 @pytest.mark.parametrize("later", ["commits/4", "commits/5", "offsets/5"])
 def test_a_checkpoint_that_has_gone_on_is_left_alone(home: Path, later: str) -> None:
-    (home / later).touch()
+    (home / "offsets" / "4").write_bytes(KAFKA.text)
+    (home / later).write_text(WHOLE[later.partition("/")[0]])
     assert later in refused(home)
 
 
+TORN = {
+    "empty": lambda _: b"",
+    "full of NUL": lambda text: bytes(len(text)),
+    "half": lambda text: text[: len(text) // 2],
+    "a line short": lambda text: text[: text.rindex(b"\n")],
+    "its end is NUL": lambda text: text[:-4] + bytes(4),
+}
+
+
+@pytest.mark.parametrize("how", TORN)
 @pytest.mark.parametrize("noted", [True, False])
-def test_files_that_a_crash_has_left_empty_are_lost(home: Path, noted: bool) -> None:
-    (home / "offsets" / "4").write_bytes(b"")
+def test_offsets_that_a_crash_has_torn_are_lost(home: Path, how: str, noted: bool) -> None:
+    (home / "offsets" / "4").write_bytes(TORN[how](KAFKA.text))
     if noted:
-        (home / "commits" / "4").write_bytes(b"")
-    lost_offsets.restore(str(home), "s@1", LEDGER)
+        (home / "commits" / "4").write_text(WHOLE["commits"])
+    kept = restore(home)
+    assert len(kept) == 1 + noted
     assert (home / "offsets" / "4").read_bytes() == KAFKA.text
     assert not (home / "commits" / "4").exists()
+    assert restore(home) == []
+
+
+@pytest.mark.parametrize("how", TORN)
+@pytest.mark.parametrize("log", ["commits/4", "commits/3", "offsets/5"])
+def test_other_files_that_a_crash_has_torn_are_put_aside(home: Path, how: str, log: str) -> None:
+    """Spark starts with none of them there, and not with a torn one."""
+    (home / "offsets" / "4").write_bytes(KAFKA.text)
+    (home / log).write_bytes(TORN[how](WHOLE[log.partition("/")[0]].encode()))
+    (kept,) = restore(home)
+    assert not (home / log).exists()
+    assert kept.name.startswith(f"{log.replace('/', '-')}-replaced-")
+    assert (home / "offsets" / "4").read_bytes() == KAFKA.text
+
+
+@pytest.mark.parametrize("how", TORN)
+def test_a_torn_file_does_not_hide_that_spark_has_gone_on(home: Path, how: str) -> None:
+    (home / "offsets" / "4").write_bytes(TORN[how](KAFKA.text))
+    (home / "offsets" / "5").write_bytes(KAFKA.text)
+    assert "has offsets/5" in _message(home, KEPT)
+
+
+@pytest.mark.parametrize("text", ["", '{"id":', "\0\0\0", "[]", "{}", '"q"'])
+def test_torn_metadata_is_told_with_what_it_must_hold(home: Path, text: str) -> None:
+    (home / "metadata").write_text(text)
+    assert 'write {"id":"q"} into it' in refused(home)
 
 
 def test_the_epoch_before_comes_back_with_it(home: Path) -> None:
     for epoch in ("3", "4"):
         (home / "offsets" / epoch).unlink()
-    (home / "offsets" / "1").touch()
-    assert "lacks offsets/3" in _message(home, LEDGER)
-    before = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":12}}')
-    lost_offsets.restore(str(home), "s@1", replace(LEDGER, offsets_before=before.packed))
-    assert (home / "offsets" / "3").read_bytes() == before.text
+    (home / "offsets" / "1").write_bytes(KAFKA.text)
+    assert "lacks offsets/3" in _message(home, KEPT)
+    (home / "offsets" / "3").write_bytes(BEFORE.text[:9])
+    assert "lacks offsets/3" in _message(home, KEPT)
+    restore(home, {3: BEFORE, 4: KAFKA})
+    assert (home / "offsets" / "3").read_bytes() == BEFORE.text
     assert (home / "offsets" / "4").read_bytes() == KAFKA.text
 
 
 def test_a_first_epoch_has_none_before(home: Path) -> None:
     for path in (home / "offsets" / "3", home / "offsets" / "4", home / "commits" / "3"):
         path.unlink()
-    lost_offsets.restore(str(home), "s@1", replace(LEDGER, epoch=0))
+    restore(home, {0: KAFKA}, replace(LEDGER, epoch=0))
     assert (home / "offsets" / "0").read_bytes() == KAFKA.text
 
 
 def test_offsets_of_another_form_are_refused(home: Path) -> None:
     strange = Offsets(b"v3\n{}\n{}")
-    assert "version 'v3'" in refused(home, replace(LEDGER, offsets_text=strange.packed))
+    assert "version 'v3'" in refused(home, {4: strange})
 
 
 def test_a_folder_that_can_not_be_changed_is_an_error_of_ours(home: Path) -> None:
     shutil.rmtree(home / "offsets")
-    assert "can't be written" in _message(home, replace(LEDGER, epoch=0))
+    (home / "commits" / "3").unlink()
+    assert "can't be written" in _message(home, {0: KAFKA}, replace(LEDGER, epoch=0))
 
 
 # -- a file source, whose offset is a number of its own log
@@ -130,7 +185,7 @@ def noted(home: Path, name: str, at: float) -> None:
     os.utime(path, (at, at))
 
 
-FROM_FILES = replace(LEDGER, offsets_text=FILES.packed)
+FROM_FILES = {4: FILES}
 
 
 @pytest.mark.parametrize("newest", ["3", "3.compact"])
@@ -140,7 +195,7 @@ def test_a_file_source_whose_log_is_older_than_the_decision_is_what_it_was(
     for name in ("2", newest):
         noted(home, name, LEDGER.decided_at - 1)
     noted(home, "4", LEDGER.decided_at + 60)
-    lost_offsets.restore(str(home), "s@1", FROM_FILES)
+    restore(home, FROM_FILES)
     assert (home / "offsets" / "4").read_bytes() == FILES.text
 
 
@@ -148,7 +203,7 @@ def test_a_file_source_that_has_noted_other_files_since_is_refused(home: Path) -
     noted(home, "3", LEDGER.decided_at + 60)
     assert "sources/0/3" in refused(home, FROM_FILES)
     named = Offsets(b'v2\n{"batchWatermarkMs":0}\n0:{"logOffset":3}')
-    assert "sources/0/3" in refused(home, replace(LEDGER, offsets_text=named.packed))
+    assert "sources/0/3" in refused(home, {4: named})
 
 
 def test_a_file_source_whose_log_is_gone_is_refused(home: Path) -> None:
@@ -156,7 +211,7 @@ def test_a_file_source_whose_log_is_gone_is_refused(home: Path) -> None:
     assert "sources/0/3" in refused(home, FROM_FILES)
 
 
-# -- how a ledger keeps them
+# -- how they are kept
 
 
 def test_offsets_come_back_as_they_were() -> None:
@@ -165,8 +220,49 @@ def test_offsets_come_back_as_they_were() -> None:
 
 
 def test_offsets_that_are_very_long_are_not_kept() -> None:
-    many = {str(number): number * 7919 for number in range(5_000)}
+    many = {str(number): 10**12 + number * 7919 for number in range(20_000)}
     assert Offsets(json.dumps({"topic": many}).encode()).packed is not None
     noise = os.urandom(LONGEST).hex()
     assert Offsets(noise.encode()).packed is None
     assert re.fullmatch("[0-9a-f]{64}", Offsets(noise.encode()).digest)
+
+
+def offsets_of(epoch: int, partitions: int = 10_000) -> str:
+    """Those of a topic of Kafka, with so many partitions."""
+    topic = {str(number): 10**12 + epoch * 7919 + number * 104_729 for number in range(partitions)}
+    return f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps({"topic": topic})}'
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_those_of_the_last_two_epochs_are_kept_and_the_ledger_carries_none(whole: bool) -> None:
+    world = World(whole_epochs=whole)
+    query, admin = Query(world), Admin(world.connect())
+    for epoch in range(3):
+        query.start().commit(epoch, [], offsets_of(epoch))
+    kept = admin.offsets(query.ledger)
+    assert {epoch: one.text.decode() for epoch, one in kept.items()} == {
+        epoch: offsets_of(epoch) for epoch in (1, 2)
+    }
+    assert len(query.ledger.to_record().body) < 2000
+
+
+def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
+    world = World()
+    query, admin = Query(world), Admin(world.connect())
+    for epoch in range(2):
+        query.start().commit(epoch, [], offsets_of(epoch, 1))
+    ledger = query.ledger
+    assert set(admin.offsets(ledger)) == {0, 1}
+    assert set(admin.offsets(replace(ledger, offsets="another"))) == {0}
+    assert admin.offsets(replace(ledger, query_id="another")) == {}
+    assert admin.offsets(replace(ledger, epoch=3)) == {}
+    assert admin.offsets(None) == {}
+
+
+def test_a_sink_that_is_forgotten_keeps_none() -> None:
+    world = World()
+    query, admin = Query(world), Admin(world.connect())
+    query.start().commit(0, [], offsets_of(0))
+    assert [sink.name for sink in admin.sinks()] == [query.name]
+    admin.forget(query.name)
+    assert world.memory.names() == [query.name]

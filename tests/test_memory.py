@@ -126,7 +126,7 @@ def test_apply_tells_how_many_rows_it_has_applied(staged: World) -> None:
 
 
 def test_publish_is_one_step_or_none(staged: World) -> None:
-    found = staged.memory.publish(record(1, "t"), record(2, "t"), manifest(ONE))
+    found = staged.memory.publish(record(1, "t"), lambda _: record(2, "t"), manifest(ONE))
     if staged.memory.whole_epochs:
         assert found == record(2, "t")
         assert staged.rows == ["1", "2", "3"]
@@ -137,6 +137,6 @@ def test_publish_is_one_step_or_none(staged: World) -> None:
 
 def test_publish_over_anything_else_does_nothing(staged: World) -> None:
     staged.memory.swap("s", record(1))
-    staged.memory.publish(record(2, "t", after=0), record(3, "t"), manifest(ONE))
+    staged.memory.publish(record(2, "t", after=0), lambda _: record(3, "t"), manifest(ONE))
     assert staged.rows == []
     assert staged.memory.read("s") == record(1)

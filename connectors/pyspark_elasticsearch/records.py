@@ -6,12 +6,15 @@ number that was read (or ``op_type=create``), so that a write over anything else
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import of_answer
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import StoreUnreachable
 from sparkonce.protocol import Manifest, Record
@@ -81,7 +84,8 @@ class Records:
                     return new
                 continue
             applied = held.applied if there.token == new.token else 0
-            if self._write(_record(name), _source(name, new, applied), held):
+            source = _source(name, new, applied)
+            if self._write_both(name, new, source, held):
                 return new
         raise _contended(name)
 
@@ -211,6 +215,33 @@ class Records:
             allow=(409,),
         )
         return answer.status != 409 and bool(answer.body["result"])
+
+    def _write_both(self, name: str, new: Record, source: dict[str, Any], held: Held) -> bool:
+        """Write a record, and what is kept beside it, which costs no request of its own.
+
+        It is written even if something else is there now: Elasticsearch has no transactions.
+        """
+        if new.beside is None:
+            return self._write(_record(name), source, held)
+        self.indices.ensure()
+        kept = Record(1, new.stamp, "", new.beside.body)
+        guard = dict(held.guard)
+        action = guard.pop("op_type", "index")
+        lines = [
+            {"index": {"_id": _record(new.beside.name)}},
+            _source(new.beside.name, kept, 0),
+            {action: {"_id": _record(name), **guard}},
+            source,
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        doing = "writing the ledger"
+        items = bulk.send(self.cluster, doing, path(self.indices.ledger, "_bulk"), text, 2)
+        if isinstance(items, int):
+            raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, doing)
+        for item in items:
+            if not item.done and item.status != 409:
+                raise of_answer(item.status, item.error, doing)
+        return items[1].done
 
 
 def _record(name: str) -> str:

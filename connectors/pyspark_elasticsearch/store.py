@@ -183,7 +183,7 @@ class ElasticsearchStore:
         total, (prepared, until) = len(manifest.chunks), self._prepared
         self._prepared = "", 0.0
         done = self._begun(manifest)
-        if done is None:
+        if done is None or not total:
             return ALL_STORED
         applier = Applier(
             self.log,

@@ -49,6 +49,15 @@ class Records:
             name,
         )
 
+    def keep(self, new: Record) -> None:
+        """Write what is kept beside a record, over whatever is there."""
+        if new.beside is not None:
+            self.session.run(
+                f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"
+                " VALUES (%s, 1, %s, '', %s)",
+                *(new.beside.name, new.stamp, new.beside.body),
+            )
+
     def delete(self, name: str) -> None:
         """Take a locked record away."""
         self.session.run(f"DELETE FROM {self.table} WHERE name = %s", name)

@@ -105,6 +105,7 @@ class MySqlStore:
             return held
         if new.revision:
             self.records.update(name, new)
+            self.records.keep(new)
         else:
             self.records.delete(name)
         return new
@@ -156,6 +157,7 @@ class MySqlStore:
                 finished = finish(self._apply_all(manifest, aside))
                 self._drop_few(manifest)
                 self.records.update(manifest.sink, finished)
+                self.records.keep(decided)
         if aside is not None:
             aside.warn()
         return finished

@@ -37,7 +37,7 @@ def doom() -> str:
 
 def decide() -> str:
     """Compare-and-set of a record that decides an epoch whose chunks are there."""
-    return script("record", "decide")
+    return script("record", "beside", "decide")
 
 
 def discard() -> str:
@@ -52,4 +52,4 @@ def apply(model: str, mode: str) -> str:
 
 def publish(model: str, mode: str) -> str:
     """Decide, apply and finish a small epoch."""
-    return script("record", "refused", LIBRARIES[model, mode], "publish")
+    return script("record", "beside", "refused", LIBRARIES[model, mode], "publish")

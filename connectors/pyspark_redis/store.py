@@ -172,17 +172,18 @@ class RedisStore:
 
     def _decided(self, script: str, decided: Record, manifest: Manifest, *args: Any) -> Record:
         """Run a script that decides, over all chunks of a manifest."""
+        name, text = decided.beside or ("", "")
         logs = [self._log(manifest.sink, part.attempt) for part in manifest.parts]
         chunks = [
             value
             for index, part in enumerate(manifest.parts)
             for seq, size in enumerate(part.sizes)
-            for value in (index + 3, seq, size)
+            for value in (index + 4, seq, size)
         ]
         status, first, second, *values = self._run(
             script,
-            [self._record(manifest.sink), self._key("names"), *logs],
-            [manifest.sink, decided.replaces, *args, *chunks],
+            [self._record(manifest.sink), self._key("names"), self._record(name), *logs],
+            [manifest.sink, decided.replaces, *args, name, text, *chunks],
         )
         if status == b"missing":
             raise _missing(manifest, _text(first).rpartition(":")[2], int(second))

@@ -8,12 +8,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from sparkonce import kept_offsets
+from sparkonce.checkpoint import Offsets
 from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record, new_token
 from sparkonce.protocol import Advance, MovableStore, Record, Staged, Store, ignore
 from sparkonce.registers import CLAIM, Registers, contended
 from sparkonce.retry import Patience
+
+BESIDE = CLAIM, kept_offsets.OFFSETS
+"""What begins the names of records that are no ledgers."""
 
 TOMBSTONE = 30 * 86400.0
 """Seconds for which a forgotten sink is remembered, so that a query which still runs is refused."""
@@ -172,6 +177,10 @@ class Admin:
         if self.registers.swap(moved).stamp != moved.stamp:
             raise contended(name)
 
+    def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
+        """What is kept of the offsets of the last two decided epochs, by epoch."""
+        return {} if ledger is None else kept_offsets.kept(self.store, ledger)
+
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
 
@@ -197,6 +206,7 @@ class Admin:
         claims = self._claims()
         tombstone = self._bury(name)
         self._free(claims, name)
+        kept_offsets.forget(self.store, name)
         self.store.discard(name, leftovers(self.store, tombstone), tombstone.stamp)
 
     def _bury(self, name: str) -> Ledger:
@@ -231,11 +241,12 @@ class Admin:
                 left = self.store.swap(sink.name, Record(replaces=sink.ledger.stamp))
                 if not left.revision:
                     self._free(claims, sink.name)
+                    kept_offsets.forget(self.store, sink.name)
                     gone += 1
         return gone
 
     def _all(self) -> list[SinkStatus]:
-        names = [name for name in self.store.names() if not name.startswith(CLAIM)]
+        names = [name for name in self.store.names() if not name.startswith(BESIDE)]
         return [self.sink(name) for name in names]
 
     def _claims(self) -> dict[str, Record]:

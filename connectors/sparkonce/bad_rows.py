@@ -93,7 +93,7 @@ class Count:
         """The most frequent first."""
         ordered = sorted(self.kinds.items(), key=lambda item: -item[1][0])
         return "; ".join(
-            f"{rows:,} x {kind}" + (f", such as: {example}" if example else "")
+            f"{rows:,} x {kind}" + (f", such as: {example}" if example not in ("", kind) else "")
             for kind, (rows, example) in ordered
         )
 

@@ -10,17 +10,19 @@ import base64
 import hashlib
 import json
 import logging
+import re
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from sparkonce.errors import told
 
 log = logging.getLogger("sparkonce")
 
-LONGEST = 64 * 1024
-"""Bytes of packed offsets that a ledger keeps: those of some ten thousand partitions of Kafka."""
+LONGEST = 1024 * 1024
+"""Bytes of packed offsets that are kept: those of some fifty thousand partitions of Kafka."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,19 @@ class Offsets:
 
     @property
     def packed(self) -> str | None:
-        """In the form in which a ledger keeps them; None if that is too long."""
+        """In the form in which they are kept; None if that is too long."""
         packed = base64.b64encode(zlib.compress(self.text)).decode()
         return packed if len(packed) <= LONGEST else None
 
     @classmethod
     def unpacked(cls, packed: str) -> Offsets:
-        """From the form in which a ledger keeps them."""
+        """From the form in which they are kept."""
         return cls(zlib.decompress(base64.b64decode(packed)))
+
+    @property
+    def lines(self) -> list[str]:
+        """The version, the metadata of the epoch, and a line for each source."""
+        return self.text.decode().splitlines()
 
 
 def canonical(location: str | None) -> str | None:
@@ -81,8 +88,36 @@ def warn_if_unreadable(location: str | None, sink: str) -> None:
 
 def query_id(location: str | None) -> str | None:
     """The id of the query that owns a checkpoint; None where it can't be read from here."""
-    text = _read(location, "metadata")
-    return str(json.loads(text)["id"]) if text else None
+    told = _parsed((_read(location, "metadata") or b"").decode(errors="replace"))
+    return str(told["id"]) if isinstance(told, dict) and "id" in told else None
+
+
+def is_whole(text: bytes, lines: int = 2) -> bool:
+    """Whether Spark can read a file of its offsets or commits, which a crash may have torn.
+
+    Such a file is a version, and lines of JSON, or a dash, behind it.
+
+    Args:
+        text: what it holds.
+        lines: how many there must be.
+    """
+    version, *rest = text.decode(errors="replace").splitlines() or [""]
+    if not re.fullmatch(r"v\d+", version) or len(rest) + 1 < lines:
+        return False
+    return all(_is_readable(line, named=version != "v1") for line in rest)
+
+
+def _is_readable(line: str, *, named: bool) -> bool:
+    """Whether a line is JSON, or no offset; from version 2 on a source's name may stand before."""
+    texts = [line, line.partition(":")[2]] if named else [line]
+    return any(text == "-" or _parsed(text) is not None for text in texts)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def _read(location: str | None, name: str) -> bytes | None:

@@ -202,9 +202,10 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
     put the offsets back with --restore, and start it again.
     """
     ledger = _known(admin, sink).ledger
-    told = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger).text.decode()}
+    offsets = admin.offsets(ledger)
+    told = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger, offsets).text.decode()}
     if restore is not None:
-        kept = lost_offsets.restore(restore, sink, ledger)
+        kept = lost_offsets.restore(restore, sink, ledger, offsets)
         told |= {"restored": restore, "replaced": ", ".join(map(str, kept))}
     if as_json:
         click.echo(json.dumps(told))

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkonce.bad_rows import require_few
 from sparkonce.errors import DecisionLost, StoreError, told
@@ -20,8 +20,9 @@ from sparkonce.guards import (
     require_not_doomed,
     require_skips_of,
 )
+from sparkonce.kept_offsets import beside
 from sparkonce.ledger import Ledger, from_record, new_token, sink_name
-from sparkonce.protocol import Applied, Manifest, Part, Plan, Receipt, Record, Store
+from sparkonce.protocol import Applied, Beside, Manifest, Part, Plan, Receipt, Record, Store
 from sparkonce.registers import LOST_RACES, Registers, claim_name, contended
 from sparkonce.retry import Patience
 
@@ -217,10 +218,9 @@ class Committer:
         planned = self.manifest(mine, driver, receipts)
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
-        offsets = driver.offsets, driver.offsets_before
         repeatable = self.policy.repeatable
-        decided = mine.decided(manifest, driver.run_id, *offsets, repeatable=repeatable)
-        now = self._decide(decided, manifest)
+        decided = mine.decided(manifest, driver.run_id, driver.offsets, repeatable=repeatable)
+        now = self._decide(decided, manifest, beside(driver))
         if now.token != manifest.token:
             return None
         done = self.registers.finish(now)
@@ -228,8 +228,8 @@ class Committer:
             raise _lost_decision(done, driver)
         return done
 
-    def _decide(self, decided: Ledger, manifest: Manifest) -> Ledger:
-        record = decided.to_record()
+    def _decide(self, decided: Ledger, manifest: Manifest, offsets: Beside | None) -> Ledger:
+        record = replace(decided.to_record(), beside=offsets)
 
         def finish(applied: Applied) -> Record:
             return decided.finished(applied).to_record()

@@ -52,8 +52,6 @@ class Ledger:
         doomed: attempts that an abort or gc is about to drop, with their queries; they can't be
             decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
-        offsets_text: that file, see `checkpoint.Offsets.packed`, if it is not too long.
-        offsets_before: the same of the epoch before, where Spark goes on from.
         decided_at: Unix time of that decision, in seconds.
         rows: rows decided so far.
         aside: how many of them went into dead letters.
@@ -82,8 +80,6 @@ class Ledger:
     doomed: Mapping[str, str] = field(default_factory=dict)
     checkpoint: str | None = None
     offsets: str | None = None
-    offsets_text: str | None = None
-    offsets_before: str | None = None
     decided_at: float = 0.0
     rows: int = 0
     aside: int = 0
@@ -155,7 +151,6 @@ class Ledger:
         manifest: Manifest,
         run_id: str,
         offsets: Offsets | None = None,
-        offsets_before: Offsets | None = None,
         *,
         repeatable: bool = False,
     ) -> Ledger:
@@ -168,7 +163,6 @@ class Ledger:
             manifest: what is decided.
             run_id: who decides.
             offsets: of the epoch.
-            offsets_before: of the epoch before.
             repeatable: of the epoch. One that is not stays so, whatever the query does later.
         """
         run_id, past = run_id or self.run_id, self.past_runs
@@ -184,8 +178,6 @@ class Ledger:
             repeatable=repeatable and (self.repeatable or not self.epochs),
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets.digest if offsets else None,
-            offsets_text=offsets.packed if offsets else None,
-            offsets_before=offsets_before.packed if offsets_before else None,
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
@@ -208,8 +200,6 @@ class Ledger:
             epoch=-1,
             token="",
             offsets=None,
-            offsets_text=None,
-            offsets_before=None,
             replayed={},
             repeatable=self.repeatable or self.forgotten,
             forgotten=False,
@@ -258,6 +248,8 @@ def from_record(record: Record) -> Ledger | None:
         return None
     body = json.loads(record.body)
     known = {one.name for one in fields(Ledger)}
+    for former in ("offsets_text", "offsets_before"):  # release 0.1.0 kept them here
+        body.pop(former, None)
     if body.pop("format") > FORMAT or not known.issuperset(body):
         raise StoreError(
             "The ledger was written by a newer release of sparkonce",

@@ -2,7 +2,8 @@
 
 Spark writes ``offsets/N`` before it computes epoch N, and does not sync it to disk. A host that
 crashes may lose the file; Spark then plans epoch N anew and reads other rows under this number,
-which the sink refuses, since it has decided epoch N. The ledger keeps what the file held.
+which the sink refuses, since it has decided epoch N. The store keeps what the file held; see
+`kept_offsets`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sparkonce import checkpoint
@@ -19,57 +20,65 @@ from sparkonce.errors import SparkonceError
 from sparkonce.ledger import Ledger
 
 
-def decided(name: str, ledger: Ledger | None) -> Offsets:
+def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Offsets:
     """The offsets of the last decided epoch of a sink.
 
+    Args:
+        name: of the sink.
+        ledger: of the sink.
+        kept: the offsets beside it, by epoch.
+
     Raises:
-        SparkonceError: its ledger does not have them.
+        SparkonceError: they are not kept.
     """
-    if ledger is None or ledger.offsets_text is None:
+    if ledger is None or ledger.epoch not in kept:
         raise SparkonceError(
-            f"The ledger of sink {name!r} keeps no offsets",
+            f"The store keeps no offsets of sink {name!r}",
             why="the sink has decided nothing yet; or its checkpoint could not be read by Python on"
             " the driver; or the offsets are too long",
             todo="see `sparkonce status`; offsets are kept where the checkpoint has a local path,"
             f" and up to {checkpoint.LONGEST:,} bytes when compressed",
         )
-    return Offsets.unpacked(ledger.offsets_text)
+    return kept[ledger.epoch]
 
 
-def restore(location: str, name: str, ledger: Ledger | None) -> list[Path]:
-    """Write ``offsets/N``, and that of the epoch before, as the ledger has them.
+def restore(
+    location: str, name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]
+) -> list[Path]:
+    """Write ``offsets/N``, and that of the epoch before, as the sink has decided them.
 
-    Spark then replays epoch N, which the sink skips, and goes on from there. Other epochs that were
-    lost are not needed for that; what a stateful query kept of them is not restored.
+    Spark then replays epoch N, which the sink skips, and goes on from there. Files that a crash has
+    torn are put aside, since Spark does not start with them. Other epochs that were lost are not
+    needed for that; what a stateful query kept of them is not restored.
 
     Args:
         location: of the checkpoint, whose query must not run.
         name: of the sink.
         ledger: of the sink.
+        kept: the offsets beside it, by epoch.
 
     Returns:
-        Where what was there is kept, beside the folder of offsets.
+        Where what was there is kept, beside the folders of offsets and commits.
 
     Raises:
         SparkonceError: the checkpoint is not that of the sink's query, or has gone on.
     """
-    offsets = decided(name, ledger)
+    offsets = decided(name, ledger, kept)
     assert ledger is not None  # noqa: S101 (decided() has looked)
     home = checkpoint.local(location)
     if home is None or checkpoint.query_id(location) != ledger.query_id:
         raise SparkonceError(
             f"{location} is not the checkpoint of query {ledger.query_id}",
-            why="its file `metadata` names another query, or can't be read from here",
-            todo=f"name the folder of the checkpoint, which was {ledger.checkpoint}",
+            why="its file `metadata` names another query, is torn, or can't be read from here",
+            todo=f"name the folder of the checkpoint, which was {ledger.checkpoint}; if a crash has"
+            f' torn the file, write {{"id":"{ledger.query_id}"}} into it',
         )
-    epochs = {ledger.epoch: offsets}
-    if ledger.offsets_before is not None:
-        epochs[ledger.epoch - 1] = Offsets.unpacked(ledger.offsets_before)
-    _require_not_gone_on(home, ledger.epoch)
-    _require_start(home, epochs)
+    torn = _torn(home, ledger.epoch, offsets)
+    _require_not_gone_on(home, ledger.epoch, torn)
+    _require_start(home, ledger.epoch, kept, torn)
     _require_files_kept(home, offsets, ledger)
     try:
-        return _write(home, epochs)
+        return _put_torn_aside(torn, kept) + _write(home, ledger.epoch, kept)
     except OSError as error:
         raise SparkonceError(
             f"Offsets can't be written into {home}: {error.strerror}",
@@ -78,29 +87,44 @@ def restore(location: str, name: str, ledger: Ledger | None) -> list[Path]:
         ) from None
 
 
-def _require_not_gone_on(home: Path, epoch: int) -> None:
+def _torn(home: Path, epoch: int, offsets: Offsets) -> list[Path]:
+    """The files from the epoch before on that Spark can't read."""
+    paths = [
+        home / log / str(number)
+        for log in ("offsets", "commits")
+        for number in _numbers(home / log)
+        if number >= epoch - 1
+    ]
+    least = {"offsets": len(offsets.lines), "commits": 2}
+    return [p for p in paths if not checkpoint.is_whole(p.read_bytes(), least[p.parent.name])]
+
+
+def _require_not_gone_on(home: Path, epoch: int, torn: Sequence[Path]) -> None:
     """Refuse a checkpoint in which Spark has gone on from the epoch.
 
     A commit that is noted for offsets which are gone is none: the crash took a part of both.
     """
-    ended = [] if _is_lost(home, epoch) else [f"commits/{n}" for n in _numbers(home / "commits")]
-    begun = [f"offsets/{n}" for n in _numbers(home / "offsets")]
-    least = {"commits": epoch, "offsets": epoch + 1}
-    later = [one for one in (*ended, *begun) if int(Path(one).name) >= least[Path(one).parent.name]]
-    if later:
+    planned = home / "offsets" / str(epoch)
+    first = epoch + 1 if torn or not planned.exists() else epoch
+    later = [home / "commits" / str(n) for n in _numbers(home / "commits") if n >= first]
+    later += [home / "offsets" / str(n) for n in _numbers(home / "offsets") if n > epoch]
+    whole = [str(path.relative_to(home)) for path in later if path not in torn]
+    if whole:
         raise SparkonceError(
-            f"Checkpoint {home} has {', '.join(later)}",
+            f"Checkpoint {home} has {', '.join(whole)}",
             why=f"Spark will not read offsets/{epoch} again, and has gone on from it",
             todo="go on with the checkpoint that wrote last",
         )
 
 
-def _require_start(home: Path, epochs: Mapping[int, Offsets]) -> None:
+def _require_start(
+    home: Path, epoch: int, kept: Mapping[int, Offsets], torn: Sequence[Path]
+) -> None:
     """Refuse where Spark would not find the epoch before, from which it goes on."""
-    first = min(epochs)
-    if first > 0 and len(epochs) == 1 and _is_lost(home, first - 1):
+    before = home / "offsets" / str(epoch - 1)
+    if epoch > 0 and epoch - 1 not in kept and (before in torn or not before.exists()):
         raise SparkonceError(
-            f"Checkpoint {home} lacks offsets/{first - 1}, too, which the ledger does not keep",
+            f"Checkpoint {home} lacks offsets/{epoch - 1}, too, which the store does not keep",
             why="Spark reads from there; without it the query does not start",
             todo="bring that file back from a backup, or start a new checkpoint, into an emptied"
             " target where rows are added",
@@ -127,7 +151,7 @@ def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
 
 def _sources(offsets: Offsets) -> Iterator[tuple[str, str]]:
     """The folder and the offset of each source: by place in version 1, by name in version 2."""
-    version, _, *lines = offsets.text.decode().splitlines()
+    version, _, *lines = offsets.lines
     if version not in ("v1", "v2"):
         raise SparkonceError(
             f"Offsets of version {version!r} are not known",
@@ -145,18 +169,20 @@ def _is_kept(log: Path, number: int, ledger: Ledger) -> bool:
     return newest == number and all(e.stat().st_mtime <= ledger.decided_at for e in entries)
 
 
-def _is_lost(home: Path, epoch: int) -> bool:
-    path = home / "offsets" / str(epoch)
-    return not path.exists() or path.stat().st_size == 0
-
-
 def _numbers(log: Path) -> list[int]:
     return sorted(int(entry.name) for entry in log.glob("[0-9]*") if entry.name.isdigit())
 
 
-def _write(home: Path, epochs: Mapping[int, Offsets]) -> list[Path]:
-    newest, kept = max(epochs), []
-    for epoch, offsets in sorted(epochs.items()):
+def _put_torn_aside(torn: Sequence[Path], kept: Mapping[int, Offsets]) -> list[Path]:
+    """What is kept is written anew, over what is there."""
+    mended = [str(epoch) for epoch in kept]
+    others = [p for p in torn if p.parent.name == "commits" or p.name not in mended]
+    return [aside for path in others for aside in _put_aside(path)]
+
+
+def _write(home: Path, newest: int, kept_offsets: Mapping[int, Offsets]) -> list[Path]:
+    kept = []
+    for epoch, offsets in sorted(kept_offsets.items()):
         path = home / "offsets" / str(epoch)
         if path.exists() and path.read_bytes() == offsets.text:
             continue

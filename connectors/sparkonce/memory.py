@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -152,10 +153,16 @@ class MemoryStore:
     def _swap(self, name: str, new: Record) -> Record:
         held = self._read(name)
         if held.stamp == new.replaces and self.applied.get(held.token, 0) >= new.applied:
-            self.records[name] = new
+            self._write(name, new)
             if not new.revision:
                 del self.records[name]
         return self._read(name)
+
+    def _write(self, name: str, new: Record) -> None:
+        self.records[name] = new
+        if new.beside is not None:
+            kept, body = new.beside
+            self.records[kept] = Record(1, new.stamp, "", body)
 
     def _stage(self, chunk: Chunk) -> None:
         attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
@@ -182,7 +189,7 @@ class MemoryStore:
         self._require_whole(manifest)
         chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
         self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
-        self.records[manifest.sink] = finished
+        self._write(manifest.sink, replace(finished, beside=decided.beside))
         return finished
 
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:

@@ -200,6 +200,18 @@ Finish = Callable[[Applied], "Record"]
 """Gives the record of a finished epoch."""
 
 
+class Beside(NamedTuple):
+    """A text that each decision writes anew, too long to be a part of the ledger.
+
+    Attributes:
+        name: of the record that has it as its `body`, and the stamp of the decision.
+        body: the text.
+    """
+
+    name: str
+    body: str
+
+
 @dataclass(frozen=True)
 class Record:
     """A named register in the store, replaced by compare-and-set on its stamp.
@@ -215,6 +227,8 @@ class Record:
         applied: how many chunks of the decision that is there must have been applied for this
             record to be written. It is not stored. A failover may bring a decision back, and not
             the rows that were applied after it; such an epoch must not be finished.
+        beside: what is kept under a name of its own, over whatever is there, in the step in which
+            `decide` or `publish` writes this record.
     """
 
     revision: int = 0
@@ -223,6 +237,7 @@ class Record:
     body: str = ""
     replaces: str = field(default="", compare=False)
     applied: int = field(default=0, compare=False)
+    beside: Beside | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sparkonce.datasource import StreamWriter
 from sparkonce.errors import StoreUnreachable
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Manifest, Receipt, Record, Staged, Store, Task, ignore
+from sparkonce.protocol import Advance, Receipt, Record, Staged, Store, Task, ignore
 from sparkonce.registers import Registers
 from sparkonce.staging import stage
 
@@ -55,9 +55,9 @@ def _believes(self: Registers, new: Ledger, step: Step) -> Ledger:
         return new
 
 
-def _writes_over(self: Committer, decided: Ledger, manifest: Manifest) -> Ledger:
+def _writes_over(self: Committer, decided: Ledger, *rest: Any) -> Ledger:
     newest = self.store.read(decided.name).stamp
-    return DECIDE(self, replace(decided, replaces=newest), manifest)
+    return DECIDE(self, replace(decided, replaces=newest), *rest)
 
 
 def _finishes_first(self: Registers, ledger: Ledger, advance: Advance = ignore) -> Ledger:

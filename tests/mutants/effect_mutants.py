@@ -138,6 +138,7 @@ class ReadsAhead(ConvergingStore):
                 self.link("update", lambda request=request: self._update(*request))
             advance(len(payload or ""))
         self.link("mark", lambda: self.applied.update({manifest.token: len(payloads)}))
+        return ALL_STORED
 
 
 def _admits_any_fence(self: Guard, fence: int, ordinal: int) -> bool:

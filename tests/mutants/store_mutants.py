@@ -11,7 +11,7 @@ from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Chunk, Manifest, Record, Staged
+from sparkonce.protocol import Chunk, Finish, Manifest, Record, Staged
 
 PAUSE = 0.005
 """Seconds between two requests that should be one: what a network takes."""
@@ -102,6 +102,26 @@ class CountsChunksOnly(MemoryStore):
         for part in manifest.parts:
             if len(self.log.get((manifest.sink, part.attempt), {})) != len(part.rows):
                 raise StagedDataMissing(f"Chunks of attempt {part.attempt} are gone")
+
+
+class KeepsBesideFirst(MemoryStore):
+    def decide(self, decided: Record, manifest: Manifest) -> Record:
+        self._keep(decided)
+        return super().decide(decided, manifest)
+
+    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+        self._keep(decided)
+        return super().publish(decided, finish, manifest)
+
+    def _keep(self, decided: Record) -> None:
+        if decided.beside is not None:
+            name, body = decided.beside
+            self.records[name] = Record(1, decided.stamp, "", body)
+
+
+class KeepsNothingBeside(MemoryStore):
+    def _write(self, name: str, new: Record) -> None:
+        self.records[name] = new
 
 
 class DropsOfAnySink(MemoryStore):
@@ -299,6 +319,20 @@ STORE_MUTANTS = [
         "a task notes the time at which it stages, and who lists compares it with its own",
         "S19",
         store=AsksTheTask,
+    ),
+    Mutant(
+        "beside before the comparison",
+        "what is kept beside a decision is written first, whatever becomes of that",
+        "S20",
+        (WHOLE, CHUNKS),
+        KeepsBesideFirst,
+    ),
+    Mutant(
+        "nothing beside",
+        "what should be kept beside a decision is not written",
+        "S20",
+        (WHOLE, CHUNKS),
+        KeepsNothingBeside,
     ),
     Mutant(
         "names without case",

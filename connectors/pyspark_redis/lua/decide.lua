@@ -1,8 +1,9 @@
 -- Replaces a record by one that decides an epoch, if its stamp is the expected one and each chunk of
 -- the epoch is there, whole: a failover may have taken back what was staged last.
--- KEYS[1] record   KEYS[2] set of names   KEYS[3..] the log of each attempt
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3..6] the new revision, stamp, token, body
--- ARGV[7..] for each chunk: index of its log in KEYS, seq, bytes
+-- ARGV[7] name of what is kept beside it (may be empty)   ARGV[8] its text
+-- ARGV[9..] for each chunk: index of its log in KEYS, seq, bytes
 -- Returns {status, log, seq, revision, stamp, token, body}; the last four are the record as it then
 -- is. Status: 'done'; 'late' if the stamp is another one; 'missing' with a chunk, nothing written.
 local function answer(status, log, seq)
@@ -12,7 +13,7 @@ end
 
 local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
 if (held[1] or '') ~= ARGV[2] then return answer('late') end
-for at = 7, #ARGV, 3 do
+for at = 9, #ARGV, 3 do
   local log = KEYS[tonumber(ARGV[at])]
   if redis.call('HSTRLEN', log, ARGV[at + 1]) ~= tonumber(ARGV[at + 2]) then
     return answer('missing', log, ARGV[at + 1])
@@ -20,4 +21,5 @@ for at = 7, #ARGV, 3 do
 end
 redis.call('SADD', KEYS[2], ARGV[1])
 write_record(KEYS[1], held[2], ARGV, 3)
+write_beside(KEYS[3], KEYS[2], ARGV[7], ARGV[4], ARGV[8])
 return answer('done')

@@ -1,8 +1,9 @@
 -- Decides, applies and finishes a small epoch in one step: readers see all of it or nothing.
--- KEYS[1] record   KEYS[2] set of names   KEYS[3..] the log of each attempt
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3] plan (JSON)
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
--- ARGV[12..] for each chunk: index of its log in KEYS, seq, bytes
+-- ARGV[12] name of what is kept beside it (may be empty)   ARGV[13] its text
+-- ARGV[14..] for each chunk: index of its log in KEYS, seq, bytes
 -- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
 -- it then is. Status: 'done'; 'late' if the stamp is another one; 'missing' with an attempt's
 -- log and seq, nothing written; 'refused' with key and reason: decided, and applied up to there.
@@ -15,7 +16,7 @@ local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
 if (held[1] or '') ~= ARGV[2] then return answer('late') end
 
 local chunks = {}
-for at = 12, #ARGV, 3 do
+for at = 14, #ARGV, 3 do
   local log = KEYS[tonumber(ARGV[at])]
   local payload = redis.call('HGET', log, ARGV[at + 1])
   if not payload or #payload ~= tonumber(ARGV[at + 2]) then
@@ -27,6 +28,7 @@ end
 -- From here on the epoch is decided, should a later step fail.
 redis.call('SADD', KEYS[2], ARGV[1])
 write_record(KEYS[1], held[2], ARGV, 4)
+write_beside(KEYS[3], KEYS[2], ARGV[12], ARGV[5], ARGV[13])
 local plan = cjson.decode(ARGV[3])
 for ordinal, chunk in ipairs(chunks) do
   local reached, key, reason = apply_rows(chunk, 0, plan)

@@ -153,6 +153,14 @@ RULES: Sequence[Rule] = (
         "Store.stage: the time must be taken by the server; Store.staged: compared there, too",
     ),
     Rule(
+        "S20",
+        MUST,
+        "What is kept beside a decision is written in the step that decides, over what is there,"
+        " and by no stale decision.",
+        "Offsets of an epoch are kept so, which a crash of the host takes from the checkpoint.",
+        "Store.publish, Store.decide: write `Record.beside` under the same comparison",
+    ),
+    Rule(
         "C01",
         MUST,
         "A process that dies before or after any call to the store loses and doubles nothing.",

@@ -8,6 +8,7 @@ and gives, in its conftest.py, the fixture ``new_subject``: a function that make
 
 from __future__ import annotations
 
+from sparkonce.tck.beside import BesideRules
 from sparkonce.tck.cleaning import CleaningRules
 from sparkonce.tck.commits import CommitRules
 from sparkonce.tck.crashes import CrashRules
@@ -23,6 +24,7 @@ class StoreContract(
     StepRules,
     VolumeRules,
     CleaningRules,
+    BesideRules,
     CrashRules,
     LineRules,
     CommitRules,
