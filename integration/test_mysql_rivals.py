@@ -71,6 +71,7 @@ STOPPED = textwrap.dedent(
         done = apply_all(*args)
         print("applied, not committed", flush=True)
         sys.stdin.readline()
+        return done
 
     MySqlStore._apply_all = stop_here
     try:

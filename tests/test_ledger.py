@@ -125,7 +125,7 @@ def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
         for field in fields(Ledger)
         if getattr(done, field.name) != getattr(decided, field.name)
     }
-    assert changed == {"manifest", "revision", "stamp", "replaces", "updated"}
+    assert changed == {"manifest", "unstored", "revision", "stamp", "replaces", "updated"}
     assert done.manifest is None
 
 
