@@ -6,6 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
+import pytest
 import redis
 from click.testing import CliRunner
 from integration.runs import Job, once
@@ -102,6 +103,27 @@ def test_offsets_that_a_crash_of_the_host_has_lost_are_put_back(counting: Job) -
     restored = CliRunner().invoke(main, ["offsets", counting.url, sink, *where])
     assert restored.exit_code == 0, restored.output
     assert (counting.checkpoint / "offsets" / "1").read_text() == shown.output
+    counting.run()
+    assert counting.counts() == once(range(30))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("torn", [("offsets", "commits"), ("commits",), ("offsets",)])
+def test_files_that_a_crash_of_the_host_has_torn_are_put_back_or_aside(
+    counting: Job, torn: tuple[str, ...]
+) -> None:
+    counting.put(range(10))
+    counting.put(range(10, 20))
+    counting.run()
+    for log in torn:
+        file = counting.checkpoint / log / "1"
+        file.write_bytes(bytes(file.stat().st_size))
+        (counting.checkpoint / log / ".1.crc").unlink()
+    counting.put(range(20, 30))
+    assert "sparkonce" not in counting.refused(), "Spark does not even start"
+    where = ["--restore", str(counting.checkpoint)]
+    restored = CliRunner().invoke(main, ["offsets", counting.url, counting.sink().name, *where])
+    assert restored.exit_code == 0, restored.output
     counting.run()
     assert counting.counts() == once(range(30))
 
