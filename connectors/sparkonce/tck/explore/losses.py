@@ -25,11 +25,11 @@ profiles look in the step that applies, decides or drops.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sparkonce.tck.converging import ConvergingStore
+from sparkonce.tck.explore.requests import ledger_in
 
 if TYPE_CHECKING:
     from sparkonce.memory import MemoryStore
@@ -115,9 +115,11 @@ class Losses:
         ]
 
     def _may_lose(self, then: Record | None, now: Record) -> bool:
-        body = json.loads(now.body)
-        old = json.loads(then.body) if then else {**body, "epoch": -1}
-        if "epoch" not in body or old["epoch"] >= body["epoch"] or body["manifest"]:
+        body = ledger_in(now)
+        if body is None:
+            return False
+        old = (ledger_in(then) if then else None) or {**body, "epoch": -1}
+        if old["epoch"] >= body["epoch"] or body["manifest"]:
             return False
         query = body["query_id"]
         same = (old["query_id"], old["retired"]) == (query, body["retired"])

@@ -61,13 +61,19 @@ class Request:
         return " ".join(word for word in words if word)
 
 
+def ledger_in(record: Record) -> dict[str, Any] | None:
+    """The body of a ledger; None if the record is a claim, offsets, or nothing."""
+    body: dict[str, Any] = json.loads(record.body or "{}")
+    return body if "manifest" in body else None
+
+
 def told(record: Record) -> str:
     """A record in a few words."""
     if not record.revision:
         return "nothing"
-    body = json.loads(record.body)
-    if "epoch" not in body:
-        return f"{record.stamp} claim of {body['sink']}"
+    body = ledger_in(record)
+    if body is None:
+        return f"{record.stamp} {record.body}"
     words = [record.stamp, f"query {body['query_id']}", f"epoch {body['epoch']}"]
     words.append("open" if body["manifest"] else "")
     words.append("retired " + ",".join(body["retired"]) if body["retired"] else "")

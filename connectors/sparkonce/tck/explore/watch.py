@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparkonce.protocol import Manifest, Record
+from sparkonce.tck.explore.requests import ledger_in
 from sparkonce.tck.oracles import WITNESS, epoch_of, require
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class Watch:
     def _wrote(self, request: Request, before: Record, now: Record) -> None:
         if not now.revision:
             return
-        body, old = json.loads(now.body), json.loads(before.body) if before.body else {}
-        if "epoch" not in body:
+        body, old = ledger_in(now), ledger_in(before)
+        if body is None:
             return
         if body["manifest"]:
             self._open[request.sink] = now.token
