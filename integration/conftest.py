@@ -24,6 +24,7 @@ from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.mysql import connect as connect_mysql
 from integration.servers.redis import REDIS, RedisProcess
 
+from pyspark_mysql import tables
 from sparkonce.tck.spark.bench import Bench
 
 if TYPE_CHECKING:
@@ -78,11 +79,16 @@ def mysql_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def mysql_server(mysql_name: str) -> Iterator[Server]:
-    """Give the server, with a database of this process of tests: no other one sees its ledgers."""
+    """Give the server, with a database of this process of tests: no other one sees its ledgers.
+
+    Ledger and log are there from the beginning, whichever test comes first.
+    """
     server = or_skip(MYSQLS[mysql_name].find)
     own = f"sparkonce_{uuid.uuid4().hex[:10]}"
     with connect_mysql(server.url) as client, client.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {own} CHARACTER SET utf8mb4")
+        cursor.execute(f"CREATE DATABASE {own} CHARACTER SET utf8mb4")
+        for statement in tables.ddl(own):
+            cursor.execute(statement)
         yield replace(server, url=urlsplit(server.url)._replace(path=f"/{own}").geturl())
         cursor.execute(f"DROP DATABASE {own}")
 
