@@ -25,7 +25,7 @@ def counting(url: str, table: str, **options: str) -> MySqlQuery:
 
 def twin(query: MySqlQuery, **options: str) -> MySqlQuery:
     """A second driver on the same checkpoint, with connections of its own."""
-    other = MySqlQuery(query.schema, **{**query.options, "chunkBytes": "5000000", **options})
+    other = MySqlQuery(query.schema, **{**query.options, "maxRetries": "9", **options})
     other.query_id = query.query_id
     return other
 

@@ -38,13 +38,13 @@ class MemoryConnector:
     options = COMMON
     world = World()
 
-    def plan(self, _: Mapping[str, Any], schema: pa.Schema) -> Plan:
-        return Plan(TARGET, repeatable=False, columns=len(schema), detail={})
+    def plan(self, _: Mapping[str, Any], schema: pa.Schema) -> Plan[None]:
+        return Plan(TARGET, repeatable=False, columns=len(schema), detail=None, stored={})
 
-    def encoder(self, _: Plan) -> Any:
+    def encoder(self, _: Plan[None]) -> Any:
         return encode
 
-    def connect(self, _: Mapping[str, Any], plan: Plan | None = None) -> Store:  # noqa: ARG002
+    def connect(self, _: Mapping[str, Any], plan: Plan[None] | None = None) -> Store:  # noqa: ARG002
         return self.world.memory
 
 

@@ -12,6 +12,7 @@ from tests.kit import assert_refused
 
 from pyspark_redis.client import connect
 from pyspark_redis.connector import RedisConnector
+from pyspark_redis.models.model import Values
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
@@ -29,14 +30,14 @@ NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("x", pa.float32())]
 URL = {"url": "redis://localhost"}
 
 
-def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan:
+def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan[Values]:
     return RedisConnector().plan(options.parse(RedisConnector.options, {**URL, **given}), schema)
 
 
 def test_upsert_writes_every_column_and_may_be_repeated() -> None:
     made = plan(key="user:{id}")
     assert (made.target, made.repeatable) == ("hash:user:{id}", True)
-    assert made.detail["fields"] == SCHEMA.names
+    assert made.detail.fields == tuple(SCHEMA.names)
 
 
 def test_a_key_of_columns_and_a_template_that_looks_like_it_are_two_targets() -> None:
@@ -47,13 +48,13 @@ def test_a_key_of_columns_and_a_template_that_looks_like_it_are_two_targets() ->
 
 def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
     made = plan(NUMBERS, key="user:{id}", writeMode="increment")
-    assert (made.detail["fields"], made.detail["floats"]) == (["n", "x"], [False, True])
+    assert (made.detail.fields, made.detail.floats) == (("n", "x"), (False, True))
     assert not made.repeatable
 
 
 def test_delete_needs_the_key_alone() -> None:
     made = plan(key="user:{id}", writeMode="DELETE")
-    assert (made.detail["fields"], made.repeatable) == ([], False)
+    assert (made.detail.fields, made.repeatable) == ((), False)
 
 
 def test_what_expires_is_not_repeatable() -> None:
@@ -74,7 +75,7 @@ def test_what_expires_is_not_repeatable() -> None:
     ],
 )
 def test_key_is_a_template_or_columns(key: str, parts: list[str]) -> None:
-    assert plan(key=key).detail["key"] == parts
+    assert list(plan(key=key).detail.key.parts) == parts
 
 
 NO_SERVERS = "h:65536", "h:99999", "[::::]", "[1.2]:6379"
@@ -92,7 +93,9 @@ BAD = [
     ({"key": "u:{tags}"}, "of type list"),
     ({"key": "id", "writeMode": "append"}, "one of upsert, increment, delete"),
     ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
-    ({"key": "id", "model": "list"}, "one of hash"),
+    ({"key": "id", "model": "list"}, "one of hash, string"),
+    ({"key": "id", "model": "string"}, "the query has name, x, price, tags"),
+    ({"key": "id", "model": "string", "writeMode": "increment"}, "can't do writeMode=increment"),
     ({"key": "id", "ttl": "soon"}, "a time such as 90s"),
     ({"key": "id", "ttl": "0"}, "a time such as 90s"),
     ({"key": "id", "writeMode": "delete", "ttl": "1h"}, "contradict each other"),

@@ -52,8 +52,8 @@ def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
 
 def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> None:
     world = World(whole_epochs=False)
-    decided_and_dead(Query(world, plan=replace(PLAN, detail={"mode": "increment"})), 0, ["a"])
-    today = Query(world, plan=replace(PLAN, detail={"mode": "upsert"}), repeatable=True)
+    decided_and_dead(Query(world, plan=replace(PLAN, stored={"mode": "increment"})), 0, ["a"])
+    today = Query(world, plan=replace(PLAN, stored={"mode": "upsert"}), repeatable=True)
     store = Watched(world)
     today.through = store
     run = today.start()

@@ -74,25 +74,27 @@ class MySqlConnector:
         if op or sequence or mode == "delete":
             _require_foreign_columns(written)
         added = _added(key, schema) if mode == "increment" else []
+        detail = {
+            "table": list(table),
+            "mode": mode,
+            "columns": list(written),
+            "key": key,
+            "added": added,
+            "nulls": options["nulls"],
+            "folded": bool(op or sequence),
+            "op": op,
+            "sequence": sequence,
+            "aside": options["onBadRow"] == "deadLetter",
+            "kinds": {name: kinds[name] for name in written},
+            "schema": schema_text.shown(schema),
+        }
         return Plan(
             target="table:" + ".".join(table),
             repeatable=mode == "upsert",
             columns=len(written),
             cells=CELLS,
-            detail={
-                "table": list(table),
-                "mode": mode,
-                "columns": list(written),
-                "key": key,
-                "added": added,
-                "nulls": options["nulls"],
-                "folded": bool(op or sequence),
-                "op": op,
-                "sequence": sequence,
-                "aside": options["onBadRow"] == "deadLetter",
-                "kinds": {name: kinds[name] for name in written},
-                "schema": schema_text.shown(schema),
-            },
+            detail=detail,
+            stored=detail,
             key=tuple(key),
         )
 

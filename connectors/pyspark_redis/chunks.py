@@ -9,25 +9,25 @@ is made for a row: headers and values are joined by Arrow.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.template import Key, keys, utf8
+from pyspark_redis.models.model import Values
+from pyspark_redis.template import keys, utf8
+from sparkonce.change import Increment
 from sparkonce.errors import BadRow
 from sparkonce.rows import shown, shown_value
 
 
 class ChunkEncoder:
-    """Encodes rows for one plan; see `pyspark_redis.connector` for its detail."""
+    """Encodes rows for one plan."""
 
-    def __init__(self, detail: Mapping[str, Any]) -> None:
-        self.key = Key(tuple(detail["key"]), detail["escaped"])
-        self.fields: list[str] = detail["fields"]
-        self.finite = detail["mode"] == "increment"
-        self.reserved = f"{{{detail['prefix']}}}:".encode()
+    def __init__(self, values: Values) -> None:
+        self.key, self.fields = values.key, values.fields
+        self.finite = isinstance(values.change, Increment)
+        self.reserved = f"{{{values.prefix}}}:".encode()
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.

@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-LIBRARIES = {
-    ("hash", "upsert"): "hash_upsert",
-    ("hash", "increment"): "hash_increment",
-    ("hash", "delete"): "hash_delete",
-}
-"""The library that applies rows, for each model and write mode."""
-
 
 @lru_cache
 def script(*names: str) -> str:
     """The named files, one after the other, as one script."""
-    lua = files("pyspark_redis") / "lua"
-    return "\n".join((lua / f"{name}.lua").read_text(encoding="utf-8") for name in names)
+    own = files("pyspark_redis")
+    return "\n".join((own / _path(name)).read_text(encoding="utf-8") for name in names)
+
+
+def _path(name: str) -> str:
+    """Where it lies: what applies rows is named by model and write mode, ``hash_upsert``."""
+    return f"{'models' if '_' in name else 'lua'}/{name}.lua"
 
 
 def note() -> str:
@@ -45,11 +43,11 @@ def discard() -> str:
     return script("names", "drop", "discard")
 
 
-def apply(model: str, mode: str) -> str:
-    """Apply one chunk."""
-    return script("refused", LIBRARIES[model, mode], "apply")
+def apply(library: str) -> str:
+    """Apply one chunk, by the library of a model and write mode."""
+    return script("refused", library, "apply")
 
 
-def publish(model: str, mode: str) -> str:
+def publish(library: str) -> str:
     """Decide, apply and finish a small epoch."""
-    return script("record", "beside", "refused", LIBRARIES[model, mode], "publish")
+    return script("record", "beside", "refused", library, "publish")

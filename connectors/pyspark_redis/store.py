@@ -17,6 +17,7 @@ import redis
 
 from pyspark_redis import preflight, scripts
 from pyspark_redis.failures import Demoted, refusal, translated
+from pyspark_redis.models.model import Values
 from sparkonce import losses
 from sparkonce.errors import (
     ChunkTooLarge,
@@ -53,8 +54,7 @@ class RedisStore:
 
     Attributes:
         small_cost: an epoch up to this size is published by one script, which then blocks the
-            server < 20 ms. A row costs one for each field, and two more for its key and call:
-            8,000 rows of four fields.
+            server < 20 ms: 8,000 rows of four fields, see `Values.cost`.
     """
 
     small_cost = 48_000
@@ -123,7 +123,7 @@ class RedisStore:
         if self._most_bytes is None:
             return (
                 f"staging a chunk of {size:,} bytes (if its {' or '.join(preflight.BOUNDS)} is"
-                " smaller, set option chunkBytes well below that)"
+                " smaller, grant the user +config|get, by which that is known before)"
             )
         if size > self._most_bytes - ROOM:
             raise ChunkTooLarge(
@@ -157,10 +157,10 @@ class RedisStore:
     def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
         """See `Store.publish`. One script, if the epoch is small."""
         size = sum(sum(part.sizes) for part in manifest.parts)
-        cost = manifest.rows * (len(manifest.detail["fields"]) + 2)
-        if cost > self.small_cost or size > SMALL_BYTES:
+        values = Values.load(manifest.detail)
+        if manifest.rows * values.cost > self.small_cost or size > SMALL_BYTES:
             return None
-        script = scripts.publish(manifest.detail["model"], manifest.detail["mode"])
+        script = scripts.publish(values.library)
         records = [*_from_record(decided), *_from_record(finish(ALL_STORED))]
         with self._asking(f"publishing epoch {manifest.epoch}"):
             return self._decided(script, decided, manifest, json.dumps(manifest.detail), *records)
@@ -193,7 +193,7 @@ class RedisStore:
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. One script a chunk."""
-        script = scripts.apply(manifest.detail["model"], manifest.detail["mode"])
+        script = scripts.apply(Values.load(manifest.detail).library)
         plan = json.dumps(manifest.detail)
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with self._asking(f"applying epoch {manifest.epoch}"):

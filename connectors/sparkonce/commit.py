@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sparkonce.bad_rows import require_few
 from sparkonce.errors import DecisionLost, StoreError, told
@@ -60,7 +61,7 @@ class Committer:
         patience: how long to wait for a store that does not answer.
     """
 
-    def __init__(self, store: Store, plan: Plan, policy: Policy, patience: Patience) -> None:
+    def __init__(self, store: Store, plan: Plan[Any], policy: Policy, patience: Patience) -> None:
         self.store, self.plan, self.policy, self.patience = store, plan, policy, patience
         self.registers = Registers(store, patience)
 
@@ -255,7 +256,7 @@ class Committer:
             epoch=driver.epoch,
             token=new_token(),
             target=self.plan.target,
-            detail=self.plan.detail,
+            detail=self.plan.stored,
             parts=parts,
             written=sum(receipt.written for receipt in receipts),
             unstored=base.unstored,

@@ -27,6 +27,7 @@ class Option:
     Attributes:
         parse: raises ValueError, with what it expects, for a text that it can't read.
         secret: never shown in a log line, an error or the ledger.
+        instead: what to do instead of an option that went; empty for those that there are.
     """
 
     name: str
@@ -35,6 +36,17 @@ class Option:
     default: Any = None
     required: bool = False
     secret: bool = False
+    instead: str = ""
+
+
+def gone(name: str, instead: str) -> Option:
+    """An option of an earlier release; a query that sets it is told what to do instead."""
+    return Option(name, "", instead=instead)
+
+
+def known(table: Iterable[Option]) -> list[Option]:
+    """The options of a table, without those that went."""
+    return [option for option in table if not option.instead]
 
 
 class Options(dict[str, Any]):
@@ -154,12 +166,6 @@ COMMON = (
         "Most rows in one chunk. Default: chosen by the number of columns.",
         integer(1, 1_000_000),
     ),
-    Option(
-        "chunkBytes",
-        "Most bytes of Arrow data in one chunk.",
-        integer(1024, 256 * 1024 * 1024),
-        4 * 1024 * 1024,
-    ),
     Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30),
     Option(
         "maxRetries",
@@ -168,8 +174,13 @@ COMMON = (
         8,
     ),
     Option("checkpointLocation", "Spark's own option; its path guards against a lost checkpoint."),
-    Option("queryName", "Spark's own option, set by `queryName()`; it means nothing to the sink."),
+    gone(
+        "chunkBytes", "leave it out: where a store takes only smaller chunks, they are cut in two"
+    ),
 )
+
+SPARKS = ("queryname",)
+"""What Spark itself puts among the options, and means nothing to a sink."""
 
 
 def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = True) -> Options:
@@ -184,12 +195,15 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
         OptionError: names are unknown, values can't be read, or required ones are missing; it
             tells of all of them.
     """
-    options = list(table)
-    by_name = {option.name.lower(): option for option in options}
+    table = list(table)
+    by_name = {option.name.lower(): option for option in table}
+    options = known(table)
     values: dict[str, Any] = {option.name: option.default for option in options}
     problems: list[OptionError] = []
     for name, text in raw.items():
         option = by_name.get(name.lower())
+        if name.lower() in SPARKS:
+            continue
         try:
             if option is None:
                 raise _unknown(name, options)
@@ -226,6 +240,12 @@ def password(options: Mapping[str, Any]) -> str | None:
 
 
 def _value(option: Option, text: str) -> Any:
+    if option.instead:
+        raise OptionError(
+            f"Option {option.name} is no more",
+            why="this release of sparkonce has no such choice",
+            todo=option.instead,
+        )
     try:
         return option.parse(text)
     except ValueError as error:

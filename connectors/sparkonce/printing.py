@@ -10,7 +10,7 @@ import click
 from sparkonce.admin import SinkStatus, ago
 from sparkonce.errors import in_one_line
 from sparkonce.ledger import Ledger
-from sparkonce.options import Option
+from sparkonce.options import Option, known
 
 
 def described(sink: SinkStatus) -> str:
@@ -48,7 +48,7 @@ def page_of_options(name: str, table: Iterable[Option]) -> str:
         "| option | default | meaning |",
         "|---|---|---|",
     ]
-    for option in table:
+    for option in known(table):
         default = "required" if option.required else _shown(option.default)
         rows.append(f"| `{option.name}` | {default} | {option.meaning} |")
     return "\n".join(rows) + "\n"

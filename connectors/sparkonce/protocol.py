@@ -10,12 +10,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparkonce.options import Option
+    from sparkonce.options import Option, Options
+
+D = TypeVar("D")
+"""What a connector knows of a plan: a small frozen dataclass of its own."""
+
+Stored = Mapping[str, Any]
+"""JSON values that are kept in the store."""
 
 FORMAT = 1
 """Version of the manifest and of the chunks it names."""
@@ -53,7 +59,7 @@ def digest(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Generic[D]):
     """What a sink does with rows. It is fixed by the options and the schema alone.
 
     Attributes:
@@ -62,7 +68,8 @@ class Plan:
             their keys since. So it is with upserts. A delete is none: what it deletes was written
             by something else, and may have been written anew; nor is what expires.
         columns: number of columns, to size chunks by.
-        detail: what the connector needs to apply a chunk, as JSON values.
+        detail: what the connector needs to encode and to apply a chunk.
+        stored: the same as JSON values, as the manifest keeps it.
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
             10 ms of work for a store.
         direct: rows take effect when a task writes them, and nothing is staged; the store is a
@@ -73,7 +80,8 @@ class Plan:
     target: str
     repeatable: bool
     columns: int
-    detail: Mapping[str, Any]
+    detail: D
+    stored: Stored
     cells: int = 24_000
     direct: bool = False
     key: Sequence[str] = ()
@@ -146,6 +154,7 @@ class Manifest:
     Attributes:
         sink: name of the ledger (sink id and target).
         token: the random name of this decision.
+        detail: what its plan stored.
         parts: the attempts that count, in the order of their partitions.
         notes: what the store itself added when it prepared to apply (a fence, a write index).
         written: rows that took effect before the decision, when tasks wrote them.
@@ -159,9 +168,9 @@ class Manifest:
     epoch: int
     token: str
     target: str
-    detail: Mapping[str, Any]
+    detail: Stored
     parts: tuple[Part, ...]
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    notes: Stored = field(default_factory=dict)
     format: int = FORMAT
     written: int = 0
     unstored: int = 0
@@ -413,17 +422,17 @@ class Connector(Protocol):
     name: str
     options: Sequence[Option]
 
-    def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
+    def plan(self, options: Options, schema: pa.Schema) -> Plan[Any]:
         """Check options against the schema and fix what will be done with rows.
 
         Raises:
             OptionError: they don't fit.
         """
 
-    def encoder(self, plan: Plan) -> Encoder:
+    def encoder(self, plan: Plan[Any]) -> Encoder:
         """The function that turns rows into chunks for this plan."""
 
-    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> Store:
+    def connect(self, options: Options, plan: Plan[Any] | None = None) -> Store:
         """A store for these options; connects when first used.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sparkonce import direct, options
 from sparkonce.bad_rows import NONE
@@ -19,13 +19,16 @@ from sparkonce.staging import ChunkSize, stage
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CHUNK_BYTES = 4 * 1024 * 1024
+"""Most bytes of Arrow data in a chunk."""
+
 
 @dataclass(frozen=True)
 class Sink:
     """A connected sink and everything that its options say."""
 
     store: Store
-    plan: Plan
+    plan: Plan[Any]
     encode: Encoder | Sorter
     policy: Policy
     patience: Patience
@@ -90,7 +93,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
             parsed["maxBadRows"] if sorts else NONE,
         ),
         patience=Patience(parsed["maxRetries"]),
-        size=ChunkSize(rows, parsed["chunkBytes"]),
+        size=ChunkSize(rows, CHUNK_BYTES),
         sink_id=parsed["sinkId"],
         checkpoint=parsed["checkpointLocation"],
     )

@@ -80,7 +80,7 @@ def _rolls_by_todays_plan(self: Committer, driver: Driver) -> Standing:
     finish = self.registers.finish
 
     def by_plan(ledger: Ledger) -> Ledger:
-        manifest = replace(ledger.manifest, detail=self.plan.detail)
+        manifest = replace(ledger.manifest, detail=self.plan.stored)
         return finish(replace(ledger, manifest=manifest))
 
     with mock.patch.object(self.registers, "finish", by_plan):

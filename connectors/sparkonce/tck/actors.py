@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +35,7 @@ class Query:
     repeatable: bool = False
     on_new_checkpoint: str | None = None
     on_lost_commit: str | None = None
-    plan: Plan | None = None
+    plan: Plan[Any] | None = None
     through: Store | None = None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,7 +33,7 @@ class ConnectorSubject(Subject):
             self.limits = {**self.limits, "unreachable": "no address is given for it"}
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> Plan[Any]:
         """See `Subject.plan`."""
         return self.connector.plan(self._parsed(self.raw), SCHEMA)
 

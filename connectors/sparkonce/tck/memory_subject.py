@@ -15,7 +15,7 @@ from sparkonce.protocol import Plan
 from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.subject import Subject
 
-PLAN = Plan(target="memory:rows", repeatable=False, columns=2, detail={})
+PLAN = Plan(target="memory:rows", repeatable=False, columns=2, detail=None, stored={})
 
 PROFILES: dict[str, Callable[[], MemoryStore]] = {
     "whole epochs": MemoryStore,

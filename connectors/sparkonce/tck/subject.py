@@ -50,7 +50,7 @@ class Subject(ABC):
 
     @property
     @abstractmethod
-    def plan(self) -> Plan:
+    def plan(self) -> Plan[Any]:
         """What is done with rows; not repeatable."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkonce.errors import SparkonceError, StoreUnreachable
-from sparkonce.protocol import Plan, Receipt, Task
+from sparkonce.protocol import Receipt, Task
 from sparkonce.staging import stage
 from sparkonce.tck.actors import QUICK, SMALL, Query, Run
 from sparkonce.tck.explore.turns import Actor
@@ -50,7 +50,7 @@ class Stream:
         self.runs += 1
         run_id = f"{self.query.id}-run{self.runs}"
         plan = self.world.subject.plan
-        plan = Plan(plan.target, self.query.repeatable, plan.columns, {"options": run_id})
+        plan = replace(plan, repeatable=self.query.repeatable, stored={"options": run_id})
         return Run(replace(self.query, plan=plan, through=self.world.client(actor)), run_id)
 
     def note(self, who: str, error: SparkonceError) -> None:

@@ -1,0 +1,10 @@
+"""What a row becomes in Redis: each model is a file here, with the Lua of its write modes."""
+
+from __future__ import annotations
+
+from pyspark_redis.models.hash import HASH
+from pyspark_redis.models.model import Model
+from pyspark_redis.models.string import STRING
+
+MODELS: dict[str, Model] = {model.name: model for model in (HASH, STRING)}
+"""By the value of option ``model``. The first one is its default."""

@@ -1,0 +1,156 @@
+"""What all models share: how a plan is made, and what of it is stored and read by Lua."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_redis.template import Key, parse_key
+from sparkonce import change
+from sparkonce.change import Change, Delete, Increment, Names, Upsert
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Plan, Stored
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparkonce.options import Options
+
+CONTRADICTIONS = (
+    change.Contradiction(
+        lambda change, options: isinstance(change, Delete) and options["ttl"],
+        "Options writeMode=delete and ttl contradict each other",
+        "a deleted key has no expiry",
+        "leave ttl out",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Values:
+    """The detail of a plan: what is written under the key of each row.
+
+    Attributes:
+        model: name of the model.
+        change: what is done with it.
+        key: makes the key of a row.
+        fields: columns that are written or added, in the order of a chunk.
+        floats: which of them are added as floats.
+        ttl: of a written key, in milliseconds; None for ever.
+        prefix: of the connector's own keys, where no row may lie.
+    """
+
+    model: str
+    change: Change
+    key: Key
+    fields: Names
+    floats: tuple[bool, ...]
+    ttl: int | None
+    prefix: str
+
+    @property
+    def library(self) -> str:
+        """The Lua that applies rows."""
+        return f"{self.model}_{change.mode_of(self.change)}"
+
+    @property
+    def cost(self) -> int:
+        """What a row costs the server: one for each field, and two more for its key and call."""
+        return len(self.fields) + 2
+
+    def stored(self) -> Stored:
+        """As JSON values, which the manifest keeps and Lua reads."""
+        return {
+            "model": self.model,
+            "mode": change.mode_of(self.change),
+            "key": list(self.key.parts),
+            "escaped": self.key.escaped,
+            "fields": list(self.fields),
+            "floats": list(self.floats),
+            "nulls": getattr(self.change, "nulls", "write"),
+            "prefix": self.prefix,
+            **({"ttl": str(self.ttl)} if self.ttl else {}),
+        }
+
+    @classmethod
+    def load(cls, stored: Stored) -> Values:
+        """Read what `stored` gave, of this release or an earlier one."""
+        key = Key(tuple(stored["key"]), stored["escaped"])
+        fields = tuple(stored["fields"])
+        return cls(
+            model=stored["model"],
+            change=change.make(stored["mode"], key.columns, nulls=stored["nulls"], added=fields),
+            key=key,
+            fields=fields,
+            floats=tuple(stored["floats"]),
+            ttl=int(stored["ttl"]) if "ttl" in stored else None,
+            prefix=stored["prefix"],
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a row becomes.
+
+    Attributes:
+        name: of the option's value, and of its Lua: ``<name>_<write mode>.lua``.
+        changes: what it can do.
+        written: gives the columns that are written, of a key and a schema.
+        added: gives those that are added.
+    """
+
+    name: str
+    changes: tuple[type[Change], ...]
+    written: Callable[[Key, pa.Schema], Names]
+    added: Callable[[Key, pa.Schema], Names] = lambda _key, _schema: ()
+
+    def plan(self, options: Options, schema: pa.Schema) -> Plan[Values]:
+        """The plan that options describe.
+
+        Raises:
+            OptionError: they don't fit each other, the schema or this model.
+        """
+        key = parse_key(options["key"], schema)
+        does = change.parse(options, schema, key.columns, lambda: self.added(key, schema))
+        change.require_fit(CONTRADICTIONS, does, options)
+        self._require_able(does)
+        fields = self._fields(does, key, schema)
+        ttl = int(options["ttl"] * 1000) if options["ttl"] else None
+        values = Values(
+            model=self.name,
+            change=does,
+            key=key,
+            fields=fields,
+            floats=tuple(_is_float(schema, name) for name in fields),
+            ttl=ttl,
+            prefix=options["keyPrefix"],
+        )
+        return Plan(
+            target=f"{self.name}:{key.name}",
+            repeatable=isinstance(does, Upsert) and ttl is None,
+            columns=len(fields) + 1,
+            detail=values,
+            stored=values.stored(),
+            key=key.columns,
+        )
+
+    def _fields(self, does: Change, key: Key, schema: pa.Schema) -> Names:
+        if isinstance(does, Upsert):
+            return self.written(key, schema)
+        return does.added if isinstance(does, Increment) else ()
+
+    def _require_able(self, does: Change) -> None:
+        if not isinstance(does, self.changes):
+            able = ", ".join(one.__name__.lower() for one in self.changes)
+            raise OptionError(
+                f"Option model={self.name} can't do writeMode={change.mode_of(does)}",
+                why=f"its write modes are {able}",
+                todo="take one of those, or another model",
+            )
+
+
+def _is_float(schema: pa.Schema, name: str) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_floating(schema.field(name).type))

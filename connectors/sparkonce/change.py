@@ -1,0 +1,197 @@
+"""What the rows of a query do to what is stored: one frozen type each, read once from options.
+
+A connector refuses what it can't do by a table of contradictions; `require_fit` is the one loop
+over such tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from sparkonce import checks, operations
+from sparkonce.errors import OptionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparkonce.options import Options
+
+Names: TypeAlias = tuple[str, ...]
+"""Names of columns."""
+
+Nulls: TypeAlias = Literal["write", "keep"]
+"""Whether a null is written, or leaves what is stored."""
+
+
+@dataclass(frozen=True)
+class Append:
+    """A row is added."""
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """A row is written under its key, whether it is there or not.
+
+    Attributes:
+        key: columns that name a row.
+        nulls: what a null does.
+        order: the column by which the highest row of a key wins; None for the last one.
+        op: the column that says whether a row is written or deleted; None if all are written.
+    """
+
+    key: Names
+    nulls: Nulls = "write"
+    order: str | None = None
+    op: str | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """The columns of a row are written over those stored under its key; others stay."""
+
+    key: Names
+    nulls: Nulls = "write"
+
+
+@dataclass(frozen=True)
+class Increment:
+    """The columns `added` are added to what is stored under the key."""
+
+    key: Names
+    added: Names
+
+
+@dataclass(frozen=True)
+class Delete:
+    """What is stored under the key is deleted; `order` as in `Upsert`."""
+
+    key: Names
+    order: str | None = None
+
+
+Change: TypeAlias = Append | Upsert | Update | Increment | Delete
+
+
+def mode_of(change: Change) -> str:
+    """The value of option ``writeMode`` that stands for it, by which it is stored, too."""
+    return type(change).__name__.lower()
+
+
+def make(
+    mode: str,
+    key: Names = (),
+    *,
+    nulls: Nulls = "write",
+    order: str | None = None,
+    op: str | None = None,
+    added: Names = (),
+) -> Change:
+    """The change that a word stands for; it takes what it knows of the rest.
+
+    Raises:
+        KeyError: the word is none of ``writeMode``.
+    """
+    made: dict[str, Change] = {
+        "append": Append(),
+        "upsert": Upsert(key, nulls, order, op),
+        "update": Update(key, nulls),
+        "increment": Increment(key, added),
+        "delete": Delete(key, order),
+    }
+    return made[mode]
+
+
+def parse(
+    options: Options, schema: pa.Schema, key: Names, added: Callable[[], Names] = tuple
+) -> Change:
+    """The change that options describe.
+
+    Args:
+        options: of a query; a connector knows some of those that are read here.
+        schema: of the query.
+        key: the columns that name a row, as `schema` has them.
+        added: gives the columns that an increment adds.
+
+    Raises:
+        OptionError: an option names no column of the schema, or one that is not stored.
+    """
+    op, order = (
+        checks.column(name, options[name], schema) if name and options[name] else None
+        for name in ("opColumn" if "opColumn" in options else "", _order_option(options))
+    )
+    operations.require_unstored(op, *key, order)
+    mode = options["writeMode"] or ("upsert" if key or op or order else "append")
+    adds = added() if mode == "increment" else ()
+    nulls: Nulls = options["nulls"]
+    return make(mode, key, nulls=nulls, order=order, op=op, added=adds)
+
+
+def _order_option(options: Options) -> str:
+    return next((name for name in ("sequenceColumn", "versionColumn") if name in options), "")
+
+
+class Contradiction(NamedTuple):
+    """Options that exclude each other.
+
+    Attributes:
+        when: whether it is so with this change and these options.
+        what: is said of it; ``{mode}`` stands for the write mode, ``{option}`` for an option's
+            value.
+        why: they do.
+        todo: against it.
+    """
+
+    when: Callable[[Change, Options], object]
+    what: str
+    why: str
+    todo: str
+
+
+COMMON = (
+    Contradiction(
+        lambda change, _: not isinstance(change, Append) and not change.key,
+        "Option key is missing, and writeMode={mode} needs it",
+        "it says which stored row a row is about",
+        'add .option("key", ...), the columns that name a row',
+    ),
+    Contradiction(
+        lambda change, options: options["nulls"] == "keep" and not hasattr(change, "nulls"),
+        "Options writeMode={mode} and nulls=keep contradict each other",
+        "nulls says whether a null is written over what is stored",
+        "leave nulls out",
+    ),
+    Contradiction(
+        lambda change, options: options.get("opColumn") and not isinstance(change, Upsert),
+        "Options writeMode={mode} and opColumn contradict each other",
+        "opColumn says of each row whether it is written or deleted",
+        "leave writeMode out, or set it to upsert",
+    ),
+    Contradiction(
+        lambda _, options: (
+            (options.get("onBadRow") == "deadLetter") != bool(options.get("deadLetter"))
+        ),
+        "Options onBadRow=deadLetter and deadLetter belong together",
+        "the one says that bad rows are put aside, the other where",
+        "set both, for example deadLetter=orders_bad, or none",
+    ),
+)
+"""What holds for every connector that has the options in question."""
+
+
+def require_fit(table: Iterable[Contradiction], change: Change, options: Options) -> None:
+    """Refuse options that exclude each other.
+
+    Args:
+        table: of a connector; `COMMON` is looked at first.
+        change: what the options describe.
+        options: of a query.
+
+    Raises:
+        OptionError: a row of a table says so.
+    """
+    for one in (*COMMON, *table):
+        if one.when(change, options):
+            said = one.what.format(**{**options, "mode": mode_of(change)})
+            raise OptionError(said, why=one.why, todo=one.todo)
