@@ -39,7 +39,7 @@ def query(target: Target, name: str, url: str | None = None) -> Query:
     where = PLACE if name == ROWS else [("side", pa.string()), ("bucket", pa.int32())]
     schema = pa.schema([*where, *(SUMS if adds else SUMS[1:])])
     made = QUERIES[target.format](schema, url=url or target.url, **target.options(name))
-    made.sink.store.check()
+    made.sink.check()
     return made
 
 

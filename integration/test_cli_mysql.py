@@ -70,7 +70,7 @@ def test_recover_puts_bad_rows_aside_if_told_to(url: str, mysql: Cursor, unique:
     mysql.execute(f"INSERT INTO {unique}.t VALUES (3, 127)")
     with pytest.raises(RowRefused):
         query.run(0, ones(5))
-    counting(url, onBadRow="deadLetter", deadLetter="bad", sinkId="other").sink.store.check()
+    counting(url, onBadRow="deadLetter", deadLetter="bad", sinkId="other").sink.check()
     done = sparkonce("recover", url, "-o", "onBadRow=deadLetter", "-o", "deadLetter=bad")
     assert "1 epochs recovered" in done.output, done.output
     mysql.execute(f"SELECT COUNT(*) FROM {unique}.bad")
@@ -93,7 +93,7 @@ def test_ddl_makes_the_connectors_tables(url: str, mysql: Cursor, unique: str) -
     for statement in filter(str.strip, sparkonce("ddl", "mysql").output.split(";")):
         mysql.execute(statement)
     query = counting(url, createTables="false")
-    query.sink.store.check()
+    query.sink.check()
     assert query.run(0, ones(1)).epoch == 0
 
 

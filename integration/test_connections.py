@@ -35,7 +35,7 @@ def run(number: int, make: Callable[..., Query], **options: str) -> None:
     """An epoch of a query with a name and a checkpoint of its own."""
     own = {"sinkId": f"q{number}", "checkpointLocation": f"/nowhere/{number}", "timeout": "29s"}
     query = make(SCHEMA, **options, **own)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, [{"id": number, "n": 1}])
 
 

@@ -102,7 +102,7 @@ def rows(spark: SparkSession) -> DataFrame:
 def refused_rows(query: Query, rows: DataFrame) -> pa.Table:
     """The rows as Spark has them, after all of them were refused."""
     table = rows.toArrow()
-    query.sink.store.check()
+    query.sink.check()
     arriving = table.cast(arrow_schema(rows.schema))
     query.commit(0, query.stage_batches(0, arriving.to_batches()))
     return table
@@ -137,7 +137,7 @@ def into_mysql(url: str, table: str, mysql: Cursor, rows: DataFrame, **options: 
     }
     schema = arrow_schema(rows.drop("void").schema)
     query = MySqlQuery(schema, url=url, dbtable=table, key="id", **given, **options)
-    query.sink.store.check()
+    query.sink.check()
     mysql.execute(f"ALTER TABLE {table} MODIFY n TINYINT")
     query.restart(createTable="false")
     return query

@@ -140,7 +140,7 @@ def test_server_that_comes_back_empty_is_refused(
 def test_unreachable_server_is_named_with_what_to_do(unique: str) -> None:
     query = counting("redis://127.0.0.1:1/0", unique)
     with pytest.raises(StoreUnreachable, match="check option url and the server"):
-        query.sink.store.check()
+        query.sink.check()
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
@@ -149,7 +149,7 @@ def test_policy_that_may_evict_the_ledger_is_refused(
 ) -> None:
     server = private_redis(f"maxmemory-policy {policy}")
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
-        counting(server.url, unique).sink.store.check()
+        counting(server.url, unique).sink.check()
 
 
 def test_wrong_password_is_refused_and_not_shown(
@@ -157,10 +157,10 @@ def test_wrong_password_is_refused_and_not_shown(
 ) -> None:
     server = private_redis("requirepass right")
     with pytest.raises(StoreRefused, match="check options user, password") as refused:
-        counting(server.url, unique, password="not-this-one").sink.store.check()
+        counting(server.url, unique, password="not-this-one").sink.check()
     assert "not-this-one" not in str(refused.value)
     with pytest.raises(StoreRefused, match="check options user, password"):
-        counting(server.url, unique).sink.store.check()
+        counting(server.url, unique).sink.check()
     counting(server.url, unique, password="right").run(0, ones(range(3)))
 
 
@@ -169,7 +169,7 @@ def test_replica_is_refused(private_redis: Callable[..., RedisProcess], unique: 
     port = primary.url.rpartition(":")[2].partition("/")[0]
     replica = private_redis(f"replicaof 127.0.0.1 {port}")
     with pytest.raises(StoreUnreachable, match="is a replica"):
-        counting(replica.url, unique).sink.store.check()
+        counting(replica.url, unique).sink.check()
 
 
 def test_full_server_refuses_before_or_after_the_decision_and_goes_on_once_it_has_room(
@@ -220,7 +220,7 @@ def test_documented_rights_suffice(private_redis: Callable[..., RedisProcess], u
     ):
         query = Query(COUNTER, url=server.url, key=f"{unique}:{{id}}", user="app", **options)
         query.options["password"] = "pw"
-        query.sink.store.check()
+        query.sink.check()
         query.run(0, ones(range(10)))
         query.run(1, [{"id": i, "n": None} for i in range(20_000)])
         abandoned = query.stage(2, ones(range(10)))

@@ -95,18 +95,18 @@ def test_a_policy_that_evicts_rows_with_a_ttl_is_refused(
 ) -> None:
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
     with pytest.raises(StoreUnsafe, match=f"{policy}, and the rows of this sink have a ttl"):
-        counting(server.url, ttl="7d").sink.store.check()
-    counting(server.url).sink.store.check()
+        counting(server.url, ttl="7d").sink.check()
+    counting(server.url).sink.check()
 
 
 def test_a_policy_that_never_comes_to_evict_is_allowed(private_redis: Private) -> None:
     server = private_redis("maxmemory-policy volatile-lru", "maxmemory 0")
     query = counting(server.url, ttl="7d")
-    query.sink.store.check()
+    query.sink.check()
     with redis.Redis.from_url(server.url) as client:
         client.config_set("maxmemory", "100mb")
     with pytest.raises(StoreUnsafe, match="volatile-lru"):
-        query.sink.store.check()
+        query.sink.check()
 
 
 # -- a server that leaves its settings out of INFO
@@ -130,24 +130,24 @@ class Terse:
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-lru"])
 def test_what_info_leaves_out_is_asked_of_config(private_redis: Private, policy: str) -> None:
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
-    store = counting(server.url, ttl="7d").sink.store
-    store.client = Terse(store.client)
+    sink = counting(server.url, ttl="7d").sink
+    sink.store.client = Terse(sink.store.client)
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
-        store.check()
+        sink.check()
     with redis.Redis.from_url(server.url) as client:
         client.config_set("maxmemory-policy", "noeviction")
-    store.check()
+    sink.check()
 
 
 def test_a_server_that_does_not_tell_its_policy_is_refused(private_redis: Private) -> None:
     server = private_redis()
     with redis.Redis.from_url(server.url) as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
-    store = counting(server.url, user="app", password="pw").sink.store
-    store.check()
-    store.client = Terse(store.client)
+    sink = counting(server.url, user="app", password="pw").sink
+    sink.check()
+    sink.store.client = Terse(sink.store.client)
     with pytest.raises(StoreUnsafe, match=r"does not tell its maxmemory-policy"):
-        store.check()
+        sink.check()
 
 
 # -- a server that hangs up on large requests

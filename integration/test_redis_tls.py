@@ -58,7 +58,7 @@ def test_server_is_verified_and_the_client_shows_its_certificate(secure: Secure)
 
     stranger = Query(ROWS, url=url, key="tls:{id}", **client)
     with pytest.raises(StoreUnreachable, match=r"(?i)certificate verify failed"):
-        stranger.sink.store.check()
+        stranger.sink.check()
     silent = Query(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt")
     with pytest.raises(StoreUnreachable):
-        silent.sink.store.check()
+        silent.sink.check()

@@ -62,8 +62,8 @@ def test_what_a_store_without_one_step_doomed_and_did_not_drop_is_dropped(world:
     receipts = run.stage(0, ["a"])
     store = query.faulty()
 
-    def doom(name: str, new: Record, _: object) -> Record:
-        world.memory.swap(name, new)
+    def doom(name: str, new: Record, over: str, _: object) -> Record:
+        world.memory.swap(name, new, over)
         raise StoreUnreachable("no answer")
 
     store.doom = doom
@@ -76,7 +76,7 @@ def test_a_ledger_that_can_never_be_written_is_an_error_and_no_endless_loop(quer
     run.write(0, ["a"])
     receipts = run.stage(1, ["b"])
     memory = query.world.memory
-    memory._swap = lambda name, _: memory._read(name)
+    memory._swap = lambda name, *_: memory._read(name)
     memory.whole_epochs = False
     for work in (lambda: run.abort(1, receipts), lambda: query.start().commit(1, receipts)):
         with pytest.raises(ConcurrentDriver, match="races"):

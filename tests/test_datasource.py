@@ -180,7 +180,7 @@ def test_options_are_checked_before_any_row_is_read() -> None:
 def test_the_server_is_checked_before_any_row_is_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse() -> None:
+    def refuse(_plan: object) -> None:
         raise StoreUnsafe("evicts keys")
 
     monkeypatch.setattr(world.memory, "check", refuse)

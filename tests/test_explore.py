@@ -72,7 +72,7 @@ class ByRevision(MemoryStore):
     def __init__(self) -> None:
         super().__init__(whole_epochs=False)
 
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, _over: str, _applied: int = 0) -> Record:
         if self._read(name).revision == new.revision - 1:
             self.records[name] = new
         return self._read(name)

@@ -198,7 +198,7 @@ def test_a_decision_that_gets_another_name_meanwhile_is_finished_before_its_comm
         assert ledger.manifest is not None
         renamed = replace(ledger.manifest, token="renamed")
         moved = ledger.moved(manifest=renamed, token="renamed")
-        memory.swap(query.name, moved.to_record())
+        memory.swap(query.name, moved.to_record(), moved.replaces)
 
     query.faulty().before("apply", rename)
     ledger = query.start().write(0, ["a"])

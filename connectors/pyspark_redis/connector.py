@@ -73,10 +73,9 @@ class RedisConnector:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 
-    def connect(self, options: Options, plan: Plan[Values] | None = None) -> RedisStore:
+    def connect(self, options: Options) -> RedisStore:
         """See `Connector.connect`."""
-        expiring = plan is not None and plan.detail.ttl is not None
-        return RedisStore(client.connect(options), options["keyPrefix"], expiring=expiring)
+        return RedisStore(client.connect(options), options["keyPrefix"])
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

@@ -31,8 +31,10 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
+    Decision,
     Finish,
     Manifest,
+    Plan,
     Record,
     Staged,
     ignore,
@@ -50,7 +52,6 @@ class RedisStore:
     Args:
         client: sends each request once; its retries must be off.
         prefix: the hash tag of the connector's own keys.
-        expiring: whether the sink's rows have a time to live.
 
     Attributes:
         small_cost: an epoch up to this size is published by one script, which then blocks the
@@ -59,15 +60,16 @@ class RedisStore:
 
     small_cost = 48_000
 
-    def __init__(self, client: redis.Redis, prefix: str, *, expiring: bool = False) -> None:
-        self.client, self.prefix, self.expiring = client, prefix, expiring
+    def __init__(self, client: redis.Redis, prefix: str) -> None:
+        self.client, self.prefix = client, prefix
         self._most_bytes: int | None = None
         self._scripts: dict[str, Any] = {}
 
-    def check(self) -> None:
+    def check(self, plan: Plan[Values] | None) -> None:
         """Refuse a server that could lose the ledger, or rows that expire."""
+        expiring = plan is not None and plan.detail.ttl is not None
         with self._asking("asking the server for its settings"):
-            preflight.require_fit(self.client, expiring=self.expiring)
+            preflight.require_fit(self.client, expiring=expiring)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
@@ -75,23 +77,23 @@ class RedisStore:
             values = self.client.hmget(self._record(name), "revision", "stamp", "token", "body")
         return _to_record(values)
 
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
         with self._asking("writing the ledger"):
             values = self._run(
                 scripts.swap(),
                 self._of_sink(name),
-                [name, new.replaces, *_from_record(new), new.applied],
+                [name, over, *_from_record(new), applied],
             )
         return _to_record(values)
 
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. One script, that makes room before it writes."""
         with self._asking("dooming staged rows"):
             values = self._run(
                 scripts.doom(),
                 [*self._of_sink(name), *(self._log(name, attempt) for attempt in attempts)],
-                [name, new.replaces, *_from_record(new), new.applied, *attempts],
+                [name, over, *_from_record(new), *attempts],
             )
         return _to_record(values)
 
@@ -133,7 +135,7 @@ class RedisStore:
             )
         return "staging rows"
 
-    def staged(self, sink: str) -> list[Staged]:
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:  # noqa: ARG002
         """See `Store.staged`."""
         with self._asking("listing staged rows"):
             found = self.client.hgetall(self._key("staged", sink))
@@ -154,25 +156,26 @@ class RedisStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
         """See `Store.publish`. One script, if the epoch is small."""
+        manifest = decision.manifest
         size = sum(sum(part.sizes) for part in manifest.parts)
         values = Values.load(manifest.detail)
         if manifest.rows * values.cost > self.small_cost or size > SMALL_BYTES:
             return None
         script = scripts.publish(values.library)
-        records = [*_from_record(decided), *_from_record(finish(ALL_STORED))]
+        records = [*_from_record(decision.record), *_from_record(finish(ALL_STORED))]
         with self._asking(f"publishing epoch {manifest.epoch}"):
-            return self._decided(script, decided, manifest, json.dumps(manifest.detail), *records)
+            return self._decided(script, decision, json.dumps(manifest.detail), *records)
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
+    def decide(self, decision: Decision) -> Record:
         """See `Store.decide`."""
-        with self._asking(f"deciding epoch {manifest.epoch}"):
-            return self._decided(scripts.decide(), decided, manifest, *_from_record(decided))
+        with self._asking(f"deciding epoch {decision.manifest.epoch}"):
+            return self._decided(scripts.decide(), decision, *_from_record(decision.record))
 
-    def _decided(self, script: str, decided: Record, manifest: Manifest, *args: Any) -> Record:
+    def _decided(self, script: str, decision: Decision, *args: Any) -> Record:
         """Run a script that decides, over all chunks of a manifest."""
-        name, text = decided.beside or ("", "")
+        manifest, (name, text) = decision.manifest, decision.beside or ("", "")
         logs = [self._log(manifest.sink, part.attempt) for part in manifest.parts]
         chunks = [
             value
@@ -183,7 +186,7 @@ class RedisStore:
         status, first, second, *values = self._run(
             script,
             [self._record(manifest.sink), self._key("names"), self._record(name), *logs],
-            [manifest.sink, decided.replaces, *args, name, text, *chunks],
+            [manifest.sink, decision.over, *args, name, text, *chunks],
         )
         if status == b"missing":
             raise _missing(manifest, _text(first).rpartition(":")[2], int(second))
@@ -191,7 +194,12 @@ class RedisStore:
             raise _refused(manifest, first, second)
         return _to_record(values)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self,
+        manifest: Manifest,
+        advance: Advance = ignore,
+        since: float | None = None,  # noqa: ARG002
+    ) -> Applied:
         """See `Store.apply`. One script a chunk."""
         script = scripts.apply(Values.load(manifest.detail).library)
         plan = json.dumps(manifest.detail)

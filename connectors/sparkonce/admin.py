@@ -133,7 +133,7 @@ class Admin:
     def sink(self, name: str) -> SinkStatus:
         """One sink."""
         ledger = from_record(self.store.read(name))
-        return SinkStatus(name, ledger, tuple(self.store.staged(name)))
+        return SinkStatus(name, ledger, tuple(self.store.staged(name, fresh=True)))
 
     def recover(
         self, sink: SinkStatus, advance: Advance = ignore, *, accept_loss: bool = False
@@ -207,7 +207,7 @@ class Admin:
         tombstone = self._bury(name)
         self._free(claims, name)
         kept_offsets.forget(self.store, name)
-        self.store.discard(name, leftovers(self.store, tombstone), tombstone.stamp)
+        self.store.discard(name, leftovers(self.store, tombstone, fresh=True), tombstone.stamp)
 
     def _bury(self, name: str) -> Ledger:
         while True:
@@ -216,15 +216,15 @@ class Admin:
                 raise _unfinished(name)
             tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True)
             # In one step where the store can: a full one takes no write but one that makes room.
-            over = leftovers(self.store, tombstone)
-            bury = partial(self.store.doom, name, tombstone.to_record(), over)
-            if self.registers.learn(tombstone, bury).stamp == tombstone.stamp:
+            over = leftovers(self.store, tombstone, fresh=True)
+            bury = partial(self.store.doom, name, tombstone.to_record(), tombstone.replaces, over)
+            if self.registers.learn(tombstone, bury).ledger.stamp == tombstone.stamp:
                 return tombstone
 
     def _unwritten(self, name: str) -> Ledger:
         """A ledger for a sink that has none: its queries are those that have staged something."""
         absent = Ledger(name, "", target="")
-        queries = {staged.query_id for staged in self.store.staged(name)}
+        queries = {staged.query_id for staged in self.store.staged(name, fresh=True)}
         return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
 
     def sweep(self, grace: float, age: float = TOMBSTONE) -> int:
@@ -238,7 +238,7 @@ class Admin:
         claims, gone = self._claims(), 0
         for sink in self._all():
             if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
-                left = self.store.swap(sink.name, Record(replaces=sink.ledger.stamp))
+                left = self.store.swap(sink.name, Record(), sink.ledger.stamp)
                 if not left.revision:
                     self._free(claims, sink.name)
                     kept_offsets.forget(self.store, sink.name)
@@ -258,7 +258,7 @@ class Admin:
     def _free(self, claims: dict[str, Record], sink: str) -> None:
         for name, claim in claims.items():
             if json.loads(claim.body)["sink"] == sink:
-                self.store.swap(name, Record(replaces=claim.stamp))
+                self.store.swap(name, Record(), claim.stamp)
 
 
 def _of(staged: Staged) -> Computation:

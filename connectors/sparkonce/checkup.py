@@ -42,7 +42,7 @@ def checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) ->
         columns = read_schema(schema)
         plan = connector.plan(parsed, columns)
         yield f"schema: options and columns fit; {len(columns)} columns go to {plan.target}"
-    connector.connect(parsed, plan).check()
+    connector.connect(parsed).check(plan)
     yield "server: it can be reached, and its settings and the connector's rights suffice"
     if plan is not None:
         yield f"target: {plan.target} takes such rows"

@@ -6,11 +6,11 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sparkonce.bad_rows import require_few
-from sparkonce.errors import DecisionLost, StoreError, told
+from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable, told
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -23,11 +23,23 @@ from sparkonce.guards import (
 )
 from sparkonce.kept_offsets import beside
 from sparkonce.ledger import Ledger, from_record, new_token, sink_name
-from sparkonce.protocol import Applied, Beside, Manifest, Part, Plan, Receipt, Record, Store
-from sparkonce.registers import LOST_RACES, Registers, claim_name, contended
+from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record, Store
+from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
+
+
+class LostRace(Exception):
+    """Another writer took the revision, or nobody can tell who did: it must be tried again.
+
+    Args:
+        unanswered: why nobody can tell.
+    """
+
+    def __init__(self, unanswered: StoreUnreachable | None = None) -> None:
+        super().__init__()
+        self.unanswered = unanswered
 
 
 @dataclass(frozen=True)
@@ -93,10 +105,11 @@ class Committer:
                 if not base.untouched:
                     raise
                 continue  # the abort of another run has taken the ledger away, see `_leave`
-            if done is not None:
-                self._clean(done, receipts)
-                return done
-            self._pause(lost)
+            except LostRace as race:
+                self._pause(lost, race.unanswered)
+                continue
+            self._clean(done, receipts)
+            return done
         raise contended(driver.name)
 
     def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
@@ -120,19 +133,18 @@ class Committer:
         try:
             ledger = from_record(self.store.read(driver.name))
             if ledger is not None and ledger.may_go and ledger.query_id == driver.query_id:
-                left = self.store.swap(driver.name, Record(replaces=ledger.stamp))
+                left = self.store.swap(driver.name, Record(), ledger.stamp)
                 if not left.revision and driver.checkpoint is not None:
                     self.registers.free(driver.name, claim_name(driver.target, driver.checkpoint))
         except StoreError as error:
             log.warning("The ledger of %s stays, with nothing decided: %s", driver.name, error)
 
-    def _pause(self, lost: int) -> None:
+    def _pause(self, lost: int, unanswered: StoreUnreachable | None) -> None:
         """Wait before the next try, where it was no other writer but silence that lost this one."""
-        error = self.registers.unanswered
-        if error is None:
+        if unanswered is None:
             return
         if lost > self.patience.max_retries:
-            raise error
+            raise unanswered
         time.sleep(self.patience.wait(lost))
 
     # -- identity
@@ -168,9 +180,9 @@ class Committer:
             self._clean(now)
         if claim is not None:
             body = json.dumps({"sink": driver.name})
-            mine = Record(claim.revision + 1, new_token(), "", body, claim.stamp)
+            mine = Record(claim.revision + 1, new_token(), "", body)
             name = claim_name(driver.target, driver.checkpoint or "")
-            self.patience.run(lambda: self.store.swap(name, mine))
+            self.patience.run(lambda: self.store.swap(name, mine, claim.stamp))
 
     def _warn_of_neighbours(self, driver: Driver) -> None:
         """Say, where a sink begins, that its rows may be read for the second time."""
@@ -208,38 +220,43 @@ class Committer:
 
     def _take(
         self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
-    ) -> Ledger | None:
-        """Take the next revision for this epoch; None if another writer took it first."""
+    ) -> Ledger:
+        """Take the next revision for this epoch.
+
+        Raises:
+            LostRace: another writer took it first.
+        """
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
             # Written, not just read: a store that was cut off may show what it has lost.
             replayed = mine.replayed_by(driver.run_id)
             now = self.registers.swap(replayed)
-            return now if now.stamp == replayed.stamp else None
-        planned = self.manifest(mine, driver, receipts)
+            if now.stamp != replayed.stamp:
+                raise LostRace
+            return now
+        planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
         repeatable = self.policy.repeatable
         decided = mine.decided(manifest, driver.run_id, driver.offsets, repeatable=repeatable)
-        now = self._decide(decided, manifest, beside(driver))
+        now, unanswered = self._decide(decided, manifest, driver)
         if now.token != manifest.token:
-            return None
-        done = self.registers.finish(now)
+            raise LostRace(unanswered)
+        acknowledged = unanswered is None and now.stamp == decided.stamp
+        done = self.registers.finish(now, since=since if acknowledged else None)
         if done.query_id == driver.query_id and done.epoch < driver.epoch:
             raise _lost_decision(done, driver)
         return done
 
-    def _decide(self, decided: Ledger, manifest: Manifest, offsets: Beside | None) -> Ledger:
-        record = replace(decided.to_record(), beside=offsets)
+    def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
+        decision = Decision(decided.to_record(), decided.replaces, manifest, beside(driver))
 
         def finish(applied: Applied) -> Record:
             return decided.finished(applied).to_record()
 
         return self.registers.learn(
             decided,
-            lambda: (
-                self.store.publish(record, finish, manifest) or self.store.decide(record, manifest)
-            ),
+            lambda: self.store.publish(decision, finish) or self.store.decide(decision),
         )
 
     def manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
@@ -277,11 +294,11 @@ class Committer:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
 
 
-def leftovers(store: Store, ledger: Ledger) -> list[str]:
-    """Attempts that no decision of this sink can hold any more."""
+def leftovers(store: Store, ledger: Ledger, *, fresh: bool = False) -> list[str]:
+    """Attempts that no decision of this sink can hold any more; `fresh` as in `Store.staged`."""
     return [
         staged.attempt
-        for staged in store.staged(ledger.name)
+        for staged in store.staged(ledger.name, fresh=fresh)
         if staged.attempt not in ledger.held and ledger.is_over(staged.query_id, staged.epoch)
     ]
 

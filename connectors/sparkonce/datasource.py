@@ -113,7 +113,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self.connector, self.options, self.schema = connector, options, schema
         sink = self._sink()
         self.checkpoint = checkpoint.canonical(sink.checkpoint)
-        sink.patience.run(sink.store.check)
+        sink.check()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task, or write them.

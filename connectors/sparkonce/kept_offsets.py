@@ -47,4 +47,4 @@ def forget(store: Store, sink: str) -> None:
     for epoch in (0, 1):
         record = store.read(_name(sink, epoch))
         if record.revision:
-            store.swap(_name(sink, epoch), Record(replaces=record.stamp))
+            store.swap(_name(sink, epoch), Record(), record.stamp)

@@ -225,7 +225,7 @@ class Ledger:
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
-        return Record(self.revision, self.stamp, self.token, body, self.replaces)
+        return Record(self.revision, self.stamp, self.token, body)
 
 
 def united(*retired: Sequence[str]) -> tuple[str, ...]:

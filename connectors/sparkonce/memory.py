@@ -11,7 +11,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -21,8 +20,10 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
+    Decision,
     Finish,
     Manifest,
+    Plan,
     Record,
     Staged,
     ignore,
@@ -87,7 +88,7 @@ class MemoryStore:
 
     # -- the protocol
 
-    def check(self) -> None:
+    def check(self, _plan: Plan[Any] | None) -> None:
         """Memory is always fit."""
         self.link("check", lambda: None)
 
@@ -95,13 +96,13 @@ class MemoryStore:
         """See `Store.read`."""
         return self.link("read", lambda: self._read(name))
 
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
-        return self.link("swap", lambda: self._swap(name, new))
+        return self.link("swap", lambda: self._swap(name, new, over, applied))
 
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. In two steps, as a store does that has none for both."""
-        there = self.link("doom", lambda: self._swap(name, new))
+        there = self.link("doom", lambda: self._swap(name, new, over))
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
         return there
@@ -114,7 +115,7 @@ class MemoryStore:
         """See `Store.stage`."""
         self.link("stage", lambda: self._stage(chunk))
 
-    def staged(self, sink: str) -> list[Staged]:
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:  # noqa: ARG002
         """See `Store.staged`."""
         return self.link("staged", lambda: self._staged(sink))
 
@@ -122,17 +123,22 @@ class MemoryStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
         """See `Store.publish`."""
         if not self.whole_epochs:
             return None
-        return self.link("publish", lambda: self._publish(decided, finish(ALL_STORED), manifest))
+        return self.link("publish", lambda: self._publish(decision, finish(ALL_STORED)))
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
+    def decide(self, decision: Decision) -> Record:
         """See `Store.decide`."""
-        return self.link("decide", lambda: self._decide(decided, manifest))
+        return self.link("decide", lambda: self._decide(decision))
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self,
+        manifest: Manifest,
+        advance: Advance = ignore,
+        since: float | None = None,  # noqa: ARG002
+    ) -> Applied:
         """See `Store.apply`."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             request = partial(self._apply, manifest, ordinal, part.attempt, seq)
@@ -150,19 +156,18 @@ class MemoryStore:
     def _read(self, name: str) -> Record:
         return self.records.get(name, Record())
 
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         held = self._read(name)
-        if held.stamp == new.replaces and self.applied.get(held.token, 0) >= new.applied:
-            self._write(name, new)
+        if held.stamp == over and self.applied.get(held.token, 0) >= applied:
+            self.records[name] = new
             if not new.revision:
                 del self.records[name]
         return self._read(name)
 
-    def _write(self, name: str, new: Record) -> None:
-        self.records[name] = new
-        if new.beside is not None:
-            kept, body = new.beside
-            self.records[kept] = Record(1, new.stamp, "", body)
+    def _keep(self, decision: Decision) -> None:
+        if decision.beside is not None:
+            name, body = decision.beside
+            self.records[name] = Record(1, decision.record.stamp, "", body)
 
     def _stage(self, chunk: Chunk) -> None:
         attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
@@ -172,10 +177,12 @@ class MemoryStore:
         attempts = [list(chunks.values()) for (name, _), chunks in self.log.items() if name == sink]
         return [_describe(chunks) for chunks in attempts]
 
-    def _decide(self, decided: Record, manifest: Manifest) -> Record:
-        if self._read(manifest.sink).stamp == decided.replaces:
+    def _decide(self, decision: Decision) -> Record:
+        manifest = decision.manifest
+        if self._read(manifest.sink).stamp == decision.over:
             self._require_whole(manifest)
-        return self._swap(manifest.sink, decided)
+            self._keep(decision)
+        return self._swap(manifest.sink, decision.record, decision.over)
 
     def _require_whole(self, manifest: Manifest) -> None:
         for part, seq in manifest.chunks:
@@ -183,13 +190,15 @@ class MemoryStore:
             if found is None or len(found[0].payload) != part.sizes[seq]:
                 raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is not whole")
 
-    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
-        if self._read(manifest.sink).stamp != decided.replaces:
+    def _publish(self, decision: Decision, finished: Record) -> Record:
+        manifest = decision.manifest
+        if self._read(manifest.sink).stamp != decision.over:
             return self._read(manifest.sink)
         self._require_whole(manifest)
         chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
         self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
-        self._write(manifest.sink, replace(finished, beside=decided.beside))
+        self.records[manifest.sink] = finished
+        self._keep(decision)
         return finished
 
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:

@@ -231,22 +231,28 @@ class Record:
             after a store lost writes.
         token: the decision that the record holds; empty where there is none.
         body: JSON text, opaque to the store.
-        replaces: the stamp that must be there for this record to be written; empty for none.
-            It is not stored.
-        applied: how many chunks of the decision that is there must have been applied for this
-            record to be written. It is not stored. A failover may bring a decision back, and not
-            the rows that were applied after it; such an epoch must not be finished.
-        beside: what is kept under a name of its own, over whatever is there, in the step in which
-            `decide` or `publish` writes this record.
     """
 
     revision: int = 0
     stamp: str = ""
     token: str = ""
     body: str = ""
-    replaces: str = field(default="", compare=False)
-    applied: int = field(default=0, compare=False)
-    beside: Beside | None = field(default=None, compare=False)
+
+
+class Decision(NamedTuple):
+    """What is written where an epoch is decided.
+
+    Attributes:
+        record: the ledger, with the decision.
+        over: the stamp that must be there.
+        manifest: the decision.
+        beside: what is kept under a name of its own, over whatever is there, in the same step.
+    """
+
+    record: Record
+    over: str
+    manifest: Manifest
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True)
@@ -278,20 +284,30 @@ class Store(Protocol):
     what is not idempotent.
     """
 
-    def check(self) -> None:
-        """Refuse a server on which the guarantee can't be kept; runs before every epoch."""
+    def check(self, plan: Plan[Any] | None) -> None:
+        """Refuse a server on which the guarantee can't be kept; runs before every epoch.
+
+        Args:
+            plan: of the query, whose target is looked at, too; None where there is no query.
+        """
 
     def read(self, name: str) -> Record:
         """The record as last written (never a stale copy); ``Record()`` if there is none."""
 
-    def swap(self, name: str, new: Record) -> Record:
-        """Write `new` if what it `replaces` is there, and `applied`. Return what is there then.
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
+        """Write a record by compare-and-set; return what is there then.
 
-        A `new` of revision 0 takes the record away: then there is none, and `names` lists it no
-        more, unless something is staged.
+        Args:
+            name: of the record.
+            new: to be written. One of revision 0 takes the record away: then there is none, and
+                `names` lists it no more, unless something is staged.
+            over: the stamp that must be there; empty where there must be no record.
+            applied: how many chunks of the decision that is there must have been applied. A
+                failover may bring a decision back, and not the rows that were applied after it;
+                such an epoch must not be finished.
         """
 
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """Write `new` as `swap` does; if it is there then, drop these attempts of the sink `name`.
 
         In one atomic step where the store can, and then the attempts first: a full store may take
@@ -309,24 +325,25 @@ class Store(Protocol):
             ChunkTooLarge: the store takes only smaller ones; nothing of it is there.
         """
 
-    def staged(self, sink: str) -> list[Staged]:
-        """The attempts in the log of a sink."""
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
+        """The attempts in the log of a sink; with `fresh` also what was staged a moment ago."""
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """Add what applying needs: a fence, the index that a name stands for; often nothing."""
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
         """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
 
-        Nothing is done unless what `decided` replaces is there. Returns what is there then.
+        Nothing is done unless the stamp that is there is the one of the decision. Returns what is
+        there then.
         The chunks may stay: commit discards them once this is done.
 
         Raises:
             StagedDataMissing: a chunk is gone or has another size; nothing is done.
         """
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
-        """Write `decided` as `swap` does, if each chunk of its manifest is there, whole.
+    def decide(self, decision: Decision) -> Record:
+        """Write a decision as `swap` does, if each chunk of its manifest is there, whole.
 
         In one atomic step: a failover may take back what was staged last. A store without
         transactions looks right before it writes. Returns what is there then.
@@ -335,11 +352,20 @@ class Store(Protocol):
             StagedDataMissing: a chunk is gone or has another size; nothing is written.
         """
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+    ) -> Applied:
         """Apply the decided chunks; each takes effect once, however often this is called.
 
         Returns what became of all rows of the epoch, also of those that were applied before.
         Nothing is held (no lock, no open transaction) while `advance` runs.
+
+        Args:
+            manifest: the decision.
+            advance: told of rows as they are applied.
+            since: when this process prepared the decision, by `time.monotonic`, if it was
+                acknowledged to it and is applied for the first time; None if others may have
+                applied some of it.
 
         Raises:
             RowRefused: the server refused a row, or too many; a later call goes on from it.
@@ -432,14 +458,8 @@ class Connector(Protocol):
     def encoder(self, plan: Plan[Any]) -> Encoder:
         """The function that turns rows into chunks for this plan."""
 
-    def connect(self, options: Options, plan: Plan[Any] | None = None) -> Store:
-        """A store for these options; connects when first used.
-
-        Args:
-            options: as parsed.
-            plan: what the sink does, by which `Store.check` looks at the target; None where only
-                the ledgers are looked after.
-        """
+    def connect(self, options: Options) -> Store:
+        """A store for these options; connects when first used."""
 
     def ddl(self) -> list[str]:
         """Statements that make the connector's own tables, for users who may not; often none."""

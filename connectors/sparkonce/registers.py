@@ -9,18 +9,30 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Record, Store, digest, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, Record, Store, digest, ignore
 from sparkonce.retry import Patience
 
 LOST_RACES = 20
 CLAIM = "checkpoint/"
 
 log = logging.getLogger("sparkonce")
+
+
+class Learned(NamedTuple):
+    """What is there after a write.
+
+    Attributes:
+        ledger: ours or another's.
+        unanswered: why the write had to be asked after; None if it was answered.
+    """
+
+    ledger: Ledger
+    unanswered: StoreUnreachable | None = None
 
 
 class Registers:
@@ -33,7 +45,6 @@ class Registers:
 
     def __init__(self, store: Store, patience: Patience) -> None:
         self.store, self.patience = store, patience
-        self.unanswered: StoreUnreachable | None = None
 
     def read(self, name: str) -> Record:
         """The record as last written."""
@@ -69,7 +80,7 @@ class Registers:
         """Take a claim away, if this sink holds it."""
         held = self.store.read(claim)
         if held.revision and json.loads(held.body)["sink"] == name:
-            self.store.swap(claim, Record(replaces=held.stamp))
+            self.store.swap(claim, Record(), held.stamp)
 
     def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
         """Write the next revision of a ledger; gives what is there now, ours or another's.
@@ -81,21 +92,17 @@ class Registers:
         Raises:
             DecisionLost: the ledger vanished.
         """
-        record = replace(new.to_record(), applied=applied)
-        return self.learn(new, lambda: self.store.swap(new.name, record))
+        record = new.to_record()
+        step = partial(self.store.swap, new.name, record, new.replaces, applied)
+        return self.learn(new, step).ledger
 
-    def learn(self, new: Ledger, step: Callable[[], Record]) -> Ledger:
-        """Run a step that writes `new`; find out what became of it if its answer is lost.
-
-        `unanswered` is then the error.
-        """
-        self.unanswered = None
+    def learn(self, new: Ledger, step: Callable[[], Record]) -> Learned:
+        """Run a step that writes `new`; find out what became of it if its answer is lost."""
         try:
-            return _known(new.name, step())
+            return Learned(_known(new.name, step()))
         except StoreUnreachable as error:
-            self.unanswered = error
             log.warning("%s; finding out what became of the last write", error.what)
-            return self.patience.run(lambda: self._fence(new))
+            return Learned(self.patience.run(lambda: self._fence(new)), error)
 
     def doom(self, name: str, absent: Ledger, attempts: Mapping[str, str]) -> list[str]:
         """See that these attempts can't be decided any more, and drop them.
@@ -116,26 +123,30 @@ class Registers:
             ledger = self.load(name) or absent
             doomed = ledger.dooming(attempts)
             free = sorted(set(attempts) & set(doomed.doomed))
+            step = partial(self.store.doom, name, doomed.to_record(), doomed.replaces, free)
             try:
-                now = self.learn(doomed, partial(self.store.doom, name, doomed.to_record(), free))
+                now, unanswered = self.learn(doomed, step)
             except DecisionLost:
                 if not ledger.untouched:
                     raise
                 continue
             if now.stamp == doomed.stamp:
-                self._drop_unheard(now, free)
+                if unanswered:
+                    self.patience.run(partial(self.store.discard, name, free, now.stamp))
                 return free
         raise contended(name)
 
-    def _drop_unheard(self, ledger: Ledger, doomed: list[str]) -> None:
-        """Drop what is doomed, where the answer to the step that does so was lost."""
-        if self.unanswered is not None:
-            self.patience.run(partial(self.store.discard, ledger.name, doomed, ledger.stamp))
-
-    def finish(self, ledger: Ledger, advance: Advance = ignore) -> Ledger:
+    def finish(
+        self, ledger: Ledger, advance: Advance = ignore, since: float | None = None
+    ) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
 
         Returns the ledger as it then is: another driver may have gone on from there.
+
+        Args:
+            ledger: with the decision.
+            advance: told of rows as they are applied.
+            since: see `Store.apply`.
 
         Raises:
             RowRefused: the server refused a row; a later call goes on from it.
@@ -147,9 +158,14 @@ class Registers:
             # Not by its token, which an operator may have changed to send the rest elsewhere.
             if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
                 return ledger
-            applied = self.patience.run(partial(self.store.apply, ledger.manifest, advance))
+            applied, since = self._applied(ledger.manifest, advance, since), None
             ledger = self.swap(ledger.finished(applied), applied=len(ledger.manifest.chunks))
         raise contended(ledger.name)
+
+    def _applied(self, manifest: Manifest, advance: Advance, since: float | None) -> Applied:
+        """Apply, until there is an answer; only the first try may know that none came before."""
+        first = iter([since])
+        return self.patience.run(lambda: self.store.apply(manifest, advance, next(first, None)))
 
     def _fence(self, new: Ledger) -> Ledger:
         """See that `new` is written or never can be, by having what it replaces replaced."""
@@ -157,7 +173,8 @@ class Registers:
         if now.stamp != new.replaces:
             return _known(new.name, now)
         ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
-        return _known(new.name, self.store.swap(new.name, ledger.moved().to_record()))
+        moved = ledger.moved()
+        return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))
 
 
 def claim_name(target: str, checkpoint: str) -> str:

@@ -36,6 +36,10 @@ class Sink:
     sink_id: str | None
     checkpoint: str | None
 
+    def check(self) -> None:
+        """Refuse server and target where they are not fit; see `Store.check`."""
+        self.patience.run(lambda: self.store.check(self.plan))
+
     def write(
         self, task: Task, batches: Iterable[pa.RecordBatch], checkpoint: str | None = None
     ) -> Receipt:
@@ -83,7 +87,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
     encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
-        store=connector.connect(parsed, plan),
+        store=connector.connect(parsed),
         plan=plan,
         encode=encoder if sorts else naming(encoder, plan.key),
         policy=Policy(

@@ -105,7 +105,7 @@ def nested(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def query(url: str, index: str, **given: str) -> ElasticsearchQuery:
     made = ElasticsearchQuery(SCHEMA, url=url, index=index, key="id", **given)
-    made.sink.store.check()
+    made.sink.check()
     return made
 
 

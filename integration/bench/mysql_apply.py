@@ -66,7 +66,7 @@ def measure(url: str, rows: pa.RecordBatch) -> dict[str, list[float]]:
         for table in ("byhand", "sparkonce"):
             cursor.execute(f"CREATE TABLE {table} {DDL}")
     query = MySqlQuery(SCHEMA, url=url, dbtable="sparkonce", key="id")
-    query.sink.store.check()
+    query.sink.check()
     found: dict[str, list[float]] = {"executemany": [], "stage": [], "publish": []}
     for epoch in range(3):
         found["executemany"].append(timed(lambda: by_hand(url, rows)))

@@ -33,9 +33,9 @@ def _sha(text: str) -> bytes:
 SWAP = _sha(scripts.swap())
 POINTS = {
     "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
-    "publish": has(_sha(scripts.publish("hash", "increment"))),
+    "publish": has(_sha(scripts.publish("hash_increment"))),
     "decide": has(SWAP, b'"manifest":{'),
-    "apply": has(_sha(scripts.apply("hash", "increment"))),
+    "apply": has(_sha(scripts.apply("hash_increment"))),
     "finish": has(SWAP, b'"manifest":null'),
     "clean": has(_sha(scripts.discard())),
 }

@@ -40,7 +40,7 @@ def record(url: str, mode: str) -> str:
     with connect(url) as client:
         client.indices.create(index=TARGET, mappings=MAPPINGS)
         one = query(url, mode)
-        one.sink.store.check()
+        one.sink.check()
         tell(one, with_stale_ones if mode == "upsert" else ones)
         client.indices.refresh(index=",".join(INDICES))
         found = {name: _read(client, name) for name in INDICES}

@@ -16,7 +16,7 @@ from sparkonce.errors import StoreUnreachable
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Receipt, Record, Staged, Store, Task, ignore
-from sparkonce.registers import Registers
+from sparkonce.registers import Learned, Registers
 from sparkonce.staging import stage
 
 COMMITTER, REGISTERS = "sparkonce.commit.Committer", "sparkonce.registers.Registers"
@@ -34,41 +34,42 @@ def _only_reads(self: Registers, new: Ledger) -> Ledger:
     return from_record(self.store.read(new.name)) or Ledger(new.name, new.query_id, new.target)
 
 
-def _gives_up(_: Registers, _new: Ledger, step: Step) -> Ledger:
+def _gives_up(_: Registers, _new: Ledger, step: Step) -> Learned:
     ledger = from_record(step())
     assert ledger is not None
-    return ledger
+    return Learned(ledger)
 
 
-def _starts_over(self: Registers, new: Ledger, step: Step) -> Ledger:
+def _starts_over(self: Registers, new: Ledger, step: Step) -> Learned:
     try:
         return _gives_up(self, new, step)
     except StoreUnreachable as error:
-        self.unanswered = error
-        return replace(new, token="", stamp="")
+        return Learned(replace(new, token="", stamp=""), error)
 
 
-def _believes(self: Registers, new: Ledger, step: Step) -> Ledger:
+def _believes(self: Registers, new: Ledger, step: Step) -> Learned:
     try:
         return _gives_up(self, new, step)
     except StoreUnreachable:
-        return new
+        return Learned(new)
 
 
-def _writes_over(self: Committer, decided: Ledger, *rest: Any) -> Ledger:
+def _writes_over(self: Committer, decided: Ledger, *rest: Any) -> Learned:
     newest = self.store.read(decided.name).stamp
     return DECIDE(self, replace(decided, replaces=newest), *rest)
 
 
-def _finishes_first(self: Registers, ledger: Ledger, advance: Advance = ignore) -> Ledger:
+def _finishes_first(
+    self: Registers, ledger: Ledger, advance: Advance = ignore, since: float | None = None
+) -> Ledger:
     if ledger.manifest is None:
         return ledger
     done = self.swap(ledger.finished())
-    self.patience.run(lambda: self.store.apply(ledger.manifest, advance))
+    self.patience.run(lambda: self.store.apply(ledger.manifest, advance, since))
     return done
 
 
-def _goes_by_its_own_plan(self: Registers, ledger: Ledger, _: Advance = ignore) -> Ledger:
+def _goes_by_its_own_plan(self: Registers, ledger: Ledger, *_: Any, **__: Any) -> Ledger:
     """The decided chunks are dropped, as if the epoch that is replayed would bring them again."""
     if ledger.manifest is None:
         return ledger
@@ -92,11 +93,11 @@ def _cleans_or_dies(self: Committer, ledger: Ledger, receipts: Sequence[Receipt]
     self.store.discard(ledger.name, sorted(over))
 
 
-def _forgets_leftovers(_: Store, _ledger: Ledger) -> list[str]:
+def _forgets_leftovers(_: Store, _ledger: Ledger, **_fresh: bool) -> list[str]:
     return []
 
 
-def _this_epoch_only(store: Store, ledger: Ledger) -> list[str]:
+def _this_epoch_only(store: Store, ledger: Ledger, **_fresh: bool) -> list[str]:
     over = leftovers(store, ledger)
     now = {one.attempt for one in store.staged(ledger.name) if one.epoch == ledger.epoch}
     return [attempt for attempt in over if attempt in now]

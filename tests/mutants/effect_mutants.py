@@ -7,13 +7,23 @@ import json
 import time
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 from tests.mutants.store_mutants import PAUSE
 
 from sparkonce.errors import RowRefused
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import ALL_STORED, Advance, Applied, Finish, Manifest, Record, ignore
+from sparkonce.protocol import (
+    ALL_STORED,
+    Advance,
+    Applied,
+    Decision,
+    Finish,
+    Manifest,
+    Record,
+    ignore,
+)
 from sparkonce.tck.converging import ConvergingStore, Guard
 
 
@@ -26,9 +36,10 @@ def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:
 class MarksOutside(MemoryStore):
     """The rows are one transaction, and the ledger is another."""
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+        manifest = decision.manifest
         now = self.link("read", lambda: self._read(manifest.sink))
-        if now.stamp != decided.replaces:
+        if now.stamp != decision.over:
             return now
         self.link("rows", lambda: self._take(_rows(self, manifest)))
         time.sleep(PAUSE)
@@ -40,8 +51,9 @@ class MarksOutside(MemoryStore):
 class MarksFirst(MemoryStore):
     """The ledger is one transaction, and the rows are another."""
 
-    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
-        if self._read(manifest.sink).stamp == decided.replaces:
+    def _publish(self, decision: Decision, finished: Record) -> Record:
+        manifest = decision.manifest
+        if self._read(manifest.sink).stamp == decision.over:
             self.records[manifest.sink] = finished
             self._take(_rows(self, manifest))
         return self._read(manifest.sink)
@@ -50,15 +62,17 @@ class MarksFirst(MemoryStore):
 class PublishesWhatIsLeft(MemoryStore):
     """Chunks were counted when the manifest was prepared, and are not counted again."""
 
-    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
+    def _publish(self, decision: Decision, finished: Record) -> Record:
+        manifest = decision.manifest
         left = [part for part in manifest.parts if (manifest.sink, part.attempt) in self.log]
-        return super()._publish(decided, finished, replace(manifest, parts=tuple(left)))
+        whole = replace(manifest, parts=tuple(left))
+        return super()._publish(decision._replace(manifest=whole), finished)
 
 
 class MarksApart(MemoryStore):
     """A chunk takes effect in one request, and is marked in the next one."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             done = self.link("read", lambda: self.applied.get(manifest.token, 0))
             chunks = self.log.get((manifest.sink, part.attempt), {})
@@ -97,7 +111,7 @@ class AppliesAgain(MemoryStore):
 
 
 class AppliesBackwards(MemoryStore):
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
         return super().apply(replace(manifest, parts=manifest.parts[::-1]), advance)
 
 
@@ -110,7 +124,7 @@ class PassesOver(MemoryStore):
 class DropsAsItGoes(ConvergingStore):
     """A chunk is deleted once its rows were sent, before anything says that all is done."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
         chunks = iter(manifest.chunks)
 
         def advanced(rows: int) -> None:
@@ -127,7 +141,7 @@ class DropsAsItGoes(ConvergingStore):
 class ReadsAhead(ConvergingStore):
     """It fetches all chunks before it sends the first row. This is no fault."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
         payloads = [
             self.link("fetch", lambda p=part, s=seq: self._payload(manifest, p.attempt, s))
             for part, seq in manifest.chunks
@@ -186,8 +200,8 @@ class KeepsHalf(MemoryStore):
 class FinishesAnyway(MemoryStore):
     """A failover may have lost what was applied; the finish does not ask."""
 
-    def _swap(self, name: str, new: Record) -> Record:
-        return super()._swap(name, replace(new, applied=0))
+    def _swap(self, name: str, new: Record, over: str, _applied: int = 0) -> Record:
+        return super()._swap(name, new, over)
 
 
 ADMITS = "sparkonce.tck.converging.Guard.admits"

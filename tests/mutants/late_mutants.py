@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from tests.mutants.mutant import CHUNKS, Mutant
 
@@ -15,7 +16,7 @@ from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
 class AsksOnce(MemoryStore):
     """At the first chunk it asks whose decision it is, and how far that is; then no more."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
         begun = self.link("begin", lambda: self._begun(manifest))
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             if begun is None:

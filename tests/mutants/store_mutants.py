@@ -11,7 +11,7 @@ from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Chunk, Finish, Manifest, Record, Staged
+from sparkonce.protocol import Chunk, Decision, Finish, Manifest, Record, Staged
 
 PAUSE = 0.005
 """Seconds between two requests that should be one: what a network takes."""
@@ -25,22 +25,22 @@ class ReadsAReplica(MemoryStore):
 
 
 class ChecksThenActs(MemoryStore):
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, _applied: int = 0) -> Record:
         found = self.link("read", lambda: self._read(name))
         time.sleep(PAUSE)
-        if found.stamp == new.replaces:
+        if found.stamp == over:
             self.link("write", lambda: self.records.update({name: new}))
         return self.link("read", lambda: self._read(name))
 
 
 class Overwrites(MemoryStore):
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, _over: str, _applied: int = 0) -> Record:
         self.records[name] = new
         return new
 
 
 class ComparesRevisions(MemoryStore):
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, _over: str, _applied: int = 0) -> Record:
         if new.revision > self._read(name).revision:
             self.records[name] = new
         return self._read(name)
@@ -49,11 +49,10 @@ class ComparesRevisions(MemoryStore):
 class ComparesTokens(MemoryStore):
     """A ledger may be written over another one that holds the same decision."""
 
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         now = self._read(name)
-        if new.replaces and now.token == new.token:
-            new = replace(new, replaces=now.stamp)
-        return super()._swap(name, new)
+        alike = over and now.token == new.token
+        return super()._swap(name, new, now.stamp if alike else over, applied)
 
 
 class StagesByPartition(MemoryStore):
@@ -83,18 +82,18 @@ class LooksThenDecides(MemoryStore):
         self.link("look", lambda: self._require_whole(manifest))
         return manifest
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
-        return self.swap(manifest.sink, decided)
+    def decide(self, decision: Decision) -> Record:
+        return self.swap(decision.manifest.sink, decision.record, decision.over)
 
 
 class LooksBeforeItCompares(MemoryStore):
-    def _decide(self, decided: Record, manifest: Manifest) -> Record:
-        self._require_whole(manifest)
-        return self._swap(manifest.sink, decided)
+    def _decide(self, decision: Decision) -> Record:
+        self._require_whole(decision.manifest)
+        return super()._decide(decision)
 
-    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
-        self._require_whole(manifest)
-        return super()._publish(decided, finished, manifest)
+    def _publish(self, decision: Decision, finished: Record) -> Record:
+        self._require_whole(decision.manifest)
+        return super()._publish(decision, finished)
 
 
 class CountsChunksOnly(MemoryStore):
@@ -105,23 +104,18 @@ class CountsChunksOnly(MemoryStore):
 
 
 class KeepsBesideFirst(MemoryStore):
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
-        self._keep(decided)
-        return super().decide(decided, manifest)
+    def decide(self, decision: Decision) -> Record:
+        self._keep(decision)
+        return super().decide(decision)
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
-        self._keep(decided)
-        return super().publish(decided, finish, manifest)
-
-    def _keep(self, decided: Record) -> None:
-        if decided.beside is not None:
-            name, body = decided.beside
-            self.records[name] = Record(1, decided.stamp, "", body)
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+        self._keep(decision)
+        return super().publish(decision, finish)
 
 
 class KeepsNothingBeside(MemoryStore):
-    def _write(self, name: str, new: Record) -> None:
-        self.records[name] = new
+    def _keep(self, _decision: Decision) -> None:
+        pass
 
 
 class DropsOfAnySink(MemoryStore):
@@ -136,28 +130,28 @@ class DropsWhateverIsThere(MemoryStore):
 
 
 class DropsBeforeItCompares(MemoryStore):
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         self.discard(name, attempts)
-        return self.swap(name, new)
+        return self.swap(name, new, over)
 
 
 class DoomsAndDropsNothing(MemoryStore):
-    def doom(self, name: str, new: Record, _attempts: Sequence[str]) -> Record:
-        return self.swap(name, new)
+    def doom(self, name: str, new: Record, over: str, _attempts: Sequence[str]) -> Record:
+        return self.swap(name, new, over)
 
 
 class TakesAwayWhateverIsThere(MemoryStore):
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         if new.revision:
-            return super()._swap(name, new)
+            return super()._swap(name, new, over, applied)
         self.records.pop(name, None)
         return Record()
 
 
 class KeepsEmptyRecords(MemoryStore):
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         held = self._read(name)
-        there = super()._swap(name, new)
+        there = super()._swap(name, new, over, applied)
         if held.revision and not there.revision:
             self.records[name] = new
         return there
@@ -176,17 +170,17 @@ class AsksTheTask(MemoryStore):
 
 
 class WritesLatin1(MemoryStore):
-    def _swap(self, name: str, new: Record) -> Record:
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         body = new.body.encode("latin-1", "replace").decode("latin-1")
-        return super()._swap(name, replace(new, body=body))
+        return super()._swap(name, replace(new, body=body), over, applied)
 
 
 class FoldsNames(MemoryStore):
     def _read(self, name: str) -> Record:
         return super()._read(name.lower())
 
-    def _swap(self, name: str, new: Record) -> Record:
-        return super()._swap(name.lower(), new)
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
+        return super()._swap(name.lower(), new, over, applied)
 
 
 class PublishesLosers(MemoryStore):

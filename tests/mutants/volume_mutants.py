@@ -9,22 +9,23 @@ from typing import Any
 from tests.mutants.mutant import ALL, CHUNKS, WHOLE, Mutant
 
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import Applied, Finish, Manifest, Part, Record, Staged
+from sparkonce.protocol import Applied, Decision, Finish, Manifest, Part, Record, Staged
 
 PAGE = 10
 
 
 class PublishesAPage(MemoryStore):
-    def _publish(self, decided: Record, finished: Record, manifest: Manifest) -> Record:
-        parts = manifest.parts[:PAGE]
-        return super()._publish(decided, finished, replace(manifest, parts=parts))
+    def _publish(self, decision: Decision, finished: Record) -> Record:
+        page = replace(decision.manifest, parts=decision.manifest.parts[:PAGE])
+        return super()._publish(decision._replace(manifest=page), finished)
 
 
 class OrdersAsText(MemoryStore):
     """Chunks are fetched ORDER BY a column of text."""
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
-        return super().publish(decided, finish, _as_text(manifest))
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+        ordered = decision._replace(manifest=_as_text(decision.manifest))
+        return super().publish(ordered, finish)
 
     def apply(self, manifest: Manifest, *rest: Any) -> Applied:
         return super().apply(_as_text(manifest), *rest)
@@ -38,8 +39,8 @@ def _as_text(manifest: Manifest) -> Manifest:
 
 
 class ListsAPageOfAttempts(MemoryStore):
-    def staged(self, sink: str) -> list[Staged]:
-        return super().staged(sink)[:PAGE]
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
+        return super().staged(sink, fresh=fresh)[:PAGE]
 
 
 class ListsAPageOfNames(MemoryStore):
@@ -69,10 +70,10 @@ class DiscardsByPartition(MemoryStore):
 class SaysNoneForStale(MemoryStore):
     """An UPDATE that hits no row is answered with None, and chunks are not counted again."""
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
-        if self.read(manifest.sink).stamp != decided.replaces:
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+        if self.read(decision.manifest.sink).stamp != decision.over:
             return None
-        return super().publish(decided, finish, manifest)
+        return super().publish(decision, finish)
 
 
 VOLUME_MUTANTS = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 from unittest import SkipTest
@@ -12,7 +11,7 @@ from sparkonce.errors import StagedDataMissing, StoreLostData
 from sparkonce.protocol import Advance, Manifest, Record, Store
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
-from sparkonce.tck.decisions import Decision, brief, decided, raises, staged
+from sparkonce.tck.decisions import Ready, brief, decided, raises, staged
 from sparkonce.tck.faults import Crash
 from sparkonce.tck.oracles import after, require, require_agreement, require_rows, with_witness
 from sparkonce.tck.race import race
@@ -34,21 +33,21 @@ def dying_after(chunks: int) -> Advance:
     return advance
 
 
-def _published(store: Store, decision: Decision) -> Record | None:
+def _published(store: Store, ready: Ready) -> Record | None:
     """What publish gives; one that comes second may also find that its chunks are gone."""
     with contextlib.suppress(StagedDataMissing):
-        return store.publish(decision.decided, decision.finish, decision.manifest)
+        return store.publish(ready.decision, ready.finish)
     return None
 
 
-def _skip_unless_published(store: Store, good: Decision) -> NoReturn:
+def _skip_unless_published(store: Store, good: Ready) -> NoReturn:
     """A stale decision gave None: right for a store that never publishes, and for no other.
 
     Raises:
         SkipTest: it never does.
         AssertionError: it does, and should have told what is there.
     """
-    if store.publish(good.decided, good.finish, good.manifest) is None:
+    if store.publish(good.decision, good.finish) is None:
         raise SkipTest(NEVER)
     epoch = good.manifest.epoch
     raise AssertionError(
@@ -80,8 +79,8 @@ class ApplyRules(Contract):
         run.write(0, with_witness(["a"]))
         good = staged(run, 1, run.stage(1, with_witness(["b", "c"])))
         known = world.observer.read(run.query.name)
-        stale = good.decided_over("gone")
-        answer = world.store.publish(stale, good.finish, good.manifest)
+        stale = good.over("gone")
+        answer = world.store.publish(stale, good.finish)
         require_rows(world, {"a"})
         there = world.observer.read(run.query.name)
         seen = f"publish over a record that is not there wrote {brief(there)} over {brief(known)}"
@@ -90,7 +89,7 @@ class ApplyRules(Contract):
             _skip_unless_published(world.store, good)
         require(answer == known, f"there is {brief(known)}, publish returned {brief(answer)}")
         for again in (False, True):
-            done = world.store.publish(good.decided, good.finish, good.manifest)
+            done = world.store.publish(good.decision, good.finish)
             which = "the second time" if again else "the first time"
             require(done == good.finished, f"publish returned {brief(done or Record())} {which}")
             with after(f"publish was called {which}"):
@@ -105,11 +104,11 @@ class ApplyRules(Contract):
         run.write(0, with_witness(["a"]))
         good = staged(run, 1, run.stage(1, with_witness(["b"]), with_witness(["c"])))
         known = world.observer.read(run.query.name)
-        stale = good.decided_over("gone")
-        if world.store.publish(stale, good.finish, good.manifest) is None:
+        stale = good.over("gone")
+        if world.store.publish(stale, good.finish) is None:
             _skip_unless_published(world.store, good)
         world.store.discard(run.query.name, [good.manifest.parts[1].attempt])
-        step = partial(world.store.publish, good.decided, good.finish, good.manifest)
+        step = partial(world.store.publish, good.decision, good.finish)
         raises(StagedDataMissing, step)
         with after("publish found a chunk of its manifest gone"):
             require_rows(world, {"a"})
@@ -244,17 +243,21 @@ class ApplyRules(Contract):
         world = new_subject()
         world.need("apply")
         run = Query(world).start()
-        decision = decided(run, 0, with_witness(["a"]), with_witness(["b"]))
-        finish = replace(decision.finished, applied=2)
-        there = world.store.swap(run.query.name, finish)
-        require(there == decision.decided, f"nothing was applied, and it wrote {brief(there)}")
+        ready = decided(run, 0, with_witness(["a"]), with_witness(["b"]))
+        finish = partial(
+            world.store.swap, run.query.name, ready.finished, ready.decided.stamp, applied=2
+        )
+        there = finish()
+        require(there == ready.decided, f"nothing was applied, and it wrote {brief(there)}")
         with contextlib.suppress(Crash):
-            world.store.apply(decision.manifest, dying_after(1))
-        there = world.store.swap(run.query.name, finish)
-        require(there == decision.decided, f"one chunk was applied, and it wrote {brief(there)}")
-        world.store.apply(decision.manifest)
-        there = world.store.swap(run.query.name, finish)
-        require(there == finish, f"all chunks were applied, but the record is {brief(there)}")
+            world.store.apply(ready.manifest, dying_after(1))
+        there = finish()
+        require(there == ready.decided, f"one chunk was applied, and it wrote {brief(there)}")
+        world.store.apply(ready.manifest)
+        there = finish()
+        require(
+            there == ready.finished, f"all chunks were applied, but the record is {brief(there)}"
+        )
         require_rows(world, {"a", "b"})
 
     def test_s15_chunks_lost_in_a_failover_before_finish_are_applied_again(

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from unittest import SkipTest
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.ledger import new_token
-from sparkonce.protocol import Beside, Record, Store
+from sparkonce.protocol import Beside, Decision, Record, Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.applies import NEVER
 from sparkonce.tck.contract import Contract
-from sparkonce.tck.decisions import Decision, raises, staged
+from sparkonce.tck.decisions import Ready, raises, staged
 from sparkonce.tck.oracles import after, require, with_witness
 from sparkonce.tck.subject import NewSubject, Subject
 
 LONG = "'\"\\`%s{}\n" * 20_000
 
-Step = Callable[[Store, Decision], Record | None]
+Step = Callable[[Store, Ready, Decision], Record | None]
 
 
 class BesideRules(Contract):
-    """Checks of `Record.beside`, in both steps that decide."""
+    """Checks of `Decision.beside`, in both steps that decide."""
 
     def test_s20_publish_keeps_what_is_beside_a_decision(self, new_subject: NewSubject) -> None:
         """Neither a stale decision writes it, nor one that lacks a chunk."""
@@ -33,7 +32,7 @@ class BesideRules(Contract):
         """The same, step by step."""
         world = new_subject()
         world.need("apply")
-        _require_beside(world, lambda store, good: store.decide(good.decided, good.manifest))
+        _require_beside(world, lambda store, _, decision: store.decide(decision))
 
 
 def _require_beside(world: Subject, step: Step) -> None:
@@ -42,31 +41,31 @@ def _require_beside(world: Subject, step: Step) -> None:
     before = ""
     for epoch, text in enumerate(["first", LONG, "last"], 1):
         good = staged(run, epoch, run.stage(epoch, with_witness([f"b{epoch}"])))
-        step(world.store, _with(good, name, "stale", over="gone"))
+        step(world.store, good, _with(good, name, "stale")._replace(over="gone"))
         _require_kept(world, name, before, f"a stale decision of epoch {epoch}")
         lacking = staged(run, epoch, run.stage(epoch, with_witness([f"c{epoch}"])))
         world.store.discard(run.query.name, sorted(lacking.manifest.attempts))
-        raises(StagedDataMissing, partial(step, world.store, _with(lacking, name, "lacking")))
+        refused = _with(lacking, name, "lacking")
+        raises(StagedDataMissing, partial(step, world.store, lacking, refused))
         _require_kept(world, name, before, f"epoch {epoch} without its chunk")
-        step(world.store, _with(good, name, text))
+        step(world.store, good, _with(good, name, text))
         _require_kept(world, name, text, f"the decision of epoch {epoch}")
         run.commit(epoch, [])
         before = text
-    world.store.swap(name, Record(replaces=world.observer.read(name).stamp))
+    world.store.swap(name, Record(), world.observer.read(name).stamp)
     require(world.observer.read(name) == Record(), "what was kept can't be taken away")
 
 
-def _publish(store: Store, good: Decision) -> Record:
-    there = store.publish(good.decided, good.finish, good.manifest)
+def _publish(store: Store, good: Ready, decision: Decision) -> Record:
+    there = store.publish(decision, good.finish)
     if there is None:
         raise SkipTest(NEVER)
     return there
 
 
-def _with(good: Decision, name: str, text: str, over: str | None = None) -> Decision:
-    """The same decision, with this beside it."""
-    decided = good.decided if over is None else good.decided_over(over)
-    return replace(good, decided=replace(decided, beside=Beside(name, text)))
+def _with(good: Ready, name: str, text: str) -> Decision:
+    """The decision, with this beside it."""
+    return good.decision._replace(beside=Beside(name, text))
 
 
 def _require_kept(world: Subject, name: str, text: str, what: str) -> None:

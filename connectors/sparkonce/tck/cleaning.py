@@ -16,7 +16,7 @@ from sparkonce.ledger import new_token
 from sparkonce.protocol import Chunk, Record, Staged
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
-from sparkonce.tck.decisions import brief, raises, record
+from sparkonce.tck.decisions import Write, brief, raises, write
 from sparkonce.tck.faults import REQUEST_LOST
 from sparkonce.tck.oracles import (
     after,
@@ -48,19 +48,19 @@ class CleaningRules(Contract):
         for chunk in (twin, *(Chunk(task, 0, 1, twin.payload) for task in (gone, kept))):
             world.store.stage(chunk)
         store, name, both = world.store, run.query.name, {gone.attempt, kept.attempt}
-        orphan = record("orphan", after=Record(1, "never there"))
-        first = record("first")
-        second = record("second", after=first)
+        orphan = write("orphan", after=Record(1, "never there"))
+        first = write("first")
+        second = write("second", after=first.new)
         steps = [
             (orphan, [gone.attempt], Record(), both),
-            (first, [gone.attempt, new_token()], first, {kept.attempt}),
-            (first, [gone.attempt], first, {kept.attempt}),
-            (second, [], second, {kept.attempt}),
-            (first, [kept.attempt], second, {kept.attempt}),
-            (orphan, [kept.attempt], second, {kept.attempt}),
+            (first, [gone.attempt, new_token()], first.new, {kept.attempt}),
+            (first, [gone.attempt], first.new, {kept.attempt}),
+            (second, [], second.new, {kept.attempt}),
+            (first, [kept.attempt], second.new, {kept.attempt}),
+            (orphan, [kept.attempt], second.new, {kept.attempt}),
         ]
-        for number, (new, attempts, there, left) in enumerate(steps):
-            answer = store.doom(name, new, attempts)
+        for number, ((new, over), attempts, there, left) in enumerate(steps):
+            answer = store.doom(name, new, over, attempts)
             world.settle()
             found = {one.attempt for one in world.observer.staged(name)}
             what = f"doom {number} of {len(steps)}, by {brief(new)}"
@@ -73,22 +73,22 @@ class CleaningRules(Contract):
         """The one that it replaces; again, or late, it takes nothing. A new one may come."""
         world = new_subject()
         store, query = world.store, Query(world)
-        name, first, fresh = query.name, record("first"), record("fresh")
-        second, gone = record("second", after=first), Record(replaces=first.stamp)
+        name, first, fresh = query.name, write("first"), write("fresh")
+        second, gone = write("second", after=first.new), Write(Record(), first.new.stamp)
         steps = [
             (gone, Record()),
-            (Record(), Record()),
-            (first, first),
-            (Record(), first),
-            (Record(replaces="never there"), first),
+            (Write(Record()), Record()),
+            (first, first.new),
+            (Write(Record()), first.new),
+            (Write(Record(), "never there"), first.new),
             (gone, Record()),
             (gone, Record()),
             (second, Record()),
-            (fresh, fresh),
-            (gone, fresh),
+            (fresh, fresh.new),
+            (gone, fresh.new),
         ]
-        for number, (new, there) in enumerate(steps):
-            answer = store.swap(name, new)
+        for number, (one, there) in enumerate(steps):
+            answer = store.swap(name, *one)
             seen = world.observer.read(name)
             world.settle()
             listed = name in world.observer.names()
@@ -99,12 +99,12 @@ class CleaningRules(Contract):
     def test_s17_a_name_is_listed_while_anything_is_left(self, new_subject: NewSubject) -> None:
         """A record, or something staged."""
         world = new_subject()
-        run, only = Query(world).start(), record("only")
+        run, only = Query(world).start(), write("only")
         name, chunk = run.query.name, Chunk(run.task(0), 0, 1, world.encode(batch(["a"])))
         steps: list[tuple[Callable[[], object], bool]] = [
-            (partial(world.store.swap, name, only), True),
+            (partial(world.store.swap, name, *only), True),
             (partial(world.store.stage, chunk), True),
-            (partial(world.store.swap, name, Record(replaces=only.stamp)), True),
+            (partial(world.store.swap, name, Record(), only.new.stamp), True),
             (partial(world.store.discard, name, [chunk.task.attempt]), False),
         ]
         for number, (step, wanted) in enumerate(steps):
@@ -116,28 +116,29 @@ class CleaningRules(Contract):
     def test_s18_discard_over_a_stamp(self, new_subject: NewSubject) -> None:
         """Over another record, or where there is none, it drops nothing."""
         world = new_subject()
-        run, first = Query(world).start(), record("first")
+        run, first = Query(world).start(), write("first")
         name, store, chunk = run.query.name, world.store, world.encode(batch(["a"]))
         tasks = [run.task(0) for _ in range(3)]
         for task in tasks:
             store.stage(Chunk(task, 0, 1, chunk))
         one, two, three = (task.attempt for task in tasks)
-        second = record("second", after=first)
-        steps: list[tuple[Record, str, str | None, set[str]]] = [
-            (Record(), one, "never there", {one, two, three}),
-            (Record(), one, "", {two, three}),
+        second = write("second", after=first.new)
+        nothing = Write(Record())
+        steps: list[tuple[Write, str, str | None, set[str]]] = [
+            (nothing, one, "never there", {one, two, three}),
+            (nothing, one, "", {two, three}),
             (first, two, "", {two, three}),
-            (second, two, first.stamp, {two, three}),
-            (second, two, second.stamp, {three}),
+            (second, two, first.new.stamp, {two, three}),
+            (second, two, second.new.stamp, {three}),
             (second, three, None, set()),
         ]
-        for number, (there, attempt, over, left) in enumerate(steps):
-            if there != Record():
-                store.swap(name, there)
+        for number, (wrote, attempt, over, left) in enumerate(steps):
+            if wrote != nothing:
+                store.swap(name, *wrote)
             store.discard(name, [attempt], over)
             world.settle()
             found = {staged.attempt for staged in world.observer.staged(name)}
-            what = f"discard {number} of {len(steps)} over {over!r}, of {brief(there)}"
+            what = f"discard {number} of {len(steps)} over {over!r}, of {brief(wrote.new)}"
             require(found == left, f"{what}: {len(found)} attempts are left, not {len(left)}")
 
     def test_s18_a_decision_that_a_failover_brings_back_has_its_chunks(
@@ -243,13 +244,11 @@ def clocks_off_by(seconds: float) -> Iterator[None]:
         yield
 
 
-def _aging(
-    staged: Callable[[str], list[Staged]], attempts: set[str]
-) -> Callable[[str], list[Staged]]:
+def _aging(staged: Callable[..., list[Staged]], attempts: set[str]) -> Callable[..., list[Staged]]:
     """The same list, in which these attempts are a day older."""
 
-    def aged(sink: str) -> list[Staged]:
-        found = staged(sink)
+    def aged(sink: str, *, fresh: bool) -> list[Staged]:
+        found = staged(sink, fresh=fresh)
         return [
             replace(one, age=one.age + 24 * HOUR) if one.attempt in attempts else one
             for one in found

@@ -110,7 +110,7 @@ class CommitRules(Contract):
             query, plan = Query(world), world.plan
             crash(query.start(), "apply", fault, 0, rows(0, "x"), rows(0, "y"))
             decided = query.ledger.manifest
-            query.plan, store = replace(plan, detail={**plan.detail, "now": 1}), query.faulty()
+            query.plan, store = replace(plan, stored={**plan.stored, "now": 1}), query.faulty()
             with after(f"the driver died at its apply ('{fault}'), and another replayed the epoch"):
                 query.start().write(0, rows(0, "other"))
                 seen = f"applied {store.applied}, where {decided} was decided"

@@ -39,11 +39,11 @@ class ConnectorSubject(Subject):
 
     def connect(self) -> Store:
         """See `Subject.connect`."""
-        return self.connector.connect(self._parsed(self.raw), self.plan)
+        return self.connector.connect(self._parsed(self.raw))
 
     def unreachable(self) -> Store:
         """See `Subject.unreachable`."""
-        return self.connector.connect(self._parsed({**self.raw, **(self.nowhere or {})}), self.plan)
+        return self.connector.connect(self._parsed({**self.raw, **(self.nowhere or {})}))
 
     def encode(self, rows: pa.RecordBatch) -> bytes:
         """See `Subject.encode`."""

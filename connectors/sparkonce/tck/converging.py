@@ -17,7 +17,16 @@ from typing import ClassVar, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreUnreachable
 from sparkonce.memory import MemoryStore
-from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, Record, Staged, ignore
+from sparkonce.protocol import (
+    ALL_STORED,
+    Advance,
+    Applied,
+    Decision,
+    Manifest,
+    Record,
+    Staged,
+    ignore,
+)
 
 T = TypeVar("T")
 RESENDS = 2
@@ -80,13 +89,13 @@ class ConvergingStore(MemoryStore):
         """See `Store.read`. By id, so never late."""
         return self._ask("read", lambda: self._read(name))
 
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`. Sent again it finds its own stamp."""
-        return self._ask("swap", lambda: self._swap(name, new))
+        return self._ask("swap", lambda: self._swap(name, new, over, applied))
 
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`."""
-        there = self._ask("doom", lambda: self._swap(name, new))
+        there = self._ask("doom", lambda: self._swap(name, new, over))
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
         return there
@@ -100,17 +109,18 @@ class ConvergingStore(MemoryStore):
         fence = self._ask("fence", lambda: next(self._fences))
         return replace(manifest, notes={"fence": fence})
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
+    def decide(self, decision: Decision) -> Record:
         """See `Store.decide`. It looks, then writes."""
+        manifest = decision.manifest
         with self._between(manifest.sink):
             try:
                 self._ask("look", lambda: self._require_whole(manifest))
             except StagedDataMissing:
                 there = self.read(manifest.sink)
-                if there.stamp == decided.replaces:
+                if there.stamp == decision.over:
                     raise
                 return there
-            return self._ask("decide", lambda: self._swap(manifest.sink, decided))
+            return self._ask("decide", lambda: self._written(decision))
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`. It looks, then drops."""
@@ -118,7 +128,12 @@ class ConvergingStore(MemoryStore):
             if over in (None, self.read(sink).stamp):
                 self._ask("discard", lambda: self._discard(sink, attempts, None))
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self,
+        manifest: Manifest,
+        advance: Advance = ignore,
+        since: float | None = None,  # noqa: ARG002
+    ) -> Applied:
         """See `Store.apply`. Row by row; the mark that all is done comes last."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             payload = self._ask("fetch", partial(self._payload, manifest, part.attempt, seq))
@@ -147,6 +162,11 @@ class ConvergingStore(MemoryStore):
             except StoreUnreachable:
                 continue
         return self.link(name, request)
+
+    def _written(self, decision: Decision) -> Record:
+        if self._read(decision.manifest.sink).stamp == decision.over:
+            self._keep(decision)
+        return self._swap(decision.manifest.sink, decision.record, decision.over)
 
     def _payload(self, manifest: Manifest, attempt: str, seq: int) -> bytes | None:
         """A chunk; None if its epoch was finished by somebody else."""

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sparkonce.ledger import Ledger, new_token
-from sparkonce.protocol import Applied, Manifest, Receipt, Record, digest
+from sparkonce.protocol import Applied, Decision, Manifest, Receipt, Record, digest
 from sparkonce.tck.actors import Run
 
 SHORT = 60
 """Characters of an argument that a message shows."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """An epoch that is staged, and the records that would decide and finish it."""
+class Write(NamedTuple):
+    """What `Store.swap` is given: a record, and the stamp that must be there."""
 
-    manifest: Manifest
-    decided: Record
+    new: Record
+    over: str = ""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An epoch that is staged, and what would decide and finish it."""
+
+    decision: Decision
     finished: Record
+
+    @property
+    def manifest(self) -> Manifest:
+        """What would be decided."""
+        return self.decision.manifest
+
+    @property
+    def decided(self) -> Record:
+        """The record that would decide it."""
+        return self.decision.record
 
     def finish(self, _applied: Applied) -> Record:
         """The record that would finish it, whatever became of its rows."""
         return self.finished
 
-    def decided_over(self, stamp: str) -> Record:
-        """The record that would decide it over another one."""
-        return replace(self.decided, replaces=stamp)
+    def over(self, stamp: str) -> Decision:
+        """The same decision over another record."""
+        return self.decision._replace(over=stamp)
 
 
-def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Decision:
+def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Ready:
     """What a commit of these receipts would write."""
     query, store = run.query, run.query.world.store
     base = query.world.ledger(query.name) if store.read(query.name).revision else None
@@ -40,21 +56,22 @@ def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Decision:
     manifest = run.committer().manifest(base, run.driver(epoch), receipts)
     decided = base.decided(store.prepare(manifest), run.run_id, None)
     assert decided.manifest is not None  # noqa: S101 (for mypy)
-    return Decision(decided.manifest, decided.to_record(), decided.finished().to_record())
+    decision = Decision(decided.to_record(), decided.replaces, decided.manifest)
+    return Ready(decision, decided.finished().to_record())
 
 
-def decided(run: Run, epoch: int, *partitions: list[str]) -> Decision:
+def decided(run: Run, epoch: int, *partitions: list[str]) -> Ready:
     """An epoch that is decided and not applied."""
-    decision = staged(run, epoch, run.stage(epoch, *partitions))
-    run.query.world.store.swap(run.query.name, decision.decided)
-    return decision
+    ready = staged(run, epoch, run.stage(epoch, *partitions))
+    run.query.world.store.swap(run.query.name, ready.decided, ready.decision.over)
+    return ready
 
 
-def record(text: str, *, after: Record | None = None, revision: int | None = None) -> Record:
-    """A record to write."""
+def write(text: str, *, after: Record | None = None, revision: int | None = None) -> Write:
+    """A record to write, over another one or none."""
     before = after or Record()
     number = before.revision + 1 if revision is None else revision
-    return Record(number, new_token(), digest(text), text, before.stamp)
+    return Write(Record(number, new_token(), digest(text), text), before.stamp)
 
 
 def brief(one: Record) -> str:

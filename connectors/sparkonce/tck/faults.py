@@ -126,9 +126,11 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         step = self._apply if name == "apply" else getattr(self._store, name)
-        return lambda *args: self._call(name, lambda: step(*args))
+        return lambda *args, **named: self._call(name, lambda: step(*args, **named))
 
-    def _apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def _apply(
+        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+    ) -> Applied:
         self.applied.append(manifest)
 
         def advanced(rows: int) -> None:
@@ -137,7 +139,7 @@ class FaultyStore:
             if self._dying is not None:
                 raise self._dying
 
-        return self._store.apply(manifest, advanced)
+        return self._store.apply(manifest, advanced, since)
 
     def _call(self, name: str, step: Callable[[], Any]) -> Any:
         at = len(self.calls)

@@ -119,7 +119,7 @@ RULES: Sequence[Rule] = (
         "`swap` writes a record only if as many chunks of the decision that is there are applied"
         " as it names, in the same atomic step.",
         "A failover between the last apply and the finish would end an epoch whose rows are gone.",
-        "Store.swap: compare Record.applied with the progress that Store.apply keeps",
+        "Store.swap: compare `applied` with the progress that Store.apply keeps",
     ),
     Rule(
         "S16",
@@ -158,7 +158,7 @@ RULES: Sequence[Rule] = (
         "What is kept beside a decision is written in the step that decides, over what is there,"
         " and by no stale decision.",
         "Offsets of an epoch are kept so, which a crash of the host takes from the checkpoint.",
-        "Store.publish, Store.decide: write `Record.beside` under the same comparison",
+        "Store.publish, Store.decide: write `Decision.beside` under the same comparison",
     ),
     Rule(
         "C01",

@@ -14,7 +14,7 @@ from sparkonce.ledger import new_token
 from sparkonce.protocol import Chunk, Manifest, Part, Receipt, Record, Store, Task
 from sparkonce.tck.actors import Query
 from sparkonce.tck.applies import ApplyRules
-from sparkonce.tck.decisions import Decision, brief, raises, record, staged
+from sparkonce.tck.decisions import Ready, Write, brief, raises, staged, write
 from sparkonce.tck.oracles import (
     after,
     difference,
@@ -46,7 +46,7 @@ class StepRules(ApplyRules):
         require(seen == Record(), f"before any write, read gave {brief(seen)}")
         for turn in range(6):
             writer, reader = clients[turn % 2], clients[1 - turn % 2]
-            now = writer.swap(name, record(f"body {turn}", after=now))
+            now = writer.swap(name, *write(f"body {turn}", after=now))
             for client in (reader, writer):
                 seen = client.read(name)
                 require(seen == now, f"after {brief(now)} was written, read gave {brief(seen)}")
@@ -55,13 +55,14 @@ class StepRules(ApplyRules):
         """A swap over another stamp, or over nothing, changes nothing and tells what is there."""
         world = new_subject()
         store, name = world.store, f"name {new_token()}"
-        orphan = record("orphan", after=Record(1, "never there"))
+        orphan = write("orphan", after=Record(1, "never there"))
         _require_swap(store, name, orphan, Record(), "a record that is not there")
-        first = record("first")
-        _require_swap(store, name, first, first, "no record")
-        _require_swap(store, name, record("second first"), first, "no record, when there is one")
-        _require_swap(store, name, orphan, first, "another record than the one that is there")
-        require(store.read(name) == first, f"the record is now {brief(store.read(name))}")
+        first = write("first")
+        _require_swap(store, name, first, first.new, "no record")
+        second = write("second first")
+        _require_swap(store, name, second, first.new, "no record, when there is one")
+        _require_swap(store, name, orphan, first.new, "another record than the one that is there")
+        require(store.read(name) == first.new, f"the record is now {brief(store.read(name))}")
 
     def test_s02_of_swaps_at_the_same_time_one_wins(self, new_subject: NewSubject) -> None:
         """Clients race for each revision; each learns the same winner."""
@@ -69,28 +70,29 @@ class StepRules(ApplyRules):
         name, now = f"name {new_token()}", Record()
         clients = [world.connect() for _ in range(3)]
         for number in range(ROUNDS):
-            news = [record(f"{number}.{n}", after=now) for n in range(len(clients))]
-            pairs = zip(clients, news, strict=True)
-            answers = race([partial(client.swap, name, new) for client, new in pairs])
+            writes = [write(f"{number}.{n}", after=now) for n in range(len(clients))]
+            pairs = zip(clients, writes, strict=True)
+            answers = race([partial(client.swap, name, *one) for client, one in pairs])
             now = world.observer.read(name)
             told = ", ".join(brief(answer) for answer in answers)
             seen = f"three clients swapped at once and were told of {told}; there is {brief(now)}"
-            require(now in news and set(answers) == {now}, seen)
+            require(now in [one.new for one in writes] and set(answers) == {now}, seen)
 
     def test_s03_a_swap_that_arrives_again_writes_nothing(self, new_subject: NewSubject) -> None:
         """At once, and after others; also if revisions and tokens come back."""
         world = new_subject()
         store, name = world.store, f"name {new_token()}"
-        first = record("first")
-        second = record("second", after=first)
-        for new in (first, first, second, second):
-            _require_swap(store, name, new, new, "what it replaces, or a second time")
-        third = replace(record("third", after=second), token=second.token)
-        for late, after_it in ((first, second), (record("x", revision=3), second), (second, third)):
-            store.swap(name, after_it)
-            what = f"what is long gone, after {brief(after_it)}"
-            _require_swap(store, name, late, after_it, what)
-        require(store.read(name) == third, f"the record is now {brief(store.read(name))}")
+        first = write("first")
+        second = write("second", after=first.new)
+        for one in (first, first, second, second):
+            _require_swap(store, name, one, one.new, "what it replaces, or a second time")
+        third = write("third", after=second.new)
+        third = third._replace(new=replace(third.new, token=second.new.token))
+        for late, after_it in ((first, second), (write("x", revision=3), second), (second, third)):
+            store.swap(name, *after_it)
+            what = f"what is long gone, after {brief(after_it.new)}"
+            _require_swap(store, name, late, after_it.new, what)
+        require(store.read(name) == third.new, f"the record is now {brief(store.read(name))}")
 
     def test_s04_staging_again_changes_nothing(self, new_subject: NewSubject) -> None:
         """A chunk is staged twice; its twin of the same partition is another attempt."""
@@ -147,10 +149,10 @@ class StepRules(ApplyRules):
                 _require_not_decided(world, good, replace(good.manifest, parts=(one,)))
         if "apply" in world.limits:
             return
-        there = world.store.decide(good.decided_over("gone"), good.manifest)
+        there = world.store.decide(good.over("gone"))
         require(there == world.observer.read(run.query.name), f"it wrote {brief(there)}")
         require(there != good.decided, "a decision was written over another record")
-        there = world.store.decide(good.decided, good.manifest)
+        there = world.store.decide(good.decision)
         require(there == good.decided, f"all chunks are there, and decide left {brief(there)}")
 
     def test_s06_chunks_that_a_failover_took_back_are_not_decided(
@@ -233,10 +235,11 @@ class StepRules(ApplyRules):
         for ids in ALIKE:
             world = new_subject()
             runs = [Query(world, sink_id=sink_id).start() for sink_id in ids]
-            records = [record(sink_id) for sink_id in ids]
-            for run, new in zip(runs, records, strict=True):
-                _require_swap(world.store, run.query.name, new, new, f"no record of {new.body!r}")
-            for run, new in zip(runs, records, strict=True):
+            writes = [write(sink_id) for sink_id in ids]
+            for run, one in zip(runs, writes, strict=True):
+                what = f"no record of {one.new.body!r}"
+                _require_swap(world.store, run.query.name, one, one.new, what)
+            for run, (new, _) in zip(runs, writes, strict=True):
                 seen = world.observer.read(run.query.name)
                 require(seen == new, f"{ids} have records; {new.body!r} gives {brief(seen)}")
             runs[0].stage_late(0, ["a"])
@@ -250,12 +253,12 @@ class StepRules(ApplyRules):
         world.need("unreachable")
         run = Query(world).start()
         good = staged(run, 0, run.stage(0, with_witness(["a"])))
-        world.store.swap(run.query.name, good.decided)
+        world.store.swap(run.query.name, good.decided, good.decision.over)
         store = world.unreachable()
         for call in _every_step(store, good, run.task(0)):
             raises(StoreUnreachable, call)
         if "apply" not in world.limits:
-            raises(StoreUnreachable, store.decide, good.decided, good.manifest)
+            raises(StoreUnreachable, store.decide, good.decision)
             raises(StoreUnreachable, store.apply, good.manifest)
 
     def test_s14_bytes_come_back_as_they_were(self, new_subject: NewSubject) -> None:
@@ -263,8 +266,8 @@ class StepRules(ApplyRules):
         world = new_subject()
         body = "ä'\"\\`\n\t\N{PARTY POPPER}%s{}" * 60_000
         for name in (LONGEST_SINK_ID, f"plain-{new_token()}"):
-            new = record(body)
-            world.store.swap(name, new)
+            new, over = write(body)
+            world.store.swap(name, new, over)
             seen = world.observer.read(name)
             require(seen == new, f"record {name!r}: {_first_difference(new.body, seen.body)}")
         query = Query(world, sink_id=LONGEST_SINK_ID)
@@ -279,22 +282,25 @@ class StepRules(ApplyRules):
         )
 
 
-def _require_not_decided(world: Subject, good: Decision, manifest: Manifest) -> None:
+def _require_not_decided(world: Subject, good: Ready, manifest: Manifest) -> None:
     """See that neither of the steps that decide takes this manifest, and nothing is written."""
     known = world.observer.read(manifest.sink)
+    decision = good.decision._replace(manifest=manifest)
     if "apply" not in world.limits:
-        raises(StagedDataMissing, world.store.decide, good.decided, manifest)
+        raises(StagedDataMissing, world.store.decide, decision)
     with contextlib.suppress(StagedDataMissing):
-        there = world.store.publish(good.decided, good.finish, manifest)
+        there = world.store.publish(decision, good.finish)
         require(there is None, f"publish took it: there is {brief(there or Record())}")
     require(world.observer.read(manifest.sink) == known, "a refused manifest was decided")
     require_rows(world, {"z"})
 
 
-def _require_swap(store: Store, name: str, new: Record, there: Record, over: str) -> None:
+def _require_swap(store: Store, name: str, one: Write, there: Record, over: str) -> None:
     """See that a swap gives what should be there afterwards."""
-    answer = store.swap(name, new)
-    seen = f"a swap over {over}: wrote {brief(new)}, was told {brief(answer)}, not {brief(there)}"
+    answer = store.swap(name, *one)
+    seen = (
+        f"a swap over {over}: wrote {brief(one.new)}, was told {brief(answer)}, not {brief(there)}"
+    )
     require(answer == there, seen)
 
 
@@ -313,12 +319,12 @@ def _attempts(world: Subject, name: str) -> set[str]:
     return {one.attempt for one in world.observer.staged(name)}
 
 
-def _every_step(store: Store, good: Decision, task: Task) -> list[Callable[[], Any]]:
+def _every_step(store: Store, good: Ready, task: Task) -> list[Callable[[], Any]]:
     name = good.manifest.sink
     return [
-        store.check,
+        partial(store.check, None),
         partial(store.read, name),
-        partial(store.swap, name, good.finished),
+        partial(store.swap, name, good.finished, good.decided.stamp),
         store.names,
         partial(store.stage, Chunk(task, 0, 1, b"x")),
         partial(store.staged, name),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sparkonce.protocol import Advance, Applied, Manifest, Store, ignore
 
@@ -101,7 +101,8 @@ class _Seat(threading.Thread):
     def run(self) -> None:
         try:
             self.wait()
-            self.actor(cast(Store, _View(self)))
+            view: Any = _View(self)
+            self.actor(view)
         except BaseException as error:
             self.turns.failures.append(error)
         self.turns.leave(self)
@@ -118,9 +119,11 @@ class _View:
         self._seat = seat
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args: self._call(name, *args)
+        return lambda *args, **named: self._call(name, *args, **named)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+    ) -> Applied:
         """See `Store.apply`. Others may have turns between two chunks."""
         left = len(manifest.chunks)
 
@@ -131,11 +134,12 @@ class _View:
             if left:  # What follows the last chunk is a call of its own.
                 self._seat.turns.take(self._seat, CHUNK)
 
-        return cast("Applied", self._call("apply", manifest, advanced))
+        applied: Applied = self._call("apply", manifest, advanced, since)
+        return applied
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def _call(self, name: str, *args: Any, **named: Any) -> Any:
         self._seat.turns.take(self._seat, name)
-        return getattr(self._seat.store, name)(*args)
+        return getattr(self._seat.store, name)(*args, **named)
 
 
 def interleavings(

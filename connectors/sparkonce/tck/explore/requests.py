@@ -7,7 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sparkonce.protocol import Advance, Applied, Chunk, Finish, Manifest, Record, Staged, ignore
+from sparkonce.protocol import (
+    Advance,
+    Applied,
+    Chunk,
+    Decision,
+    Finish,
+    Manifest,
+    Plan,
+    Record,
+    Staged,
+    ignore,
+)
 
 if TYPE_CHECKING:
     from sparkonce.memory import MemoryStore
@@ -26,6 +37,7 @@ class Request:
         step: what the store does with it.
         sink: the record or the log that it is about; empty where it is about none.
         new: the record that it writes.
+        over: the stamp that must be there for that.
         manifest: the decision that it makes, or applies.
         chunk: what it stages.
         more: anything else worth telling.
@@ -36,6 +48,7 @@ class Request:
     step: Callable[[], Any]
     sink: str = ""
     new: Record | None = None
+    over: str = ""
     manifest: Manifest | None = None
     chunk: Chunk | None = None
     more: str = ""
@@ -56,7 +69,7 @@ class Request:
         if self.manifest is not None:
             words.append(f"epoch {self.manifest.epoch} decision {self.manifest.token}")
         if self.new is not None:
-            words.append(f"{self.new.replaces or 'nothing'} -> {told(self.new)}")
+            words.append(f"{self.over or 'nothing'} -> {told(self.new)}")
         words.append(self.more)
         return " ".join(word for word in words if word)
 
@@ -108,25 +121,25 @@ class Client:
         answer: T = self._carrier.carry(Request(self._actor, name, step, **self._about))
         return answer
 
-    def check(self) -> None:
+    def check(self, plan: Plan[Any] | None) -> None:
         """See `Store.check`."""
         self._about = {}
-        self._store.check()
+        self._store.check(plan)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
         self._about = {"sink": name}
         return self._store.read(name)
 
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
-        self._about = {"sink": name, "new": new}
-        return self._store.swap(name, new)
+        self._about = {"sink": name, "new": new, "over": over}
+        return self._store.swap(name, new, over, applied)
 
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`."""
-        self._about = {"sink": name, "new": new, "more": ",".join(attempts)}
-        return self._store.doom(name, new, attempts)
+        self._about = {"sink": name, "new": new, "over": over, "more": ",".join(attempts)}
+        return self._store.doom(name, new, over, attempts)
 
     def names(self) -> list[str]:
         """See `Store.names`."""
@@ -138,33 +151,44 @@ class Client:
         self._about = {"sink": chunk.task.sink, "chunk": chunk}
         self._store.stage(chunk)
 
-    def staged(self, sink: str) -> list[Staged]:
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
         """See `Store.staged`."""
         self._about = {"sink": sink}
-        return self._store.staged(sink)
+        return self._store.staged(sink, fresh=fresh)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`."""
         self._about = {"sink": manifest.sink, "manifest": manifest}
         return self._store.prepare(manifest)
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
         """See `Store.publish`."""
-        self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
-        return self._store.publish(decided, finish, manifest)
+        self._about = _about(decision)
+        return self._store.publish(decision, finish)
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
+    def decide(self, decision: Decision) -> Record:
         """See `Store.decide`."""
-        self._about = {"sink": manifest.sink, "new": decided, "manifest": manifest}
-        return self._store.decide(decided, manifest)
+        self._about = _about(decision)
+        return self._store.decide(decision)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+    ) -> Applied:
         """See `Store.apply`."""
         self._about = {"sink": manifest.sink, "manifest": manifest}
-        return self._store.apply(manifest, advance)
+        return self._store.apply(manifest, advance, since)
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
         named = ",".join(attempts) + ("" if over is None else f" over {over or 'nothing'}")
         self._about = {"sink": sink, "more": named}
         self._store.discard(sink, attempts, over)
+
+
+def _about(decision: Decision) -> dict[str, Any]:
+    return {
+        "sink": decision.manifest.sink,
+        "new": decision.record,
+        "over": decision.over,
+        "manifest": decision.manifest,
+    }

@@ -59,7 +59,7 @@ class Watch:
         token = request.decides
         if not token or request.new is None:
             return
-        rival = self._rivals.setdefault(request.new.replaces, token)
+        rival = self._rivals.setdefault(request.over, token)
         if rival != token:
             self.marks.add("two decides race")
         self._deciders.setdefault(token, request.actor.name)
