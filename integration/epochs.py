@@ -59,9 +59,7 @@ class Query:
         return Task(self.name, self.query_id, self.run_id, epoch, partition, attempt)
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
-        return replace(self.sink, patience=Patience(3, first=0.01)).write(
-            task, batches, self.sink.checkpoint
-        )
+        return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
         where = self.sink.plan.target, self.query_id, self.run_id, epoch, self.sink.checkpoint

@@ -107,12 +107,11 @@ def test_document_with_a_foreign_version_fails_or_is_left_alone_and_counted(
     assert "left 1 documents with versions of others alone" in caplog.text
 
 
-@pytest.mark.parametrize("write", ["logged", "direct"])
 def test_row_whose_document_has_a_foreign_version_is_not_put_aside(
-    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str, write: str
+    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
 ) -> None:
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
-    query = into_index(ROWS, key="id", write=write, **aside)
+    query = into_index(ROWS, key="id", **aside)
     elastic.index(
         index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
     )

@@ -200,15 +200,12 @@ def test_index_is_made_from_columns_and_dates(
 
 
 @pytest.mark.usefixtures("several")
-@pytest.mark.parametrize(
-    ("write", "versioning"), [("logged", "external"), ("logged", "none"), ("direct", "external")]
-)
 def test_delete_from_an_index_that_is_not_there_is_done(
-    into_index: Make, elastic: Elasticsearch, index: str, write: str, versioning: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     schema = pa.schema([("id", pa.int64()), ("land", pa.string()), ("op", pa.string())])
     given = {"index": f"{index}-{{land}}", "createIndex": "false", "opColumn": "op"}
-    query = into_index(schema, key="id", versioning=versioning, write=write, **given)
+    query = into_index(schema, key="id", **given)
     query.run(0, [{"id": 1, "land": "gone", "op": "D"}, {"id": 1, "land": "there", "op": "I"}])
     assert documents(elastic, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
 
@@ -252,15 +249,14 @@ def test_indices_of_a_template_take_updates_and_increments(
         elastic.indices.delete_index_template(name=index)
 
 
-@pytest.mark.parametrize("write", ["logged", "direct"])
 def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_epoch(
-    into_index: Make, elastic: Elasticsearch, index: str, write: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     """Also soon after a check, which holds for a minute."""
     unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     try:
-        query = into_index(ROWS, key="id", createIndex="false", write=write)
+        query = into_index(ROWS, key="id", createIndex="false")
         query.run(0, [row(1)])
         elastic.indices.create(index=f"{index}-2", settings=unsafe)
         moved = [

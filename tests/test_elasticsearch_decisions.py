@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.store import ElasticsearchStore, Settings
 from sparkonce.bad_rows import NONE
-from sparkonce.errors import StoreUnreachable
+from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
 
@@ -62,6 +63,15 @@ def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent() 
     cluster = CutOff(answers=True)
     store(cluster).apply(MANIFEST)
     assert [method for method, _ in cluster.asked] == ["GET", "PUT", "GET"]
+
+
+def test_rest_of_a_decision_of_an_earlier_release_that_used_what_is_gone_is_refused() -> None:
+    cluster = CutOff(answers=True)
+    begun = store(cluster)
+    begun._acknowledged = MANIFEST.token
+    with pytest.raises(StoreRefused, match="decided with recover --to"):
+        begun.apply(replace(MANIFEST, notes={**NOTES, "before": ["y"]}))
+    assert [method for method, _ in cluster.asked] == ["GET"]
 
 
 def test_no_row_is_sent_while_it_is_not_known_whether_a_decision_stays() -> None:

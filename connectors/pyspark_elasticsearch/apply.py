@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
-from pyspark_elasticsearch import guarded, moving, sequence
+from pyspark_elasticsearch import guarded, sequence
 from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations, unpacked
 from pyspark_elasticsearch.dead_letters import (
     Addressed,
@@ -78,9 +78,7 @@ class Applier:
         self.cluster, self.log, self.manifest = log.cluster, log, manifest
         self.aside, self.tally = aside, Tally(aside.most if aside else NONE, manifest)
         self.detail, self.fence = manifest.detail, manifest.notes["fence"]
-        notes = dict(manifest.notes)
-        self.before: list[str] = notes.pop(moving.BEFORE, [])
-        aim = Aim(**notes)
+        aim = Aim(**manifest.notes)
         errand = Errand(
             manifest.epoch,
             self.detail,
@@ -135,9 +133,8 @@ class Applier:
         version = self.fence << ORDINAL_BITS | ordinal
         lines = chunk.filled(name, version, self._script(ordinal), stamp(self.manifest))
         left_out = self._losers.get(ordinal, frozenset()) | _judged(found)
-        if left_out or self.before:
+        if left_out:
             kept = [one for one in numbered(lines) if one.position not in left_out]
-            kept = moving.without_those_there(self.cluster, self.before, kept)
             tried, refused = len(kept), self.sender.settle(kept)
         else:
             tried, refused = chunk.operations, self.sender.send(lines, chunk.operations)

@@ -49,7 +49,6 @@ class ElasticsearchConnector:
         fitness.require_no_contradiction(mode, key, options)
         fitness.require_template_fits(parts, options)
         fitness.require_visible(mode, parts, options)
-        fitness.require_direct_fits(mode, options)
         fitness.require_script_fits(mode, schema, options)
         for field in schema:
             fitness.require_writable(field)
@@ -61,7 +60,6 @@ class ElasticsearchConnector:
             repeatable=mode in ("upsert", "update"),
             columns=len(stored),
             cells=CELLS,
-            direct=options["write"] == "direct",
             detail={
                 "index": options["index"],
                 "parts": parts,

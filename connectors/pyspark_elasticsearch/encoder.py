@@ -19,9 +19,6 @@ from sparkonce.rows import Bad, sorted_out
 
 FENCED = ',"version":\x01,"version_type":"external_gte"'
 
-OWN_VERSION = ""
-"""The column that has each row's version, if that is known by now. No query has such a name."""
-
 
 class Lines(NamedTuple):
     """Operations, one text each, and what orders them; see `sequence`."""
@@ -160,8 +157,6 @@ class ChunkEncoder:
         if self.detail["versioning"] == "none":
             return []
         column = self.detail["versionColumn"]
-        if not column and OWN_VERSION in rows.schema.names:
-            return [',"version":', rows.column(OWN_VERSION), ',"version_type":"external_gte"']
         if not column:
             return [FENCED]
         return [',"version":', _versions(rows, column), ',"version_type":"external"']

@@ -183,28 +183,6 @@ def require_template_fits(parts: Sequence[names.Part], options: Mapping[str, Any
         )
 
 
-def require_direct_fits(mode: str, options: Mapping[str, Any]) -> None:
-    """Refuse ``write=direct`` where writing a row again could change something.
-
-    Raises:
-        OptionError: it says which.
-    """
-    if options["write"] != "direct":
-        return
-    for refused, option, why in (
-        (mode == "append", "writeMode=append", "a row has no id by which a repeated one is told"),
-        (mode in SCRIPTED, f"writeMode={mode}", "a change has no version to tell"),
-        (options["sequenceColumn"], "sequenceColumn", "no one sees all rows of an epoch at once"),
-        (options["versioning"] == "none", "versioning=none", "nothing would refuse a late task"),
-    ):
-        if refused:
-            raise OptionError(
-                f"Options write=direct and {option} contradict each other",
-                why=f"tasks write by themselves, and {why}",
-                todo="leave write out, or use writeMode=upsert or delete with a key",
-            )
-
-
 def require_script_fits(mode: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
     """Refuse what the script of an update or increment would do otherwise than asked.
 

@@ -7,6 +7,11 @@ from pyspark_elasticsearch.names import index_name, plain_name
 from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, boolean, choice, columns, integer, pattern
 
+GONE = {
+    "write": "leave it out: the driver applies what tasks stage, and no way was faster",
+}
+"""Options of earlier releases, and what to do instead."""
+
 OPTIONS = (
     Option(
         "url",
@@ -76,14 +81,6 @@ OPTIONS = (
     Option("routing", "A column whose value routes the document to a shard."),
     Option("pipeline", "An ingest pipeline that every document goes through."),
     Option(
-        "write",
-        "`logged` stages rows, and the driver applies them once they are decided. `direct` (upsert"
-        " and delete): tasks write them at once, for clusters that one driver can't feed; right in"
-        " its last state only, and for queries that compute the same rows again.",
-        choice("logged", "direct"),
-        "logged",
-    ),
-    Option(
         "onBadRow",
         "A row that can't be stored: `fail` stops the query at it, and the error names it;"
         " `deadLetter` writes it to an index, and the others go on.",
@@ -117,9 +114,7 @@ OPTIONS = (
         "sparkonce",
     ),
     Option("createIndices", "Whether to create the connector's own indices.", boolean, True),
-    Option(
-        "parallelism", "Bulk requests that the driver, or a task, sends at once.", integer(1, 64), 4
-    ),
+    Option("parallelism", "Bulk requests that the driver sends at once.", integer(1, 64), 4),
     Option("apiKey", "An API key, in its encoded form.", secret=True),
     Option(
         "tlsMode",

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark_elasticsearch import apart, moving, preflight, targets, visibility
+from pyspark_elasticsearch import apart, former, preflight, visibility
 from pyspark_elasticsearch.apply import Applier, Gone
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.dead_letters import DeadLetters
-from pyspark_elasticsearch.direct import FENCES, ElasticsearchOutlet
 from pyspark_elasticsearch.guarded import SCRIPTED, Outlook
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.log import Log, Place, places
@@ -23,7 +22,6 @@ from sparkonce import losses
 from sparkonce.bad_rows import MaxBadRows
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
-from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -34,7 +32,6 @@ from sparkonce.protocol import (
     Plan,
     Record,
     Staged,
-    Task,
     ignore,
 )
 
@@ -131,26 +128,6 @@ class ElasticsearchStore:
             self._outlook.require_fit(chunk)
         self.log.append(chunk)
 
-    def outlet(self, task: Task) -> ElasticsearchOutlet | None:
-        """See `DirectStore.outlet`. Draws the fences of the epoch, unless another task did."""
-        plan = self.plan
-        assert plan is not None  # noqa: S101 (a task has one)
-        new = partial(self._new_direct_aim, task, plan)
-        aim = self.records.aim(task.sink, task.query_id, task.epoch, new)
-        if aim is None:
-            return None
-        if aim.index:
-            targets.require_still_there(self.cluster, aim.index)
-        return ElasticsearchOutlet(
-            self.cluster,
-            self.records,
-            task,
-            plan,
-            aim,
-            self.settings.on_conflict,
-            self.dead_letters,
-        )
-
     def staged(self, sink: str) -> list[Staged]:
         """See `Store.staged`."""
         return self.log.attempts(sink, fresh=self.plan is None)
@@ -162,7 +139,7 @@ class ElasticsearchStore:
         if len(manifest.chunks) >> ORDINAL_BITS:
             raise _too_many(manifest)
         self._prepared = manifest.token, time.monotonic() + PAUSE
-        return replace(manifest, notes=asdict(self._new_aim(manifest, 1)))
+        return replace(manifest, notes=asdict(self._new_aim(manifest)))
 
     def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
@@ -185,6 +162,7 @@ class ElasticsearchStore:
         done = self._begun(manifest)
         if done is None or not total:
             return ALL_STORED
+        former.require_known(manifest)
         applier = Applier(
             self.log,
             self.records,
@@ -220,14 +198,6 @@ class ElasticsearchStore:
             applier.tally.warn(f"index {self.dead_letters.index}")
         return applier.tally.applied
 
-    def redirect(self, manifest: Manifest, place: str) -> Manifest:
-        """See `MovableStore.redirect`."""
-        own = self.indices.ledger, self.indices.log
-        letters = set(manifest.detail.get("reserved", ())) - {*own}
-        for aside in (self.settings.dead_letter, *letters):
-            apart.require_apart(self.cluster, place, own, aside)
-        return moving.redirected(self.cluster, manifest, place)
-
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`. Elasticsearch has no transactions: it looks, then drops."""
         if attempts and over in (None, self.read(sink).stamp):
@@ -237,24 +207,12 @@ class ElasticsearchStore:
         own = self.indices.ledger, self.indices.log
         apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
 
-    def _new_aim(self, of: Plan | Manifest, fences: int) -> Aim:
-        """Draw fences, and note the index that the target is now."""
-        index = self._watch.require_still_fit(of.detail)
+    def _new_aim(self, manifest: Manifest) -> Aim:
+        """Draw a fence, and note the index that the target is now."""
+        index = self._watch.require_still_fit(manifest.detail)
         if index is None:
-            return Aim(self.records.draw(of.target, fences), "")
-        return Aim(self.records.draw(index.name, fences), index.name, index.since)
-
-    def _new_direct_aim(self, task: Task, plan: Plan) -> Aim:
-        """Draw fences, and let decisions fail that were prepared before and are on their way.
-
-        Their fences are lower: of their rows those would be lost that have a key in common with
-        what tasks write in the meantime.
-        """
-        aim = self._new_aim(plan, FENCES)
-        there = from_record(self.read(task.sink))
-        moved = (there or Ledger(task.sink, task.query_id, plan.target)).moved()
-        self.swap(task.sink, moved.to_record())
-        return aim
+            return Aim(self.records.draw(manifest.target), "")
+        return Aim(self.records.draw(index.name), index.name, index.since)
 
     def _begun(self, manifest: Manifest) -> int | None:
         """Chunks of a decision that took effect; None if it is no longer the last one.

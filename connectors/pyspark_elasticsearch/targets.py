@@ -94,17 +94,6 @@ def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
     return found
 
 
-def require_still_there(cluster: Cluster, index: str) -> None:
-    """Refuse an index that was noted and is gone: a first row would make it anew.
-
-    Raises:
-        StoreRefused: it is not there any more.
-    """
-    target = path(index)
-    if cluster.ask(f"looking for index {index}", "HEAD", target, allow=(404,)).status == 404:
-        raise _deleted(index)
-
-
 def require_safe(target: Target) -> None:
     """Refuse an index that may lose what it has acknowledged, or that takes no writes.
 

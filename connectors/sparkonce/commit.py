@@ -257,7 +257,6 @@ class Committer:
             target=self.plan.target,
             detail=self.plan.detail,
             parts=parts,
-            written=sum(receipt.written for receipt in receipts),
             unstored=base.unstored,
         )
 
