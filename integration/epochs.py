@@ -138,7 +138,7 @@ def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
             query.commit(epoch, receipts)
     finally:
         del store.apply
-    store._prepared = "", 0.0  # whoever goes on does not know what was sent
+    store._delivery = None  # whoever goes on does not know what was sent
     return kept["manifest"]
 
 

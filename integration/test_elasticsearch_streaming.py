@@ -50,7 +50,6 @@ def job(spark: SparkSession, elasticsearch_url: str, index: str, tmp_path: Path)
     made = Job(spark, tmp_path / "job", elasticsearch_url, index)
     made.format = "elasticsearch"
     made.options = {"url": elasticsearch_url, "index": index, "createIndex": "true"}
-    made.options |= {"replicas": "0"}
     return made
 
 

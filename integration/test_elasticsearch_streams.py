@@ -159,7 +159,7 @@ def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_eac
     ("options", "said"),
     [
         ({"key": "id"}, "takes new documents only"),
-        ({"visibility": "epoch", "visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
+        ({"visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
         ({"routing": "id"}, "looked for by its id"),
     ],
 )

@@ -228,7 +228,8 @@ def advice(status: int, error: Any) -> tuple[str, str]:
     if status == 409:
         return (
             "something else writes this document with versions of its own",
-            "stop it, or set option onConflict=ignore or versioning=none",
+            "stop it, delete the document, and let index.gc_deletes pass, after which its version"
+            " is forgotten; or give both the versions of one column (option versionColumn)",
         )
     return known(status, error)[1:]
 

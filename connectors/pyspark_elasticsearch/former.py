@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark_elasticsearch.guarded import SCRIPTED
 from sparkonce.errors import StoreRefused
 from sparkonce.protocol import Manifest
 
@@ -23,6 +24,12 @@ def require_known(manifest: Manifest) -> None:
 
 
 def _uses(manifest: Manifest) -> dict[str, bool]:
+    detail = manifest.detail
     return {
         "recover --to": "before" in manifest.notes,
+        "sequenceColumn": bool(detail.get("sequence")),
+        "versioning=none": detail.get("versioning") == "none",
+        f"writeMode={detail['mode']} into a template of names": bool(
+            detail["parts"] and detail["mode"] in SCRIPTED
+        ),
     }

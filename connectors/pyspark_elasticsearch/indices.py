@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark_elasticsearch import kept
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import message
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
 PIPELINES = ("index.default_pipeline", "index.final_pipeline")
@@ -24,25 +25,25 @@ def definition(name: str) -> dict[str, Any]:
     return found
 
 
-def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
+def ensure(cluster: Cluster, index: str, name: str) -> None:
     """Make an index unless it is there.
 
     Raises:
-        StoreRefused: it is not there, and must not be made.
+        StoreRefused: it is not there, and can't be made.
     """
     doing = f"looking for index {index}"
     if cluster.ask(doing, "HEAD", path(index), allow=(404,)).status == 200:
         return
-    if not create:
+    body, may_fail = definition(name), (400, 403)
+    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=may_fail)
+    error = made.body.get("error", {}) if made.status in may_fail else {}
+    if made.status == 403:
         raise StoreRefused(
-            f"There is no index {index}",
-            why=f"the connector keeps {_HELD[name]} there, and createIndices is false",
-            todo="create it as docs/elasticsearch.md shows",
+            f"There is no index {index}, and this user may not make it",
+            why=f"the connector keeps {_HELD[name]} there: {message(error)}",
+            todo=f"create it with what pyspark_elasticsearch/json/{name}.json holds, or grant the"
+            " right create_index; docs/elasticsearch.md shows both",
         )
-    made = cluster.ask(
-        f"making index {index}", "PUT", path(index), body=definition(name), allow=(400,)
-    )
-    error = made.body.get("error", {}) if made.status == 400 else {}
     if error and error.get("type") != "resource_already_exists_exception":
         raise StoreRefused(
             f"Index {index} could not be made: {error.get('reason')}",
@@ -82,17 +83,16 @@ class OwnIndices:
     Args:
         cluster: where.
         prefix: begins their names.
-        create: whether they may be made.
     """
 
-    def __init__(self, cluster: Cluster, prefix: str, *, create: bool) -> None:
-        self.cluster, self.create = cluster, create
+    def __init__(self, cluster: Cluster, prefix: str) -> None:
+        self.cluster = cluster
         self.ledger, self.log = own_names(prefix)
         self._there = False
 
     def ensure(self) -> None:
         """See that they are there: an index made by a first write would have wrong mappings."""
         if not self._there:
-            ensure(self.cluster, self.ledger, "ledger", create=self.create)
-            ensure(self.cluster, self.log, "log", create=self.create)
+            ensure(self.cluster, self.ledger, "ledger")
+            ensure(self.cluster, self.log, "log")
             self._there = True

@@ -52,13 +52,24 @@ class Found(NamedTuple):
 
     Attributes:
         payload: None if the chunk is not there.
-        verdict: what is written of its bad rows.
+        verdict: what is written of its bad rows; empty if there is nothing.
         guard: what a write over the verdict must name.
     """
 
     payload: bytes | None
     verdict: dict[str, Any]
     guard: dict[str, Any]
+
+    @property
+    def letters(self) -> dict[str, Any]:
+        """The bad rows by their operation; those that a task has put aside have none."""
+        found: dict[str, Any] = self.verdict.get("letters", {})
+        return found
+
+    @property
+    def judged(self) -> frozenset[int]:
+        """The operations that go aside, whatever the cluster says of them now."""
+        return frozenset(int(at) for at in self.letters if at.isdigit())
 
 
 def places(manifest: Manifest) -> list[Place]:
@@ -79,7 +90,6 @@ class Log:
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
         self.cluster, self.indices, self.clock = cluster, indices, Clock(cluster)
-        self._known: dict[str, list[Place]] = {}
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk. Repeating it changes nothing."""
@@ -107,9 +117,6 @@ class Log:
 
     def missing(self, wanted: Sequence[Place]) -> Place | None:
         """The first of these chunks that is not there; None if all are, whole."""
-        self._known = {}
-        for place in wanted:
-            self._known.setdefault(place.attempt, []).append(place)
         for start in range(0, len(wanted), PAGE):
             page = wanted[start : start + PAGE]
             docs = self._get("checking staged rows", [place.id for place in page], source=False)
@@ -192,22 +199,23 @@ class Log:
             if len(buckets) < PAGE:
                 return found
 
-    def drop(self, sink: str, attempts: Iterable[str]) -> None:
-        """Drop attempts, as far as they are there."""
+    def drop(self, sink: str, attempts: Iterable[str], known: Sequence[Place] = ()) -> None:
+        """Drop attempts, as far as they are there.
+
+        Args:
+            sink: whose they are.
+            attempts: by name.
+            known: chunks that need no search, which would find them late; of any attempts.
+        """
         named = set(attempts)
-        known = {name for name in named if self._sink_of(name) == sink}
-        self._drop_places([place for name in sorted(known) for place in self._known.pop(name)])
-        self._drop_listed(sink, sorted(named - known))
+        found = [place for place in known if place.sink == sink and place.attempt in named]
+        self._drop_places(found)
+        self._drop_listed(sink, sorted(named - {place.attempt for place in found}))
 
     def refresh(self) -> None:
         """Let listings show what is there now."""
         target = path(self.indices.log, "_refresh")
         self.cluster.ask(LISTING, "POST", target, allow=(404,))
-
-    def _sink_of(self, attempt: str) -> str | None:
-        """Of an attempt whose chunks are known by name, from the last `missing`."""
-        places = self._known.get(attempt)
-        return places[0].sink if places else None
 
     def _drop_places(self, known: Sequence[Place]) -> None:
         ids = [id_ for place in known for id_ in (place.id, place.verdict)]

@@ -6,12 +6,12 @@ import logging
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.chunks import operations
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.errand import Errand
 from pyspark_elasticsearch.failures import (
     BY_STATUS,
     GOES_ON,
@@ -25,6 +25,7 @@ from pyspark_elasticsearch.records import Records
 from pyspark_elasticsearch.streams import Resender
 from pyspark_elasticsearch.whereabouts import ASKED, Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.protocol import Manifest
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
@@ -48,6 +49,21 @@ class Superseded(Exception):
     """Another decision came, or this one is finished: there is nothing left to do."""
 
 
+@dataclass(frozen=True)
+class Destination:
+    """Where the rows of an epoch go, as its manifest notes it.
+
+    Attributes:
+        fence: of the epoch.
+        index: the target; empty where each row says so.
+        since: of a data stream, the index that took its writes; empty for others.
+    """
+
+    fence: int
+    index: str
+    since: str = ""
+
+
 class Operation(NamedTuple):
     """One operation of a chunk, and its place among the others."""
 
@@ -68,31 +84,46 @@ class Refusal(NamedTuple):
 
 
 class Sender:
-    """Sends bulk requests; it may be used by several threads.
+    """Sends the rows of one epoch by bulk requests; it may be used by several threads.
 
     Args:
         cluster: where.
-        records: holds the counters.
-        errand: what is sent.
-        on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
+        records: holds the ledger and the counters.
+        manifest: of the epoch.
+        fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
+        piped: whether rows go through ingest pipelines, as far as it is known.
     """
 
     def __init__(
-        self, cluster: Cluster, records: Records, errand: Errand, on_conflict: str
+        self,
+        cluster: Cluster,
+        records: Records,
+        manifest: Manifest,
+        fresh_until: float = 0.0,
+        *,
+        piped: bool = False,
     ) -> None:
-        self.cluster, self.records, self.errand = cluster, records, errand
-        self.on_conflict, self.detail = on_conflict, errand.detail
-        self.target = path(errand.aim.index, "_bulk") if errand.aim.index else "/_bulk"
+        self.cluster, self.records, self.manifest = cluster, records, manifest
+        self.detail, self.to = manifest.detail, Destination(**manifest.notes)
+        self.fresh_until = fresh_until
+        self.target = path(self.to.index, "_bulk") if self.to.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
-        self.whereabouts = Whereabouts(cluster, errand.aim.index) if errand.piped else None
+        # Of indices that each row names nobody knows their pipelines.
+        piped = piped or not (self.to.index or self.detail["mode"] == "delete")
+        self.whereabouts = Whereabouts(cluster, self.to.index) if piped else None
         if self.whereabouts:
             self.params |= ASKED
         # Elsewhere a row that is sent again finds itself there, by its id and version.
-        again = Resender(cluster, errand.aim.index, errand.aim.since) if errand.aim.since else None
+        again = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
         self.resender = again
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing of it can have been sent before: nobody has taken it over by now."""
+        return time.monotonic() < self.fresh_until
 
     def send(self, lines: bytes, count: int) -> list[Refusal]:
         """Send all lines at once, and what is not settled then once more, by itself.
@@ -103,7 +134,7 @@ class Sender:
         """
         if not count:
             return []
-        if len(lines) > LARGEST_REQUEST or (self.resender and not self.errand.fresh):
+        if len(lines) > LARGEST_REQUEST or (self.resender and not self.fresh):
             return self.settle(numbered(lines))
         self._look()
         answer = self._posted(lines, count)
@@ -130,7 +161,7 @@ class Sender:
         deadline = until or time.monotonic() + self.cluster.timeout
         while pending:
             if answer is None:
-                answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
+                answer = self._try(pending, again=tried > 0 or not self.fresh)
             if isinstance(answer, int):
                 return refused + self._halves(pending, tried)
             busy, bad = self._sorted(pending, answer)
@@ -179,25 +210,22 @@ class Sender:
         self, pending: Sequence[Operation], answer: list[bulk.Item]
     ) -> tuple[list[Refusal], list[Refusal]]:
         """Those to be sent again, and those that are refused."""
-        busy, bad, left, elsewhere = [], [], 0, 0
+        busy, bad, elsewhere = [], [], 0
         conflicts = any(item.status == 409 for item in answer)
-        drawn = self.records.last_drawn(self.errand.counter) if conflicts else 0
+        counter = self.to.index or self.manifest.target
+        drawn = self.records.last_drawn(counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
             done = item.done or self._is_nowhere(operation, item)
             kind = None if done else known(item.status, item.error).kind
             if kind is Kind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self._is_fenced
-            if kind is Kind.CONFLICT and self.on_conflict == "ignore":
-                left += 1
-            elif kind in (Kind.PASSING, Kind.LOST):
+            if kind in (Kind.PASSING, Kind.LOST):
                 busy.append(Refusal(operation, item))
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
                 raise self._stop(kind, item)
-        if left:
-            log.warning("%s: left %d documents with versions of others alone", self._doing, left)
         if elsewhere:
             log.warning(
                 "%s: %d documents have versions of another counter (indexPrefix, or a template),"
@@ -231,28 +259,28 @@ class Sender:
         if not self._is_fenced:
             return None
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
-        return None if self.errand.aim.fence <= _fence_of(item) <= latest else Kind.CONFLICT
+        return None if self.to.fence <= _fence_of(item) <= latest else Kind.CONFLICT
 
     def _look(self) -> None:
         """See that no other has overtaken this one while it slept."""
         if time.monotonic() - self._looked < PAUSE:
             return
-        if self.errand.is_overtaken():
+        if self.records.is_over(self.manifest):
             raise Superseded
         self._looked = time.monotonic()
 
     @property
     def _doing(self) -> str:
-        return f"writing epoch {self.errand.epoch} to {self.detail['index']}"
+        return f"writing epoch {self.manifest.epoch} to {self.detail['index']}"
 
     def _stop(self, kind: Kind, item: bulk.Item) -> Exception:
         """What ends the sending. Of a later decision that a document has seen the ledger knows."""
         if kind is not Kind.LATE:
             return of_answer(item.status, item.error, self._doing)
-        if self.errand.is_overtaken():
+        if self.records.is_over(self.manifest):
             return Superseded()
         return StoreUnsafe(
-            f"Elasticsearch holds later changes than fence {self.errand.aim.fence} of this sink,"
+            f"Elasticsearch holds later changes than fence {self.to.fence} of this sink,"
             f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
             LATE.why,
             f'{LATE.todo}, take the later guards off (docs/elasticsearch.md, "The guard"),'
@@ -264,10 +292,11 @@ class Sender:
         item = min((one.item for one in busy), key=lambda one: one.status == 409)
         about = known(item.status, item.error)
         return StoreRefused(
-            f"Elasticsearch took {len(busy):,} rows of epoch {self.errand.epoch} not within"
+            f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
             f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
             about.why or BY_STATUS[429].why,
-            f"{about.todo}, or raise option timeout; {self.errand.outcome}",
+            f"{about.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
+            " goes on where it stopped",
         )
 
 

@@ -144,9 +144,9 @@ def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
     """
     if target.since and detail["visibleAlias"]:
         raise OptionError(
-            f"Options visibility=epoch and index={target.name!r}, a data stream, contradict",
+            f"Options visibleAlias and index={target.name!r}, a data stream, contradict",
             why="the alias would show one of its indices",
-            todo="leave visibility out, or write into an index",
+            todo="leave visibleAlias out, or write into an index",
         )
     if target.since and detail["routing"]:
         raise OptionError(
