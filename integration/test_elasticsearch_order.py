@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
@@ -67,10 +68,10 @@ def test_time_may_be_the_version_that_orders_writes_and_deletes_of_all_epochs(
     schema = pa.schema([("id", pa.int64()), ("at", kind), ("op", pa.string())])
     query = into_index(schema, key="id", versionColumn="at", opColumn="op", chunkRows="2")
 
+    make = date if kind == pa.date32() else datetime
+
     def rows(*changes: tuple[int, int, str]) -> list[dict[str, Any]]:
-        days = {at: date(2024, 2, at) for _, at, _ in changes}
-        at = days if kind == pa.date32() else {n: datetime(2024, 2, n) for n in days}
-        return [{"id": id_, "at": at[n], "op": op} for id_, n, op in changes]
+        return [{"id": id_, "at": make(2024, 2, day), "op": op} for id_, day, op in changes]
 
     query.run(0, rows((1, 5, "i"), (2, 9, "d"), (1, 4, "d")), rows((2, 8, "i"), (3, 1, "i")))
     query.run(1, rows((1, 3, "u"), (3, 2, "d"), (4, 1, "i")), rows((3, 1, "u"), (4, 2, "u")))
@@ -80,7 +81,7 @@ def test_time_may_be_the_version_that_orders_writes_and_deletes_of_all_epochs(
         "4": "2024-02-02",
     }
     with pytest.raises(BadRow, match="versionColumn, is null or before 1970"):
-        query.stage(2, [{"id": 1, "at": date(1969, 12, 31), "op": "i"}])
+        query.stage(2, [{**rows((1, 1, "i"))[0], "at": make(1969, 12, 31)}])
 
 
 def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
@@ -95,8 +96,10 @@ def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
             query.run(0, [row(1), row(2)])
         query.restart()
     assert "delete the document, and let index.gc_deletes pass" in refused.value.todo
-    elastic.indices.put_settings(index=index, settings={"index.gc_deletes": "0s"})
+    elastic.indices.put_settings(index=index, settings={"index.gc_deletes": "100ms"})
     elastic.delete(index=index, id="1")
+    time.sleep(0.5)
+    elastic.indices.refresh(index=index)
     query.run(0, [row(1), row(2)])
     assert documents(elastic, index) == {"1": row(1), "2": row(2)}
     assert documents(elastic, bad_index) == {}

@@ -76,7 +76,7 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
     words_in(elastic, refusing)
     receipts = query.stage(0, ones(range(24, 32)))
 
-    def dies(*_: object) -> None:
+    def dies(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     query.sink.store.records.advance = dies

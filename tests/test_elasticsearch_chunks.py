@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_elasticsearch.apply import script
 from pyspark_elasticsearch.chunks import chunk_name, operations, packed, unpacked
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.dead_letters import of_lines
 from pyspark_elasticsearch.encoder import ChunkEncoder
+from pyspark_elasticsearch.guarded import script
 from sparkonce import letters, options
 from sparkonce.errors import BadRow
 

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.indices import OwnIndices
-from pyspark_elasticsearch.store import ElasticsearchStore, Settings
+from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce.bad_rows import NONE
 from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.ledger import Ledger
@@ -56,7 +56,8 @@ def shown(record: Record) -> dict[str, Any]:
 
 def store(cluster: CutOff) -> ElasticsearchStore:
     own = OwnIndices(cluster, "sparkonce")  # type: ignore[arg-type]
-    return ElasticsearchStore(cluster, own, None, Settings(None, NONE, None))  # type: ignore[arg-type]
+    options = {"deadLetter": None, "maxBadRows": NONE}
+    return ElasticsearchStore(cluster, own, None, options)  # type: ignore[arg-type]
 
 
 def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent() -> None:

@@ -85,6 +85,24 @@ def operations(lines: bytes) -> Iterator[bytes]:
         yield action if action.startswith(b'{"delete"') else action + next(pieces)
 
 
+class Operation(NamedTuple):
+    """One operation of a chunk, and its place among the others."""
+
+    position: int
+    lines: bytes
+
+
+def numbered(lines: bytes) -> list[Operation]:
+    """The operations of a chunk's lines."""
+    return [Operation(at, one) for at, one in enumerate(operations(lines))]
+
+
+def action(operation: bytes) -> dict[str, Any]:
+    """What names the document of an operation, and what is done to it, as `kind`."""
+    ((kind, told),) = json.loads(operation.partition(b"\n")[0]).items()
+    return {**told, "kind": kind}
+
+
 def chunk_name(attempt: str, seq: int) -> str:
     """What ids made from a chunk begin with: short, and the same for ever."""
     token = attempt.rpartition("-")[2]

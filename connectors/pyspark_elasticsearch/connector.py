@@ -20,7 +20,7 @@ from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.encoder import ChunkEncoder
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.options import OPTIONS
-from pyspark_elasticsearch.store import ElasticsearchStore, Settings
+from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce import checks, schema_text
 from sparkonce.protocol import Encoder, Plan
 
@@ -84,13 +84,8 @@ class ElasticsearchConnector:
         if plan is None:
             checks.require_dead_letter(options, "an index", "orders-bad")
         cluster = Cluster(options)
-        settings = Settings(
-            dead_letter=options["deadLetter"],
-            max_bad_rows=options["maxBadRows"],
-            new_index=plan.detail["create"] if plan else None,
-        )
         own = OwnIndices(cluster, options["indexPrefix"])
-        return ElasticsearchStore(cluster, own, plan, settings)
+        return ElasticsearchStore(cluster, own, plan, options)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from pyspark_elasticsearch import bulk, indices, versions
+from pyspark_elasticsearch.chunks import action
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
 from pyspark_elasticsearch.guarded import SCRIPTED
@@ -70,14 +71,7 @@ class Addressed(NamedTuple):
 def write(
     cluster: Cluster, index: str, about: Mapping[str, Any], named: Mapping[str, Addressed]
 ) -> None:
-    """Write letters under their ids; those that are there already stay as they are.
-
-    Args:
-        cluster: where.
-        index: to which; it may have been deleted since the query began.
-        about: sink, epoch and partition of the rows.
-        named: the letters by their ids.
-    """
+    """Write letters under their ids; those that are there already stay as they are."""
     indices.ensure(cluster, index, "dead_letter")
     about = {**about, "at": time.time_ns() // 1_000_000}
     waiting: dict[str, Addressed] = {}
@@ -122,19 +116,13 @@ def of_refusal(one: Refusal, index: str) -> Verdict:
         one: what was sent, and the answer.
         index: to which it went if it does not say so itself.
     """
-    told = _action(one.operation.lines)
+    told = action(one.operation.lines)
     reason = f"{one.item.status} {message(one.item.error)}"
     return Verdict(told.get("_index") or index, told["_id"], reason)
 
 
 def of_lines(reason: str, lines: bytes, detail: Mapping[str, Any]) -> Letter:
-    """The letter of an operation that was refused.
-
-    Args:
-        reason: why.
-        lines: what was sent.
-        detail: of the manifest.
-    """
+    """The letter of an operation that was refused."""
     # Release 0.1.0 kept no schema.
     schema = schema_text.parse(detail["schema"]) if "schema" in detail else pa.schema([])
     trees = _trees(lines, detail, schema)
@@ -147,13 +135,13 @@ def _trees(lines: bytes, detail: Mapping[str, Any], schema: pa.Schema) -> dict[s
     document = lines.partition(b"\n")[2]
     op = {detail["op"]: "u" if document else "d"} if detail["op"] else {}
     if not document:
-        return {**_of_action(_action(lines), detail, schema), **op}
+        return {**_of_action(action(lines), detail, schema), **op}
     found = untext.parsed(document)
     if detail["mode"] in SCRIPTED:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
     routing = detail["routing"]
     if routing and routing not in found:  # an increment does not store it
-        found = {**found, routing: str(_action(lines)["routing"])}
+        found = {**found, routing: str(action(lines)["routing"])}
     return {**found, **op}
 
 
@@ -168,8 +156,3 @@ def _of_action(
     if routing:
         found[routing] = str(told["routing"])
     return found
-
-
-def _action(lines: bytes) -> dict[str, Any]:
-    (told,) = json.loads(lines.partition(b"\n")[0]).values()
-    return dict(told)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from pyspark_elasticsearch import former, visibility
-from pyspark_elasticsearch.apply import Applier, Gone
-from pyspark_elasticsearch.aside import Aside
+from pyspark_elasticsearch.aside import Aside, Sent
+from pyspark_elasticsearch.chunks import chunk_name, numbered, unpacked
 from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.guarded import SCRIPTED, script
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.records import Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Destination, Superseded
+from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Destination, Sender, Superseded
 from pyspark_elasticsearch.watch import Watch
 from sparkonce import losses
 from sparkonce.bad_rows import MaxBadRows
@@ -23,6 +25,14 @@ from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, Record
 
 MARK_EVERY = 10.0
 """Seconds after which a long apply notes how far it has come."""
+
+
+class Gone(Exception):
+    """A chunk is not there."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.id)
+        self.place = place
 
 
 @dataclass(frozen=True)
@@ -104,9 +114,9 @@ class Delivery:
             at = manifest.notes["index"] or manifest.detail["index"]
             means.watch.require_still_fit({**manifest.detail, "index": at})
         piped = means.watch.piped
-        applier = Applier(means.log, means.records, manifest, aside, fresh_until, piped=piped)
+        sender = Sender(means.cluster, means.records, manifest, fresh_until, piped=piped)
         try:
-            self._apply_from(done, applier, advance)
+            self._apply_from(done, sender, aside, advance)
         except Superseded:
             return ALL_STORED
         except Gone as gone:
@@ -138,26 +148,57 @@ class Delivery:
         manifest = self.manifest
         return self.means.records.advance(manifest.sink, manifest.token, reached, always=always)
 
-    def _apply_from(self, done: int, applier: Applier, advance: Advance) -> None:
+    def _apply_from(self, done: int, sender: Sender, aside: Aside, advance: Advance) -> None:
         marked = time.monotonic()
-        for reached, rows in enumerate(self._applied(done, applier), done + 1):
+        for reached, rows in enumerate(self._applied(done, sender, aside), done + 1):
             advance(rows)
             # The end is noted by `apply`, once readers see the epoch.
             if reached < len(self.places) and time.monotonic() - marked > MARK_EVERY:
                 if self._advance(reached) is None:
                     raise Superseded
                 marked = time.monotonic()
-        applier.aside.end()
+        aside.end()
 
-    def _applied(self, done: int, applier: Applier) -> Iterator[int]:
+    def _applied(self, done: int, sender: Sender, aside: Aside) -> Iterator[int]:
         """The rows of each chunk, in order, once it is applied; several are on their way.
 
         The changes of updates have no order but that in which they come.
         """
         wanted = enumerate(self.places[done:], done)
         width = 1 if self.manifest.detail["mode"] == "update" else self.means.cluster.parallelism
-        steps = (partial(applier.apply, ordinal, place) for ordinal, place in wanted)
+        steps = (partial(self._apply_one, sender, aside, *one) for one in wanted)
         return in_order(steps, width, "sparkonce-apply")
+
+    def _apply_one(self, sender: Sender, aside: Aside, ordinal: int, place: Place) -> int:
+        """Apply a chunk; the number of rows that it was made of."""
+        found = self.means.log.fetch(place)
+        if found.payload is None or len(found.payload) != place.size:
+            raise Gone(place)
+        chunk, fence = unpacked(found.payload), sender.to.fence
+        lines = chunk.filled(
+            name=chunk_name(place.attempt, place.seq),
+            version=fence << ORDINAL_BITS | ordinal,
+            script=self._script(fence, ordinal),
+            stamp=visibility.stamp(self.manifest),
+        )
+        judged = found.judged
+        if judged:
+            left = [one for one in numbered(lines) if one.position not in judged]
+            tried, refused = len(left), sender.settle(left)
+        else:
+            tried, refused = chunk.operations, sender.send(lines, chunk.operations)
+        if tried > len(refused):
+            aside.tally.stored = True
+        aside.take(place, found, Sent(chunk, lines, refused))
+        return place.rows
+
+    def _script(self, fence: int, ordinal: int) -> bytes:
+        mode = self.manifest.detail["mode"]
+        if mode not in SCRIPTED:
+            return b""
+        source, sink = json.dumps(script(mode)), json.dumps(self.manifest.sink)
+        params = f'"params":{{"s":{sink},"f":{fence},"o":{ordinal},'
+        return f'"lang":"painless","source":{source},{params}'.encode()
 
 
 def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from pyspark_elasticsearch import kept
@@ -69,3 +71,12 @@ def _require_no_pipeline(name: str, settings: Mapping[str, Any]) -> None:
                 todo=f'PUT {name}/_settings {{"index.{option}": "_none"}}, or write into an index'
                 " without a pipeline",
             )
+
+
+@cache
+def script(mode: str) -> str:
+    """The script of a write mode: a guard, and what it guards."""
+    folder = files("pyspark_elasticsearch").joinpath("painless")
+    change = {"update": "put", "increment": "add"}[mode]
+    texts = [folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", change)]
+    return " ".join(" ".join(texts).split())

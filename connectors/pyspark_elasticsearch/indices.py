@@ -14,6 +14,7 @@ from pyspark_elasticsearch.failures import message
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
 PIPELINES = ("index.default_pipeline", "index.final_pipeline")
+EXISTS = "resource_already_exists_exception"
 _HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
 
 
@@ -34,22 +35,28 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
     doing = f"looking for index {index}"
     if cluster.ask(doing, "HEAD", path(index), allow=(404,)).status == 200:
         return
-    body, may_fail = definition(name), (400, 403)
-    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=may_fail)
-    error = made.body.get("error", {}) if made.status in may_fail else {}
-    if made.status == 403:
+    made, error = make(cluster, index, definition(name), allow=(400, 403))
+    if made == 403:
         raise StoreRefused(
             f"There is no index {index}, and this user may not make it",
             why=f"the connector keeps {_HELD[name]} there: {message(error)}",
             todo=f"create it with what pyspark_elasticsearch/json/{name}.json holds, or grant the"
             " right create_index; docs/elasticsearch.md shows both",
         )
-    if error and error.get("type") != "resource_already_exists_exception":
+    if error and error.get("type") != EXISTS:
         raise StoreRefused(
             f"Index {index} could not be made: {error.get('reason')}",
             why=f"{_HELD[name]} need an index of their own",
             todo="mend its name, or create it as docs/elasticsearch.md shows",
         )
+
+
+def make(
+    cluster: Cluster, index: str, body: Mapping[str, Any], allow: tuple[int, ...] = (400,)
+) -> tuple[int, Mapping[str, Any]]:
+    """Make an index; the status, and what the cluster says against it: nothing if it was made."""
+    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=allow)
+    return made.status, made.body.get("error", {}) if made.status in allow else {}
 
 
 def require_kept(index: str, settings: Mapping[str, Any], mappings: Mapping[str, Any]) -> None:
@@ -78,12 +85,7 @@ def own_names(prefix: str) -> tuple[str, str]:
 
 
 class OwnIndices:
-    """The names of the connector's own indices, made when they are first needed.
-
-    Args:
-        cluster: where.
-        prefix: begins their names.
-    """
+    """The names of the connector's own indices, made when they are first needed."""
 
     def __init__(self, cluster: Cluster, prefix: str) -> None:
         self.cluster = cluster

@@ -112,8 +112,7 @@ def _require_fit(cluster: Cluster, detail: Mapping[str, Any], found: targets.Tar
             todo="create it, mend the option, or set option createIndex=true",
         )
     targets.require_safe(found)
-    targets.require_stream_fits(found, detail)
-    targets.require_ids_fit(found, detail)
+    targets.require_fit(found, detail)
     kept = _kept(cluster, detail, found.settings)
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
@@ -132,9 +131,8 @@ def _kept(
 
 def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
     """Make an index; whether it was not there."""
-    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=(400,))
-    error = made.body.get("error", {}) if made.status == 400 else {}
-    if error and error.get("type") != "resource_already_exists_exception":
+    _, error = indices.make(cluster, index, body)
+    if error and error.get("type") != indices.EXISTS:
         named = error.get("type") == "invalid_index_name_exception"
         raise OptionError(
             f"Option createIndex could not make index {index}: {error.get('reason')}",

@@ -10,7 +10,7 @@ import json
 import time
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch import bulk, reads
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import of_answer
 from pyspark_elasticsearch.indices import OwnIndices
@@ -18,7 +18,6 @@ from sparkonce.errors import StoreUnreachable
 from sparkonce.protocol import Manifest, Record
 
 RACES = 100
-PAGE = 1000
 
 
 class Held(NamedTuple):
@@ -41,12 +40,7 @@ class Held(NamedTuple):
 
 
 class Records:
-    """Reads and writes records.
-
-    Args:
-        cluster: where.
-        indices: the connector's own.
-    """
+    """Reads and writes records."""
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
         self.cluster, self.indices = cluster, indices
@@ -122,24 +116,11 @@ class Records:
 
     def names(self) -> list[str]:
         """The names of all records."""
-        index = path(self.indices.ledger)
-        self.cluster.ask("listing the ledgers", "POST", f"{index}/_refresh", allow=(404,))
-        found: list[str] = []
-        while True:
-            body = {
-                "size": PAGE,
-                "_source": ["name"],
-                "query": {"term": {"kind": "record"}},
-                "sort": ["name"],
-                **({"search_after": [found[-1]]} if found else {}),
-            }
-            answer = self.cluster.ask(
-                "listing the ledgers", "POST", f"{index}/_search", body=body, allow=(404,)
-            )
-            hits = answer.body["hits"]["hits"] if answer.status == 200 else []
-            found += [hit["_source"]["name"] for hit in hits]
-            if len(hits) < PAGE:
-                return found
+        index, about = self.indices.ledger, {"term": {"kind": "record"}}
+        self.cluster.ask("listing the ledgers", "POST", path(index, "_refresh"), allow=(404,))
+        body = {"query": about, "sort": ["name"], "_source": ["name"]}
+        found = reads.pages(self.cluster, "listing the ledgers", index, body)
+        return [hit["_source"]["name"] for hits in found for hit in hits]
 
     def _held(self, id_: str) -> Held:
         answer = self.cluster.ask(

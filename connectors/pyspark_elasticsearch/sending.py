@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
-from pyspark_elasticsearch.chunks import operations
+from pyspark_elasticsearch.chunks import Operation, numbered
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import (
     BY_STATUS,
@@ -23,7 +23,7 @@ from pyspark_elasticsearch.failures import (
 )
 from pyspark_elasticsearch.records import Records
 from pyspark_elasticsearch.streams import Resender
-from pyspark_elasticsearch.whereabouts import ASKED, Whereabouts
+from pyspark_elasticsearch.whereabouts import Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.protocol import Manifest
 from sparkonce.retry import Patience
@@ -62,13 +62,6 @@ class Destination:
     fence: int
     index: str
     since: str = ""
-
-
-class Operation(NamedTuple):
-    """One operation of a chunk, and its place among the others."""
-
-    position: int
-    lines: bytes
 
 
 class Refusal(NamedTuple):
@@ -111,9 +104,10 @@ class Sender:
         self.params = {"pipeline": pipeline} if pipeline else {}
         # Of indices that each row names nobody knows their pipelines.
         piped = piped or not (self.to.index or self.detail["mode"] == "delete")
-        self.whereabouts = Whereabouts(cluster, self.to.index) if piped else None
+        looked_at = piped or self.to.since
+        self.whereabouts = Whereabouts(cluster, self.to.index, ids=piped) if looked_at else None
         if self.whereabouts:
-            self.params |= ASKED
+            self.params |= self.whereabouts.asked
         # Elsewhere a row that is sent again finds itself there, by its id and version.
         again = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
         self.resender = again
@@ -189,10 +183,7 @@ class Sender:
         return self._posted(b"".join(lines), len(lines))
 
     def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
-        params = {**self.params, **(bulk.WITH_INDEX if self.resender else {})}
-        answer = bulk.send(self.cluster, DOING, self.target, lines, count, params)
-        if self.resender is not None and isinstance(answer, list):
-            self.resender.require_within(lines, answer)
+        answer = bulk.send(self.cluster, DOING, self.target, lines, count, self.params)
         if self.whereabouts is not None and isinstance(answer, list):
             self.whereabouts.require_kept(lines, answer)
         return answer
@@ -313,8 +304,3 @@ def _fence_of(item: bulk.Item) -> int:
     """Of the version that a document has, as a conflict tells it; -1 if it does not."""
     current = _CURRENT.search(str(item.error.get("reason", "")))
     return int(current[1]) >> ORDINAL_BITS if current else -1
-
-
-def numbered(lines: bytes) -> list[Operation]:
-    """The operations of a chunk's lines."""
-    return [Operation(at, one) for at, one in enumerate(operations(lines))]

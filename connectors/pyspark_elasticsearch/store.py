@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark_elasticsearch import apart, indices, preflight
@@ -13,7 +12,6 @@ from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.log import Log
 from pyspark_elasticsearch.records import Records
 from pyspark_elasticsearch.watch import Watch
-from sparkonce.bad_rows import MaxBadRows
 from sparkonce.protocol import (
     Advance,
     Applied,
@@ -30,19 +28,6 @@ CHECKED_FOR = 60.0
 """Seconds for which a check of cluster and target holds."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What today's options say, whatever a manifest says.
-
-    Attributes:
-        new_index: settings and mappings of a target that may be made; None if it may not.
-    """
-
-    dead_letter: str | None
-    max_bad_rows: MaxBadRows
-    new_index: Mapping[str, Any] | None
-
-
 class ElasticsearchStore:
     """See `sparkonce.protocol.Store`.
 
@@ -50,15 +35,23 @@ class ElasticsearchStore:
         cluster: sends each request once.
         own: the connector's own indices.
         plan: what the sink does; None where only the ledgers are looked after.
-        settings: of today.
+        options: of today, whatever a manifest says.
     """
 
     def __init__(
-        self, cluster: Cluster, own: indices.OwnIndices, plan: Plan | None, settings: Settings
+        self,
+        cluster: Cluster,
+        own: indices.OwnIndices,
+        plan: Plan | None,
+        options: Mapping[str, Any],
     ) -> None:
-        self.cluster, self.indices, self.plan, self.settings = cluster, own, plan, settings
+        self.cluster, self.indices, self.plan = cluster, own, plan
         self.records, self.log = Records(cluster, own), Log(cluster, own)
-        self._watch = Watch(cluster, settings.new_index)
+        self.dead_letter: str | None = options["deadLetter"]
+        self._watch = Watch(cluster, plan.detail["create"] if plan else None)
+        self._means = Means(
+            cluster, self.records, self.log, self._watch, self.dead_letter, options["maxBadRows"]
+        )
         self._checked = -CHECKED_FOR
         self._delivery: Delivery | None = None
 
@@ -72,9 +65,9 @@ class ElasticsearchStore:
         if self.plan is not None:
             self._require_apart(self.plan.detail["index"])
             self._watch.require_fit(self.plan.detail)
-        if self.settings.dead_letter is not None:
-            indices.ensure(self.cluster, self.settings.dead_letter, "dead_letter")
-            preflight.require_safe_index(self.cluster, self.settings.dead_letter)
+        if self.dead_letter is not None:
+            indices.ensure(self.cluster, self.dead_letter, "dead_letter")
+            preflight.require_safe_index(self.cluster, self.dead_letter)
         self._checked = time.monotonic()
 
     def read(self, name: str) -> Record:
@@ -119,22 +112,14 @@ class ElasticsearchStore:
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`."""
-        if self.plan is None and self.settings.dead_letter is not None:
+        if self.plan is None and self.dead_letter is not None:
             self._require_apart(manifest.notes.get("index") or manifest.detail["index"])
         return self.delivery(manifest).apply(advance)
 
     def delivery(self, manifest: Manifest) -> Delivery:
         """The way of this epoch, from its `prepare` on, or from here; of others nothing is kept."""
         if self._delivery is None or self._delivery.manifest.token != manifest.token:
-            means = Means(
-                self.cluster,
-                self.records,
-                self.log,
-                self._watch,
-                self.settings.dead_letter,
-                self.settings.max_bad_rows,
-            )
-            self._delivery = Delivery(means, manifest)
+            self._delivery = Delivery(self._means, manifest)
         return self._delivery
 
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
@@ -144,4 +129,4 @@ class ElasticsearchStore:
 
     def _require_apart(self, index: str) -> None:
         own = self.indices.ledger, self.indices.log
-        apart.require_apart(self.cluster, index, own, self.settings.dead_letter)
+        apart.require_apart(self.cluster, index, own, self.dead_letter)
