@@ -92,11 +92,10 @@ def _send(
     named: Mapping[str, Addressed],
     most: int = LONGEST_ROW,
 ) -> None:
-    lines = []
-    for name, letter in named.items():
-        action = json.dumps({"create": {"_id": name}}).encode()
-        lines += [action, letter.document(about, most)]
-    text = b"".join(line + b"\n" for line in lines)
+    text = b"".join(
+        b"%s\n%s\n" % (json.dumps({"create": {"_id": name}}).encode(), one.document(about, most))
+        for name, one in named.items()
+    )
     items = bulk.send(cluster, DOING, path(index, "_bulk"), text, len(named))
     if isinstance(items, int) and most == LONGEST_ROW:
         for name, letter in named.items():

@@ -247,11 +247,10 @@ def translated(doing: str) -> Iterator[None]:
     try:
         yield
     except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
-        raise translate(error, doing) from None
+        raise _translated(error, doing) from None
 
 
-def translate(error: Exception, doing: str) -> StoreError:
-    """Our error for one of the client's."""
+def _translated(error: Exception, doing: str) -> StoreError:
     if isinstance(error, elasticsearch.UnsupportedProductError):
         about = error.body.get("version") if isinstance(error.body, Mapping) else None
         name = about.get("distribution") if isinstance(about, Mapping) else None

@@ -36,23 +36,17 @@ class Asked(NamedTuple):
     options: Mapping[str, Any]
 
 
-Contradiction = tuple[Any, str, str, str]
-"""When options don't fit each other, what is wrong, why, and what to do."""
-
-
 def require_no_contradiction(asked: Asked) -> None:
     """Refuse options that exclude or need each other.
 
     Raises:
         OptionError: it says which.
     """
-    for when, what, why, todo in (*_of_modes(asked), *_of_targets(asked)):
-        if when:
-            raise OptionError(what, why, todo)
+    checks.refuse((*_of_modes(asked), *_of_targets(asked)))
     checks.require_dead_letter(asked.options, "an index", "orders-bad")
 
 
-def _of_modes(asked: Asked) -> Iterator[Contradiction]:
+def _of_modes(asked: Asked) -> Iterator[checks.Contradiction]:
     mode, key, _, options = asked
     both = f"Options writeMode={mode} and {{}} contradict each other"
     yield (
@@ -94,7 +88,7 @@ def _of_modes(asked: Asked) -> Iterator[Contradiction]:
     )
 
 
-def _of_targets(asked: Asked) -> Iterator[Contradiction]:
+def _of_targets(asked: Asked) -> Iterator[checks.Contradiction]:
     mode, _, parts, options = asked
     alias, index = options["visibleAlias"], options["index"]
     yield (

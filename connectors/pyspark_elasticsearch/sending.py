@@ -12,15 +12,7 @@ from typing import NamedTuple
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.chunks import Operation, numbered
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.failures import (
-    BY_STATUS,
-    GOES_ON,
-    LATE,
-    Kind,
-    known,
-    message,
-    of_answer,
-)
+from pyspark_elasticsearch.failures import BY_STATUS, GOES_ON, LATE, Kind, known, message, of_answer
 from pyspark_elasticsearch.records import Records
 from pyspark_elasticsearch.streams import Resender
 from pyspark_elasticsearch.whereabouts import Whereabouts
@@ -42,7 +34,6 @@ SKEW = 60_000
 
 LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT = re.compile(r"current version \[(\d+)\]")
-DOING = "writing rows"
 
 
 class Superseded(Exception):
@@ -109,8 +100,7 @@ class Sender:
         if self.whereabouts:
             self.params |= self.whereabouts.asked
         # Elsewhere a row that is sent again finds itself there, by its id and version.
-        again = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
-        self.resender = again
+        self.resender = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
 
@@ -147,8 +137,8 @@ class Sender:
 
         Args:
             pending: the operations.
-            answer: what was said of all of them, if they were sent.
-            tried: how often they were sent in vain.
+            answer: to all of them, if they were sent.
+            tried: how often they were, in vain.
             until: by `time.monotonic()`, when to give up; by default after the timeout.
         """
         refused: list[Refusal] = []
@@ -183,7 +173,7 @@ class Sender:
         return self._posted(b"".join(lines), len(lines))
 
     def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
-        answer = bulk.send(self.cluster, DOING, self.target, lines, count, self.params)
+        answer = bulk.send(self.cluster, "writing rows", self.target, lines, count, self.params)
         if self.whereabouts is not None and isinstance(answer, list):
             self.whereabouts.require_kept(lines, answer)
         return answer

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import guarded, kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
+from sparkonce import checks
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.options import seconds
 
 log = logging.getLogger("sparkonce")
 
@@ -26,10 +28,6 @@ _BRIEF = {
         ["*.aliases", "*.data_stream", "*.settings", *(f"*.mappings.{part}" for part in _PARTS)]
     )
 }
-
-
-Contradiction = tuple[Any, str, str, str]
-"""When options don't fit the target, what is wrong, why, and what to do."""
 
 
 class Target(NamedTuple):
@@ -143,13 +141,11 @@ def require_fit(target: Target, detail: Mapping[str, Any]) -> None:
         StoreUnsafe: it has no sequence numbers.
     """
     refusals = [*_of_streams(target, detail)] if target.since else []
-    for when, what, why, todo in (*refusals, *_of_ids(target, detail)):
-        if when:
-            raise OptionError(what, why, todo)
+    checks.refuse((*refusals, *_of_ids(target, detail)))
     kept.require_numbered(target.name, target.settings)
 
 
-def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[Contradiction]:
+def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contradiction]:
     stream = f"index={target.name!r}, a data stream"
     yield (
         detail["visibleAlias"],
@@ -180,7 +176,7 @@ def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[Contradic
     )
 
 
-def _of_ids(target: Target, detail: Mapping[str, Any]) -> Iterator[Contradiction]:
+def _of_ids(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contradiction]:
     yield (
         target.settings.get("index.mode") == "time_series",
         f"Option index: {target.name} has index.mode=time_series",
@@ -233,36 +229,35 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
     writable = [index for index, about in aliases.items() if about.get("is_write_index")]
     rollover = len(aliases) > 1 or any("is_write_index" in about for about in aliases.values())
+    named = f"Option index={name!r} names"
     refusals = (
         (
             any("data_stream" in about for about in found.values()),
-            "an alias of a data stream",
+            f"{named} an alias of a data stream",
             "a row that is sent again is looked up by the name of the stream itself",
             "name the data stream, an index, or an alias of one",
         ),
         (
             any("index_routing" in about for about in aliases.values()),
-            "an alias that routes documents",
+            f"{named} an alias that routes documents",
             "rows go to the index behind it, where its routing does not reach them: they would be"
             " second documents beside those that others write by the alias",
             "name the index, and the column of the routing in option routing",
         ),
         (
             mode != "append" and rollover,
-            f"an alias of {len(aliases)} indices that rolls over",
+            f"{named} an alias of {len(aliases)} indices that rolls over",
             f"writeMode={mode} looks a document up by its id, which may lie in any of them",
             "name one index, or use writeMode=append",
         ),
         (
             not writable and len(aliases) > 1,
-            f"an alias of {', '.join(sorted(aliases))}",
+            f"{named} an alias of {', '.join(sorted(aliases))}",
             "none of them is its write index",
             "set is_write_index on one of them, or name an index",
         ),
     )
-    for when, what, why, todo in refusals:
-        if when:
-            raise OptionError(f"Option index={name!r} names {what}", why, todo)
+    checks.refuse(refusals)
     return next(iter(writable or aliases))
 
 
@@ -282,8 +277,7 @@ def _blocked(index: str, what: str, todo: str) -> StoreRefused:
 
 
 def _seconds(text: str) -> float:
-    units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-    for unit in ("ms", "s", "m", "h", "d"):
-        if text.endswith(unit) and text.removesuffix(unit).replace(".", "", 1).isdigit():
-            return float(text.removesuffix(unit)) * units[unit]
-    return 0.0
+    try:
+        return float(seconds(0, float("inf"))(text))
+    except ValueError:  # micros and nanos
+        return 0.0
