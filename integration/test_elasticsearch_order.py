@@ -84,6 +84,19 @@ def test_time_may_be_the_version_that_orders_writes_and_deletes_of_all_epochs(
         query.stage(2, [{**rows((1, 1, "i"))[0], "at": make(1969, 12, 31)}])
 
 
+def test_document_that_was_written_without_the_version_column_stops_the_query(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    """It has a version that no time reaches: rows for it would be lost in silence."""
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
+    before, after = ({"id": 1, "at": datetime(2024, 2, day)} for day in (1, 2))
+    into_index(schema, key="id").run(0, [before])
+    query = into_index(schema, key="id", versionColumn="at", sinkId=index)
+    with pytest.raises(RowRefused, match="written without option versionColumn"):
+        query.run(0, [after])
+    assert documents(elastic, index)["1"]["at"].startswith("2024-02-01")
+
+
 def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
     into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
 ) -> None:

@@ -70,6 +70,23 @@ def test_row_that_is_appended_again_finds_itself() -> None:
     assert send(Cluster((201, None), (409, CONFLICT)), "append") == []
 
 
+FENCE, MICROS = 1_795_000_000_000 << 20, 1_795_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("there", "given", "refused"),
+    [(MICROS + 1, MICROS, 0), (1000 * MICROS + 1, 1000 * MICROS, 0), (FENCE, MICROS, 1), (7, 3, 0)],
+    ids=["microseconds", "nanoseconds", "fence", "numbers"],
+)
+def test_row_loses_to_a_higher_version_of_its_column_and_not_to_a_fence_in_silence(
+    there: int, given: int, refused: int
+) -> None:
+    """A document that was written without the column has a version that no column's reaches."""
+    words = f"current version [{there}] is higher or equal to the one provided [{given}]"
+    error = {"type": CONFLICT["type"], "reason": f"[1]: version conflict, {words}"}
+    assert len(send(Cluster((409, error)), "upsert", versionColumn="at")) == refused
+
+
 @pytest.mark.parametrize(
     ("ahead", "drawn", "refused", "warned"),
     [(1800, False, 1, False), (1800, True, 0, False), (-10, False, 0, True)],

@@ -37,16 +37,16 @@ class ElasticsearchConnector:
     def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
         """See `Connector.plan`."""
         key = [checks.key_column("key", name, schema) for name in options["key"] or []]
-        op, version, routing = (
-            checks.column(option, options[option], schema) if options[option] else None
+        named = {
+            option: checks.column(option, options[option], schema) if options[option] else None
             for option in ("opColumn", "versionColumn", "routing")
-        )
+        }
+        op, routing = named["opColumn"], named["routing"]
         mode = options["writeMode"] or ("upsert" if key or op else "append")
         parts = names.parse(options["index"], schema)
-        asked = fitness.Asked(mode, key, parts, options)
         apart.require_names_apart(options)
-        fitness.require_no_contradiction(asked)
-        fitness.require_columns_fit(asked, schema, op, version, routing)
+        fitness.require_no_contradiction(mode, key, parts, options)
+        fitness.require_columns_fit(mode, key, named, schema)
         stored = [] if mode == "delete" else [name for name in schema.names if name != op]
         detail = {
             "index": options["index"],
@@ -58,7 +58,7 @@ class ElasticsearchConnector:
             "added": fitness.added(key, routing, schema) if mode == "increment" else [],
             "nulls": options["nulls"],
             "op": op,
-            "versionColumn": version,
+            "versionColumn": named["versionColumn"],
             "routing": routing,
             "pipeline": options["pipeline"],
             "visibleAlias": options["visibleAlias"],

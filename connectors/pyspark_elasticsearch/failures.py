@@ -227,9 +227,10 @@ def advice(status: int, error: Any) -> tuple[str, str]:
     """Why one document was refused, and what to do."""
     if status == 409:
         return (
-            "something else writes this document with versions of its own",
-            "stop it, delete the document, and let index.gc_deletes pass, after which its version"
-            " is forgotten; or give both the versions of one column (option versionColumn)",
+            "something else writes this document with versions of its own, or it was written"
+            " without option versionColumn",
+            "stop what else writes it, delete the document, and let index.gc_deletes pass, after"
+            " which its version is forgotten",
         )
     return known(status, error)[1:]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -20,34 +20,27 @@ METADATA = (
 """Fields that no document can set, in some release or other."""
 
 
-class Asked(NamedTuple):
-    """What a query's options ask for.
+def require_no_contradiction(
+    mode: str, key: Sequence[str], parts: Sequence[names.Part], options: Mapping[str, Any]
+) -> None:
+    """Refuse options that exclude or need each other.
 
-    Attributes:
+    Args:
         mode: of writing, also where the options leave it out.
         key: columns of the id.
         parts: of the template that option ``index`` is; empty if it is none.
         options: as parsed.
-    """
-
-    mode: str
-    key: Sequence[str]
-    parts: Sequence[names.Part]
-    options: Mapping[str, Any]
-
-
-def require_no_contradiction(asked: Asked) -> None:
-    """Refuse options that exclude or need each other.
 
     Raises:
         OptionError: it says which.
     """
-    checks.refuse((*_of_modes(asked), *_of_targets(asked)))
-    checks.require_dead_letter(asked.options, "an index", "orders-bad")
+    checks.refuse((*_of_modes(mode, key, options), *_of_targets(mode, parts, options)))
+    checks.require_dead_letter(options, "an index", "orders-bad")
 
 
-def _of_modes(asked: Asked) -> Iterator[checks.Contradiction]:
-    mode, key, _, options = asked
+def _of_modes(
+    mode: str, key: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[checks.Contradiction]:
     both = f"Options writeMode={mode} and {{}} contradict each other"
     yield (
         mode != "append" and not key,
@@ -88,8 +81,9 @@ def _of_modes(asked: Asked) -> Iterator[checks.Contradiction]:
     )
 
 
-def _of_targets(asked: Asked) -> Iterator[checks.Contradiction]:
-    mode, _, parts, options = asked
+def _of_targets(
+    mode: str, parts: Sequence[names.Part], options: Mapping[str, Any]
+) -> Iterator[checks.Contradiction]:
     alias, index = options["visibleAlias"], options["index"]
     yield (
         parts and mode in SCRIPTED,
@@ -120,39 +114,40 @@ def _of_targets(asked: Asked) -> Iterator[checks.Contradiction]:
 
 
 def require_columns_fit(
-    asked: Asked, schema: pa.Schema, op: str | None, version: str | None, routing: str | None
+    mode: str,
+    key: Sequence[str],
+    named: Mapping[str, str | None],
+    schema: pa.Schema,
 ) -> None:
     """Refuse a column that can't be stored, or is of a type that its option can't use.
 
     Args:
-        asked: by the options.
+        mode: of writing.
+        key: columns of the id.
+        named: the columns that other options name.
         schema: of the query.
-        op: the column that option ``opColumn`` names.
-        version: the one of ``versionColumn``.
-        routing: the one of ``routing``.
 
     Raises:
         OptionError: it says which.
     """
     for field in schema:
         _require_writable(field)
-        if asked.mode in SCRIPTED:
-            _require_scriptable(field, asked.mode)
-    unique = (_is_unique, "a type whose equal values have one and the same text", asked.key)
-    for option, (fits, wanted, columns) in {
-        "key": unique,
-        "opColumn": (types.is_string, "a string", [op]),
-        "versionColumn": (is_version, "a whole number, date or timestamp", [version]),
-        "routing": (_is_flat, "one text, so no array, map or struct", [routing]),
-    }.items():
-        for column in filter(None, columns):
-            if not fits(schema.field(column).type):
+        if mode in SCRIPTED:
+            _require_scriptable(field, mode)
+    for option, fits, wanted in (
+        ("key", _is_unique, "a type whose equal values have one and the same text"),
+        ("opColumn", types.is_string, "a string"),
+        ("versionColumn", _is_version, "a whole number, date or timestamp"),
+        ("routing", _is_flat, "one text, so no array, map or struct"),
+    ):
+        for column in key if option == "key" else [named[option]]:
+            if column and not fits(schema.field(column).type):
                 raise OptionError(
                     f"Option {option} names column {column!r} of type {schema.field(column).type}",
                     why=f"it must be {wanted}",
                     todo="cast it before the sink, or name another column",
                 )
-    operations.require_unstored(op, *asked.key, version)
+    operations.require_unstored(named["opColumn"], *key, named["versionColumn"])
 
 
 def added(key: Sequence[str], routing: str | None, schema: pa.Schema) -> list[str]:
@@ -166,7 +161,7 @@ def added(key: Sequence[str], routing: str | None, schema: pa.Schema) -> list[st
     return checks.require_addable(fields, checks.is_number, adds)
 
 
-def is_version(kind: pa.DataType) -> bool:
+def _is_version(kind: pa.DataType) -> bool:
     """Whether values of this type can be a document's version."""
     return bool(types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind))
 

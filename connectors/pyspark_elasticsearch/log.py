@@ -139,7 +139,9 @@ class Log:
         for start in range(0, len(wanted), VERDICTS):
             ids = [place.verdict for place in wanted[start : start + VERDICTS]]
             docs = self._get("counting rows that can't be stored", ids, source=True)
-            letters += sum(len(doc["_source"].get("letters", {})) for doc in docs if doc["found"])
+            letters += sum(
+                len(doc["_source"].get("letters", {})) for doc in docs if doc.get("found")
+            )
         return letters
 
     def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:

@@ -33,7 +33,9 @@ SKEW = 60_000
 """Milliseconds by which the clocks of drivers that draw from different counters may differ."""
 
 LARGEST_REQUEST = 32 * 1024 * 1024
-_CURRENT = re.compile(r"current version \[(\d+)\]")
+_CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
+FENCES = 1 << 60
+"""Versions from here on are fences, or a column's that counts nanoseconds since 1970."""
 
 
 class Superseded(Exception):
@@ -110,7 +112,7 @@ class Sender:
         return time.monotonic() < self.fresh_until
 
     def send(self, lines: bytes, count: int) -> list[Refusal]:
-        """Send all lines at once, and what is not settled then once more, by itself.
+        """Send all lines at once, and what is not settled then by itself.
 
         Raises:
             Superseded: the decision is no longer the ledger's.
@@ -118,12 +120,12 @@ class Sender:
         """
         if not count:
             return []
-        if len(lines) > LARGEST_REQUEST or (self.resender and not self.fresh):
-            return self.settle(numbered(lines))
-        self._look()
-        answer = self._posted(lines, count)
-        if isinstance(answer, list) and bulk.all_done(answer):
-            return []
+        answer = None
+        if len(lines) <= LARGEST_REQUEST and (self.fresh or not self.resender):
+            self._look()
+            answer = self._posted(lines, count)
+            if isinstance(answer, list) and bulk.all_done(answer):
+                return []
         return self.settle(numbered(lines), answer)
 
     def settle(
@@ -230,15 +232,17 @@ class Sender:
     def _of_conflict(self, item: bulk.Item, drawn: int) -> Kind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
 
-        A document made by `create` has an id made from its chunk, so it was this very row. Fences
-        are the time, or a little more where they are drawn faster: a version up to the last one
-        drawn, or up to the time, is a later chunk's or a later decision's, and one beyond is
-        somebody else's.
+        A document made by `create` has an id made from its chunk, so it was this very row. With
+        versions of a column a higher one has won, unless it is a fence: the document was written
+        without that column. Fences are the time, or a little more where they are drawn faster: a
+        version up to the last one drawn, or up to the time, is a later chunk's or a later
+        decision's, and one beyond is somebody else's.
         """
         if self.detail["mode"] in ("update", "increment"):
             return Kind.PASSING
         if not self._is_fenced:
-            return None
+            of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
+            return Kind.CONFLICT if self.detail["versionColumn"] and of_fences else None
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
         return None if self.to.fence <= _fence_of(item) <= latest else Kind.CONFLICT
 
@@ -282,15 +286,16 @@ class Sender:
 
 
 def _is_too_much(busy: Sequence[Refusal], pending: Sequence[Operation]) -> bool:
-    """Whether all of several operations were refused for now, so that fewer may be taken.
-
-    A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
-    all of its room each time, in the words that mean "later" where it is only full.
-    """
+    # A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
+    # all of its room each time, in the words that mean "later" where it is only full.
     return len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
 
 
 def _fence_of(item: bulk.Item) -> int:
     """Of the version that a document has, as a conflict tells it; -1 if it does not."""
-    current = _CURRENT.search(str(item.error.get("reason", "")))
-    return int(current[1]) >> ORDINAL_BITS if current else -1
+    return _version(_CURRENT, item) >> ORDINAL_BITS
+
+
+def _version(which: re.Pattern[str], item: bulk.Item) -> int:
+    told = which.search(str(item.error.get("reason", "")))
+    return int(told[1]) if told else -1

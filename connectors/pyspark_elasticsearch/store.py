@@ -11,7 +11,6 @@ from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.log import Log
 from pyspark_elasticsearch.records import Records
-from pyspark_elasticsearch.watch import Watch
 from sparkonce.protocol import (
     Advance,
     Applied,
@@ -48,7 +47,7 @@ class ElasticsearchStore:
         self.cluster, self.indices, self.plan = cluster, own, plan
         self.records, self.log = Records(cluster, own), Log(cluster, own)
         self.dead_letter: str | None = options["deadLetter"]
-        self._watch = Watch(cluster, plan.detail["create"] if plan else None)
+        self._watch = preflight.Watch(cluster, plan.detail["create"] if plan else None)
         self._means = Means(
             cluster, self.records, self.log, self._watch, self.dead_letter, options["maxBadRows"]
         )
