@@ -15,8 +15,8 @@ from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.guarded import SCRIPTED, script
 from pyspark_elasticsearch.log import Log, Place, places
 from pyspark_elasticsearch.preflight import Watch
-from pyspark_elasticsearch.records import Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Destination, Sender, Superseded
+from pyspark_elasticsearch.records import Destination, Records
+from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
 from sparkonce import losses
 from sparkonce.bad_rows import MaxBadRows
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused

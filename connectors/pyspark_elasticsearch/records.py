@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk, reads
@@ -37,6 +38,21 @@ class Held(NamedTuple):
     def applied(self) -> int:
         """Chunks of the decision in it that took effect."""
         return int(self.source.get("applied", 0))
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the rows of an epoch go, as its manifest notes it.
+
+    Attributes:
+        fence: of the epoch.
+        index: the target; empty where each row says so.
+        since: of a data stream, the index that took its writes; empty for others.
+    """
+
+    fence: int
+    index: str
+    since: str = ""
 
 
 class Records:

@@ -6,14 +6,13 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
 from pyspark_elasticsearch.chunks import Operation, numbered
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import BY_STATUS, GOES_ON, LATE, Kind, known, message, of_answer
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.streams import Resender
 from pyspark_elasticsearch.whereabouts import Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
@@ -40,21 +39,6 @@ FENCES = 1 << 60
 
 class Superseded(Exception):
     """Another decision came, or this one is finished: there is nothing left to do."""
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where the rows of an epoch go, as its manifest notes it.
-
-    Attributes:
-        fence: of the epoch.
-        index: the target; empty where each row says so.
-        since: of a data stream, the index that took its writes; empty for others.
-    """
-
-    fence: int
-    index: str
-    since: str = ""
 
 
 class Refusal(NamedTuple):

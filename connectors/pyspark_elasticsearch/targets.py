@@ -162,7 +162,7 @@ def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Co
     through = pipelines.of(detail, target.settings)
     yield (
         through,
-        f"Rows for data stream {target.name} would go through ingest pipeline {', '.join(through)}",
+        f"Rows for data stream {target.name} would go through ingest pipeline {', '.join(map(repr, through))}",
         "a row that is sent again is looked for by its id, and a pipeline can change that",
         "leave option pipeline out, and set index.default_pipeline and index.final_pipeline to"
         " _none in the stream's last index and its index template; or write into an index, or a"
