@@ -72,8 +72,8 @@ test-redis6: $(DEV)
 
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=400 $(PYTEST) \
-		-k "not streaming or q04" $(call TESTS_OF,elasticsearch,apply places direct \
-		direct_refused streams refused types contract nodes security streaming) $(PYTEST_ARGS)
+		-k "not streaming or q04" $(call TESTS_OF,elasticsearch,apply places \
+		streams refused types contract nodes security streaming) $(PYTEST_ARGS)
 
 unit: $(DEV)
 	@$(PYTEST) tests $(PYTEST_ARGS)

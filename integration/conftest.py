@@ -210,8 +210,6 @@ def into_index(elasticsearch_url: str, index: str) -> Callable[..., Elasticsearc
 
     def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
         given = {"url": elasticsearch_url, "index": index, "createIndex": "true", **options}
-        if given["createIndex"] == "true":
-            given["replicas"] = "0"
         query = ElasticsearchQuery(schema, **given)
         query.sink.store.check()
         return query

@@ -35,7 +35,7 @@ def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
 
 def counting_anew(url: str, **options: str) -> ElasticsearchQuery:
     """The same into `counters`, an index that it makes itself, on a node of the test's own."""
-    made = {"createIndex": "true", "replicas": "0", "chunkRows": "500", "timeout": "10"}
+    made = {"createIndex": "true", "chunkRows": "500", "timeout": "10"}
     return counting(url, "counters", **{**made, **options})
 
 

@@ -59,9 +59,7 @@ class Query:
         return Task(self.name, self.query_id, self.run_id, epoch, partition, attempt)
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
-        return replace(self.sink, patience=Patience(3, first=0.01)).write(
-            task, batches, self.sink.checkpoint
-        )
+        return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
         where = self.sink.plan.target, self.query_id, self.run_id, epoch, self.sink.checkpoint
@@ -115,6 +113,7 @@ class ElasticsearchQuery(Query):
 def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
     """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
     store = query.sink.store
+    store.delivery(decided).acknowledged = True
     is_over = store.records.is_over(decided)
     store.records.is_over = lambda _: is_over
     store.records.advance = lambda *_, **__: None
@@ -140,7 +139,7 @@ def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
             query.commit(epoch, receipts)
     finally:
         del store.apply
-    store._prepared = "", 0.0  # whoever goes on does not know what was sent
+    store.delivery(kept["manifest"]).fresh_until = 0.0  # whoever goes on knows not what was sent
     return kept["manifest"]
 
 

@@ -9,30 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.counters import COUNTER
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
-from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.errors import StoreUnsafe
 
-NAMED = pa.schema([*COUNTER, ("name", pa.string())])
 ROW = {"id": 1, "n": 1}
 SCRIPTED = pytest.mark.parametrize("mode", ["update", "increment"])
 Make = Callable[..., ElasticsearchQuery]
-
-
-@pytest.fixture
-def by_name(into_index: Make) -> Make:
-    """Make a query whose rows name their index."""
-
-    def make(**options: str) -> ElasticsearchQuery:
-        given = {"key": "id", "index": "{name}", "createIndex": "false", **options}
-        return into_index(NAMED, **given)
-
-    return make
 
 
 @pytest.fixture
@@ -59,89 +46,29 @@ def pipeline(elastic: Elasticsearch, unique: str) -> Iterator[str]:
 )
 @SCRIPTED
 def test_index_that_would_not_keep_the_guard_takes_no_update_or_increment(
-    into_index: Make,
-    by_name: Make,
-    elastic: Elasticsearch,
-    index: str,
-    about: dict[str, Any],
-    mode: str,
+    into_index: Make, elastic: Elasticsearch, index: str, about: dict[str, Any], mode: str
 ) -> None:
     if elastic.info()["version"]["number"] < "9":
         about = {"mappings": about["mappings"]}
     elastic.indices.create(index=index, **about)
     with pytest.raises(StoreUnsafe, match=r"keeps .* _source"):
         into_index(COUNTER, key="id", writeMode=mode, createIndex="false")
-    with pytest.raises(StoreUnsafe, match=r"keeps .* _source"):
-        by_name(writeMode=mode).stage(0, [{**ROW, "name": index}])
     into_index(COUNTER, key="id", createIndex="false").run(0, [ROW])
 
 
 @pytest.mark.parametrize("option", ["default_pipeline", "final_pipeline"])
 @SCRIPTED
 def test_index_whose_own_pipeline_could_drop_rows_takes_no_update_or_increment(
-    into_index: Make, by_name: Make, elastic: Elasticsearch, pipeline: str, option: str, mode: str
+    into_index: Make, elastic: Elasticsearch, pipeline: str, option: str, mode: str
 ) -> None:
     elastic.indices.create(index=pipeline, settings={f"index.{option}": pipeline})
+    given = {"index": pipeline, "key": "id", "writeMode": mode, "createIndex": "false"}
     with pytest.raises(StoreUnsafe, match=rf'has index.{option}=.*"index.{option}": "_none"'):
-        into_index(COUNTER, key="id", writeMode=mode, createIndex="false")
-    query = by_name(writeMode=mode)
-    with pytest.raises(StoreUnsafe, match=rf"has index.{option}="):
-        query.stage(0, [{**ROW, "name": pipeline}])
+        into_index(COUNTER, **given)
     elastic.indices.put_settings(index=pipeline, settings={f"index.{option}": "_none"})
-    query.run(0, [{**ROW, "name": pipeline}])
-    into_index(COUNTER, key="id", writeMode=mode, createIndex="false").run(0, [ROW])
+    into_index(COUNTER, **given).run(0, [ROW])
     (found,) = documents(elastic, pipeline).values()
-    assert found["n"] == (2 if mode == "increment" else 1)
-
-
-def test_index_template_whose_pipeline_could_drop_rows_stops_an_epoch_until_it_is_mended(
-    by_name: Make, elastic: Elasticsearch, pipeline: str
-) -> None:
-    template = {"settings": {"index.final_pipeline": pipeline}}
-    elastic.indices.put_index_template(
-        name=pipeline, index_patterns=[f"{pipeline}*"], template=template
-    )
-    query = by_name(writeMode="increment")
-    try:
-        with pytest.raises(StoreUnsafe, match="_none"):
-            query.run(0, [{**ROW, "name": pipeline}])
-    finally:
-        elastic.indices.delete_index_template(name=pipeline)
-    elastic.indices.put_settings(index=pipeline, settings={"index.final_pipeline": "_none"})
-    query.restart()
-    query.run(0, [])
-    assert [one["n"] for one in documents(elastic, pipeline).values()] == [1]
-
-
-@SCRIPTED
-def test_value_that_names_an_alias_is_refused_before_the_decision(
-    by_name: Make, elastic: Elasticsearch, index: str, mode: str
-) -> None:
-    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
-    query = by_name(writeMode=mode)
-    try:
-        with pytest.raises(StoreRefused, match=rf"Rows go to {index}, and that is an alias.*-1"):
-            query.stage(0, [{**ROW, "name": index}])
-        query.run(0, [{**ROW, "name": f"{index}-1"}])
-        assert len(documents(elastic, f"{index}-1")) == 1
-    finally:
-        elastic.indices.delete(index=f"{index}-1")
-
-
-def test_alias_that_comes_up_after_the_decision_stops_the_epoch_until_it_is_dropped(
-    by_name: Make, elastic: Elasticsearch, index: str
-) -> None:
-    query = by_name(writeMode="increment")
-    decide(query, 0, [{**ROW, "name": index}])
-    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
-    try:
-        query.restart()
-        with pytest.raises(StoreRefused, match="or drop the alias"):
-            query.run(0, [])
-    finally:
-        elastic.indices.delete(index=f"{index}-1")
-    query.run(0, [])
-    assert [one["n"] for one in documents(elastic, index).values()] == [1]
+    assert found["n"] == 1
 
 
 DAY = 86_400 * 10**9

@@ -25,7 +25,7 @@ def test_request_that_a_node_has_never_room_for_is_cut_until_it_has(
 ) -> None:
     """It says 429 as if it were busy; what is staged of these rows is small."""
     node = private_elasticsearch(limit)
-    options = {"index": "texts", "createIndex": "true", "replicas": "0", "timeout": "60"}
+    options = {"index": "texts", "createIndex": "true", "timeout": "60"}
     query = ElasticsearchQuery(TEXTS, url=node.url, **options)
     query.sink.store.check()
     query.run(0, [{"id": id_, "text": "x" * 8000} for id_ in range(1000)])

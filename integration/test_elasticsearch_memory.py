@@ -19,8 +19,7 @@ PROGRAM = textwrap.dedent(
 
     url, index, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
     rows = pa.record_batch({"id": pa.array(range(10_000)), "name": pa.array(["x" * 50] * 10_000)})
-    direct = {"key": "id", "write": "direct"} if sys.argv[4] == "direct" else {}
-    query = ElasticsearchQuery(rows.schema, url=url, index=index, createIndex="true", **direct)
+    query = ElasticsearchQuery(rows.schema, url=url, index=index, createIndex="true")
     query.sink.store.check()
     query.run_batches(0, (rows for _ in range(batches)))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -28,17 +27,16 @@ PROGRAM = textwrap.dedent(
 )
 
 
-def peak(url: str, index: str, batches: int, write: str) -> int:
+def peak(url: str, index: str, batches: int) -> int:
     """The most memory that an epoch took, in the unit of the system (KiB on Linux)."""
-    command = [sys.executable, "-c", PROGRAM, url, index, str(batches), write]
+    command = [sys.executable, "-c", PROGRAM, url, index, str(batches)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-@pytest.mark.parametrize("write", ["logged", "direct"])
 def test_ten_times_the_rows_take_no_more_memory(
-    elastic: Elasticsearch, elasticsearch_url: str, index: str, write: str
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
 ) -> None:
-    few, many = (peak(elasticsearch_url, index, batches, write) for batches in (8, 80))
+    few, many = (peak(elasticsearch_url, index, batches) for batches in (8, 80))
     assert many < few * 1.1
     elastic.indices.refresh(index=index)
-    assert elastic.count(index=index)["count"] == (880_000 if write == "logged" else 10_000)
+    assert elastic.count(index=index)["count"] == 880_000

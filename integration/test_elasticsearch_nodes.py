@@ -39,7 +39,7 @@ def test_requests_and_chunks_are_cut_to_what_the_server_takes(
 ) -> None:
     node = private_elasticsearch("http.max_content_length: 1mb")
     options = {"url": node.url, "index": "texts", "key": "id", "createIndex": "true"}
-    query = ElasticsearchQuery(TEXTS, **options, replicas="0", timeout="5")
+    query = ElasticsearchQuery(TEXTS, **options, timeout="5")
     query.sink.store.check()
     rows = [{"id": i, "text": f"{i} " * 2000} for i in range(300)]
     query.run(0, rows)
@@ -58,7 +58,7 @@ def test_requests_and_chunks_are_cut_to_what_the_server_takes(
 def test_chunks_are_cut_to_what_the_server_takes(private_elasticsearch: Private) -> None:
     node = private_elasticsearch("http.max_content_length: 1mb")
     options = {"url": node.url, "index": "texts", "key": "id", "createIndex": "true"}
-    query = ElasticsearchQuery(TEXTS, **options, replicas="0", timeout="5")
+    query = ElasticsearchQuery(TEXTS, **options, timeout="5")
     query.sink.store.check()
     noise = Random(7)
     rows = [{"id": i, "text": noise.randbytes(4000).hex()} for i in range(600)]

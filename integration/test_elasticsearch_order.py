@@ -1,8 +1,10 @@
-"""Which row of a document stays: late writes, deletes, sequences of an epoch, versions."""
+"""Which row of a document stays: late writes, deletes, versions."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +15,9 @@ from integration.documents import ROWS, documents, row
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.proxy import Proxy
 
-from sparkonce.errors import BadRow, SparkonceError
+from sparkonce.errors import BadRow, RowRefused
 
 CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
-ORDERED = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("op", pa.string())])
 VERSIONED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
 
@@ -45,40 +46,6 @@ def test_late_write_does_not_bring_back_what_was_deleted(
     assert documents(elastic, index) == {}
 
 
-@pytest.mark.parametrize("chunk_rows", ["1", "2", "100"])
-def test_highest_sequence_of_an_epoch_wins_wherever_it_is_deletes_included(
-    into_index: Make, elastic: Elasticsearch, index: str, chunk_rows: str
-) -> None:
-    query = into_index(ORDERED, key="id", sequenceColumn="at", opColumn="op", chunkRows=chunk_rows)
-
-    def rows(*changes: tuple[int, int, str]) -> list[dict[str, Any]]:
-        return [{"id": id_, "at": at, "op": op} for id_, at, op in changes]
-
-    query.run(0, rows((1, 5, "i"), (2, 9, "d"), (3, 3, "i"), (1, 4, "d")), rows((2, 8, "i")))
-    query.run(1, rows((4, 1, "i"), (3, 2, "u"), (4, 1, "u")), rows((3, 2, "d"), (5, -1, "i")))
-    found = documents(elastic, index)
-    assert found == {
-        name: {"id": int(name), "at": at} for name, at in {"1": 5, "4": 1, "5": -1}.items()
-    }
-    with pytest.raises(BadRow, match="sequenceColumn, is null"):
-        query.stage(2, [{"id": 1, "at": None, "op": "i"}])
-
-
-def test_row_that_loses_by_its_sequence_loses_in_a_roll_forward_too(
-    into_index: Make, elastic: Elasticsearch, index: str
-) -> None:
-    query = into_index(ORDERED, key="id", sequenceColumn="at", chunkRows="1")
-    keep_log(query)
-    late = decide(query, 0, [{"id": 1, "at": at, "op": str(at)} for at in (3, 9, 5)])
-    for _ in range(2):
-        apply_again(query, late)
-        assert documents(elastic, index)["1"]["at"] == 9
-    query.restart()
-    query.run(1, [{"id": 1, "at": 4, "op": "later epoch"}])
-    apply_again(query, late)
-    assert documents(elastic, index)["1"]["at"] == 4
-
-
 @pytest.mark.parametrize("chunk_rows", ["1", "100"])
 def test_version_column_orders_rows_of_all_epochs(
     into_index: Make, elastic: Elasticsearch, index: str, chunk_rows: str
@@ -92,68 +59,79 @@ def test_version_column_orders_rows_of_all_epochs(
         query.stage(2, [{"id": 1, "name": "a", "v": -1}])
 
 
-def test_document_with_a_foreign_version_fails_or_is_left_alone_and_counted(
-    into_index: Make, elastic: Elasticsearch, index: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()], ids=str
+)
+def test_time_may_be_the_version_that_orders_writes_and_deletes_of_all_epochs(
+    into_index: Make, elastic: Elasticsearch, index: str, kind: pa.DataType
 ) -> None:
-    query = into_index(ROWS, key="id")
-    elastic.index(
-        index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
-    )
-    with pytest.raises(Exception, match="versions of its own"):
-        query.run(0, [row(1), row(2)])
-    query.restart(onConflict="ignore")
-    query.run(0, [row(1), row(2)])
-    assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
-    assert "left 1 documents with versions of others alone" in caplog.text
+    schema = pa.schema([("id", pa.int64()), ("at", kind), ("op", pa.string())])
+    query = into_index(schema, key="id", versionColumn="at", opColumn="op", chunkRows="2")
+
+    make = date if kind == pa.date32() else datetime
+
+    def rows(*changes: tuple[int, int, str]) -> list[dict[str, Any]]:
+        return [{"id": id_, "at": make(2024, 2, day), "op": op} for id_, day, op in changes]
+
+    query.run(0, rows((1, 5, "i"), (2, 9, "d"), (1, 4, "d")), rows((2, 8, "i"), (3, 1, "i")))
+    query.run(1, rows((1, 3, "u"), (3, 2, "d"), (4, 1, "i")), rows((3, 1, "u"), (4, 2, "u")))
+    found = documents(elastic, index)
+    assert {id_: one["at"][:10] for id_, one in found.items()} == {
+        "1": "2024-02-05",
+        "4": "2024-02-02",
+    }
+    with pytest.raises(BadRow, match="versionColumn, is null or before 1970"):
+        query.stage(2, [{**rows((1, 1, "i"))[0], "at": make(1969, 12, 31)}])
 
 
-@pytest.mark.parametrize("write", ["logged", "direct"])
-def test_row_whose_document_has_a_foreign_version_is_not_put_aside(
-    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str, write: str
+def test_document_that_was_written_without_the_version_column_stops_the_query(
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
-    query = into_index(ROWS, key="id", write=write, **aside)
+    """It has a version that no time reaches: rows for it would be lost in silence."""
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
+    before, after = ({"id": 1, "at": datetime(2024, 2, day)} for day in (1, 2))
+    into_index(schema, key="id").run(0, [before])
+    query = into_index(schema, key="id", versionColumn="at", sinkId=index)
+    with pytest.raises(RowRefused, match="written without option versionColumn"):
+        query.run(0, [after])
+    assert documents(elastic, index)["1"]["at"].startswith("2024-02-01")
+
+
+def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
+    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    query = into_index(ROWS, key="id", onBadRow="deadLetter", deadLetter=bad_index)
     elastic.index(
         index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
     )
     for _ in range(2):
-        with pytest.raises(SparkonceError, match="versions of its own"):
+        with pytest.raises(RowRefused, match="versions of its own") as refused:
             query.run(0, [row(1), row(2)])
         query.restart()
-    query.restart(onConflict="ignore")
+    assert "delete the document, and let index.gc_deletes pass" in refused.value.todo
+    elastic.indices.put_settings(index=index, settings={"index.gc_deletes": "100ms"})
+    elastic.delete(index=index, id="1")
+    time.sleep(0.5)
+    elastic.indices.refresh(index=index)
     query.run(0, [row(1), row(2)])
-    assert documents(elastic, index) == {"1": row(1, "foreign"), "2": row(2)}
+    assert documents(elastic, index) == {"1": row(1), "2": row(2)}
     assert documents(elastic, bad_index) == {}
-
-
-def test_without_versions_others_may_have_their_own(
-    into_index: Make, elastic: Elasticsearch, index: str
-) -> None:
-    query = into_index(ROWS, key="id", versioning="none", chunkRows="1")
-    query.run(0, [row(1, "a"), row(1, "b"), row(1, "c")])
-    elastic.index(index=index, id="1", document=row(1, "x"), version=2**62, version_type="external")
-    query.run(1, [row(1, "d")])
-    assert documents(elastic, index) == {"1": row(1, "d")}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["cut_request", "cut_reply"])
-@pytest.mark.parametrize(
-    "options",
-    [{"writeMode": "update"}, {"writeMode": "upsert"}, {"versioning": "none"}],
-    ids=["update", "upsert", "no versions"],
-)
+@pytest.mark.parametrize("mode", ["update", "upsert"])
 def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
     elasticsearch_proxy: Proxy,
     into_index: Make,
     elastic: Elasticsearch,
     index: str,
     fault: str,
-    options: dict[str, str],
+    mode: str,
 ) -> None:
     """What comes later must not go before what is sent again."""
     proxy, given = elasticsearch_proxy, {"key": "id", "chunkRows": "1", "maxRetries": "0"}
-    query = into_index(COUNTER, url=proxy.url, **given, **options)
+    query = into_index(COUNTER, url=proxy.url, writeMode=mode, **given)
     query.run(0, [])
     for nth in range(1, 5):
         rows = [{"id": 1, "n": 10 * nth + at} for at in range(4)]

@@ -106,7 +106,8 @@ def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: s
         pytest.skip("this server has no script processor")
     words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
     elastic.ingest.put_pipeline(id=index, processors=words)
-    query = into_index(ROWS, key="id", routing="name", pipeline=index, shards="3")
+    elastic.indices.create(index=index, settings={"number_of_shards": 3})
+    query = into_index(ROWS, key="id", routing="name", pipeline=index)
     query.run(0, [row(i, f"r{i % 2}") for i in range(9)])
     elastic.indices.refresh(index=index)
     hits = elastic.search(index=index, size=20)["hits"]["hits"]
@@ -200,67 +201,24 @@ def test_index_is_made_from_columns_and_dates(
 
 
 @pytest.mark.usefixtures("several")
-@pytest.mark.parametrize(
-    ("write", "versioning"), [("logged", "external"), ("logged", "none"), ("direct", "external")]
-)
 def test_delete_from_an_index_that_is_not_there_is_done(
-    into_index: Make, elastic: Elasticsearch, index: str, write: str, versioning: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     schema = pa.schema([("id", pa.int64()), ("land", pa.string()), ("op", pa.string())])
     given = {"index": f"{index}-{{land}}", "createIndex": "false", "opColumn": "op"}
-    query = into_index(schema, key="id", versioning=versioning, write=write, **given)
+    query = into_index(schema, key="id", **given)
     query.run(0, [{"id": 1, "land": "gone", "op": "D"}, {"id": 1, "land": "there", "op": "I"}])
     assert documents(elastic, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
 
 
-@pytest.mark.usefixtures("several")
-@pytest.mark.parametrize("dynamic", ["strict", "true"])
-def test_indices_of_a_template_take_updates_and_increments(
-    into_index: Make, elastic: Elasticsearch, index: str, dynamic: str
-) -> None:
-    at = datetime(2024, 2, 29, tzinfo=timezone.utc)
-    schema = pa.schema(
-        [("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("land", pa.string())]
-    )
-    added = pa.schema([*schema, ("n", pa.int64())])
-    fields = {name: {"type": "keyword"} for name in ("land", "at")}
-    fields |= {name: {"type": "long"} for name in ("id", "n")}
-    elastic.indices.put_index_template(
-        name=index,
-        index_patterns=[f"{index}-*"],
-        template={"mappings": {"dynamic": dynamic, "properties": fields}},
-    )
-    options = {"index": f"{index}-{{land}}-{{at:yyyy.MM}}", "key": "id", "createIndex": "false"}
-    adding = into_index(added, writeMode="increment", chunkRows="3", **options)
-    updating = into_index(schema, writeMode="update", **options)
-    keep_log(adding)
-    try:
-        ones = [{"id": 1, "at": at, "land": land, "n": 1} for land in "abab"]
-        late = decide(adding, 0, ones, ones[:1])
-        for _ in range(2):
-            apply_again(adding, late)
-        updating.run(0, [{"id": id_, "at": at, "land": "a"} for id_ in (1, 2)])
-        apply_again(adding, late)
-        found = {name: documents(elastic, f"{index}-{name}-2024.02") for name in "ab"}
-        assert {name: one.get("n") for name, one in found["a"].items()} == {"1": 3, "2": None}
-        assert {name: one["n"] for name, one in found["b"].items()} == {"1": 2}
-        assert found["b"]["1"]["land"] == "b"
-        mappings = elastic.indices.get_mapping(index=f"{index}-a-2024.02").body
-        guard = mappings[f"{index}-a-2024.02"]["mappings"]["properties"]["sparkonce"]
-        assert guard == {"type": "object", "enabled": False}
-    finally:
-        elastic.indices.delete_index_template(name=index)
-
-
-@pytest.mark.parametrize("write", ["logged", "direct"])
 def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_epoch(
-    into_index: Make, elastic: Elasticsearch, index: str, write: str
+    into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     """Also soon after a check, which holds for a minute."""
     unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     try:
-        query = into_index(ROWS, key="id", createIndex="false", write=write)
+        query = into_index(ROWS, key="id", createIndex="false")
         query.run(0, [row(1)])
         elastic.indices.create(index=f"{index}-2", settings=unsafe)
         moved = [

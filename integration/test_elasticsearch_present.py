@@ -96,7 +96,7 @@ def test_index_made_anew_shows_whole_epochs_as_the_first_did(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     alias = f"{index}-visible"
-    query = into_index(COUNTS, visibility="epoch", visibleAlias=alias, sinkId=index)
+    query = into_index(COUNTS, visibleAlias=alias, sinkId=index)
     query.run(0, ONE)
     remade(elastic, index, mappings={"dynamic": False})
     query.run(1, [{"id": id_, "n": 1} for id_ in range(50)])

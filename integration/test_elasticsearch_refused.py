@@ -76,7 +76,7 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
     words_in(elastic, refusing)
     receipts = query.stage(0, ones(range(24, 32)))
 
-    def dies(*_: object) -> None:
+    def dies(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     query.sink.store.records.advance = dies
@@ -118,7 +118,6 @@ def test_bad_rows_that_a_task_finds_are_put_aside(
         index=index,
         key="id",
         createIndex="true",
-        replicas="0",
         onBadRow="deadLetter",
         deadLetter=bad_index,
         chunkRows="3",
@@ -135,28 +134,17 @@ def test_bad_rows_that_a_task_finds_are_put_aside(
     assert "nan has no place" in reasons[1]
 
 
-ORDERED = [{"id": id_, "n": 2} for id_ in (24, 25, 26)]
-
-
-@pytest.mark.parametrize(
-    ("mode", "later"), [("append", []), ("upsert", ORDERED)], ids=["append", "sequence"]
-)
 def test_letter_of_the_last_row_of_a_chunk_is_that_row_after_a_crash_before_it_is_written(
     elasticsearch_url: str,
     elastic: Elasticsearch,
     refusing: str,
     bad_index: str,
     monkeypatch: pytest.MonkeyPatch,
-    mode: str,
-    later: list[dict[str, int]],
 ) -> None:
-    """The verdict is noted by then; its row and those that lose by their sequence are not sent."""
-    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index, "writeMode": mode}
-    if later:
-        aside["sequenceColumn"] = "n"
+    """The verdict is noted by then, and its row is not sent."""
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index, "writeMode": "append"}
     query = counting(elasticsearch_url, refusing, **aside)
-    if mode == "append":
-        query.options.pop("key")
+    query.options.pop("key")
     query.sink.store.check()
     words_in(elastic, refusing)
 
@@ -164,12 +152,12 @@ def test_letter_of_the_last_row_of_a_chunk_is_that_row_after_a_crash_before_it_i
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pyspark_elasticsearch.apply.DeadLetters.write", dies)
+        patch.setattr("pyspark_elasticsearch.dead_letters.write", dies)
         with pytest.raises(KeyboardInterrupt):
-            query.run(0, [*ones(range(24, 28)), *later])
+            query.run(0, ones(range(24, 28)))
     assert documents(elastic, bad_index) == {}
     query.restart()
     query.run(0, [])
     (letter,) = documents(elastic, bad_index).values()
     assert json.loads(letter["row"]) == {"id": 27, "n": 1}
-    assert counts(elastic, refusing) == Counter(dict.fromkeys((24, 25, 26), 2 if later else 1))
+    assert counts(elastic, refusing) == Counter((24, 25, 26))

@@ -99,7 +99,7 @@ def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) 
     shape = {"dynamic": "strict", "properties": {"n": {"type": "byte"}}}
     given = {"url": url, "index": "counters", "sinkId": "rights", **identity}
     aside = {"onBadRow": "deadLetter", "deadLetter": "counters-bad", "createIndex": "true"}
-    shown = {"visibility": "epoch", "visibleAlias": "counters-visible", "replicas": "0"}
+    shown = {"visibleAlias": "counters-visible"}
     query = ElasticsearchQuery(SMALL, pipeline="kept", **given, **aside, **shown)
     query.sink.store.check()
     query.run(0, [{"n": 1}])
@@ -135,10 +135,15 @@ def test_api_key_with_the_documented_rights_over_tls(
     trusted = {"tlsCaFile": str(authority)}
     assert RIGHTS
     documented = json.loads(RIGHTS[1].replace("orders", "counters"))
+    without = json.loads(json.dumps(documented).replace('"create_index", ', ""))
     with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
         keys = {
             name: client.security.create_api_key(name=name, role_descriptors={"r": rights})
-            for name, rights in (("enough", documented), ("nothing", {"cluster": ["monitor"]}))
+            for name, rights in (
+                ("enough", documented),
+                ("none made", without),
+                ("nothing", {"cluster": ["monitor"]}),
+            )
         }
         encoded = {name: key["encoded"] for name, key in keys.items()}
         query = counting(node.url, apiKey=encoded["enough"], **trusted)
@@ -149,7 +154,10 @@ def test_api_key_with_the_documented_rights_over_tls(
 
     with pytest.raises(StoreRefused, match="certificate"):
         counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.store.check()
-    counting(node.url, apiKey=encoded["enough"], tlsMode="unverified").sink.store.check()
+    may_not = {"apiKey": encoded["none made"], **trusted}
+    counting(node.url, sinkId="b", **may_not).sink.store.check()
+    with pytest.raises(StoreRefused, match=r"no index sparkonce-b-ledger.*json/ledger.json"):
+        counting(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.store.check()
     with pytest.raises(StoreRefused, match=r"lacks a right.*docs/elasticsearch.md"):
         counting(node.url, apiKey=encoded["nothing"], **trusted).sink.store.check()
     secret = tmp_path / "password"

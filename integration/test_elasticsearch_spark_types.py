@@ -101,7 +101,7 @@ def test_each_type_of_spark_has_its_documented_form(
 ) -> None:
     job = Job(spark, tmp_path / "job", elasticsearch_url, index)
     job.format = "elasticsearch"
-    job.options = {"url": job.url, "index": index, "createIndex": "true", "replicas": "0"}
+    job.options = {"url": job.url, "index": index, "createIndex": "true"}
     columns = [
         f"case id when 0 then {first} when 1 then {second} end as `{column}`"
         for column, ((first, second), _) in FORMS.items()

@@ -17,6 +17,7 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.proxy import Proxy
 
+from sparkonce.bad_rows import NONE
 from sparkonce.errors import OptionError
 
 ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
@@ -159,8 +160,7 @@ def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_eac
     ("options", "said"),
     [
         ({"key": "id"}, "takes new documents only"),
-        ({"key": "id", "write": "direct"}, "takes new documents only"),
-        ({"visibility": "epoch", "visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
+        ({"visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
         ({"routing": "id"}, "looked for by its id"),
     ],
 )
@@ -180,7 +180,7 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
     into_stream: Make, elastic: Elasticsearch, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another one sent them meanwhile, and died before it could say so; then the stream rolled."""
-    monkeypatch.setattr("pyspark_elasticsearch.store.PAUSE", 0.05)
+    monkeypatch.setattr("pyspark_elasticsearch.delivery.PAUSE", 0.05)
     query = into_stream()
     store = query.sink.store
     apply = store.apply
@@ -189,7 +189,8 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
         raise KeyboardInterrupt
 
     def sleeps(*given: Any) -> Any:
-        other = type(store)(store.cluster, store.indices, None, store.settings)
+        options = {"deadLetter": None, "maxBadRows": NONE}
+        other = type(store)(store.cluster, store.indices, None, options)
         other.records.advance = dies
         with pytest.raises(KeyboardInterrupt):
             other.apply(*given)

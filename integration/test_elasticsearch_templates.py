@@ -13,7 +13,7 @@ from integration.documents import rows as stored
 from integration.epochs import ElasticsearchQuery, decide
 from integration.marks import also
 
-from sparkonce.errors import SparkonceError, StoreUnsafe
+from sparkonce.errors import StoreUnsafe
 
 COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
@@ -116,13 +116,6 @@ def test_index_that_rebuilds_its_documents_takes_appends_and_no_updates(
     target = f"{template(settings=settings)}-target"
     with pytest.raises(StoreUnsafe, match=r"keeps no _source: .*rebuilt"):
         into_index(COUNTS, index=target, writeMode="increment", key="id")
-    template_of_rows = f"{target.removesuffix('target')}{{id}}"
-    updates = {"index": template_of_rows, "writeMode": "update", "key": "id"}
-    elastic.indices.create(index=target.replace("target", "0"))
-    query = into_index(COUNTS, createIndex="false", **updates)
-    with pytest.raises(SparkonceError, match=r"_source"):
-        query.run(0, ROWS)
-    elastic.indices.delete(index=target.replace("target", "0"))
     appended = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), *COUNTS])
     query = into_index(appended, index=target)
     query.run(0, [{"@timestamp": 0, **row} for row in ROWS])

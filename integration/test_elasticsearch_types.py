@@ -105,9 +105,7 @@ def test_new_index_finds_each_type_as_what_it_is(
         ("i", pa.struct([("j", pa.int32())]), {"j": 5}),
     ]
     schema = pa.schema([(name, kind) for name, kind, _ in kinds])
-    query = ElasticsearchQuery(
-        schema, url=elasticsearch_url, index=index, createIndex="true", shards="2", replicas="0"
-    )
+    query = ElasticsearchQuery(schema, url=elasticsearch_url, index=index, createIndex="true")
     query.sink.store.check()
     query.run(0, [{name: value for name, _, value in kinds}])
     elastic.indices.refresh(index=index)
@@ -124,9 +122,6 @@ def test_new_index_finds_each_type_as_what_it_is(
     mapping = elastic.indices.get_mapping(index=index)[index]["mappings"]
     assert mapping["dynamic"] == "strict"
     assert mapping["properties"]["s"] == {"type": "keyword", "ignore_above": 8191}
-    settings = elastic.indices.get_settings(index=index, flat_settings=True)[index]["settings"]
-    assert settings["index.number_of_shards"] == "2"
-    assert settings["index.number_of_replicas"] == "0"
 
 
 @pytest.mark.parametrize(

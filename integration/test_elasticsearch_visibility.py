@@ -1,4 +1,4 @@
-"""Readers of the alias of `visibility=epoch` see whole epochs, whatever happens in between."""
+"""Readers of `visibleAlias` see whole epochs, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.fixture
-def make(into_index: Make, index: str) -> Make:
+def make(into_index: Make, elastic: Elasticsearch, index: str) -> Make:
+    elastic.indices.create(index=index, settings={"number_of_shards": 3, "number_of_replicas": 0})
+
     def make(**options: str) -> ElasticsearchQuery:
-        visible = {"visibility": "epoch", "visibleAlias": f"{index}-visible", "sinkId": "orders"}
-        return into_index(ROWS, **{**visible, "shards": "3", "chunkRows": "100", **options})
+        visible = {"visibleAlias": f"{index}-visible", "sinkId": "orders"}
+        return into_index(ROWS, **{**visible, "chunkRows": "100", **options})
 
     return make
 
@@ -94,7 +96,7 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("pyspark_elasticsearch.store.MARK_EVERY", 0.0)
+        patched.setattr("pyspark_elasticsearch.delivery.MARK_EVERY", 0.0)
         patched.setattr("pyspark_elasticsearch.visibility.show", dies)
         with pytest.raises(KeyboardInterrupt):
             query.run(0, rows(0))
@@ -134,9 +136,10 @@ def test_epoch_is_shown_only_once_every_copy_that_answers_was_refreshed(
 
 
 def test_epoch_is_shown_although_copies_without_a_node_are_not_refreshed(
-    make: Make, seen: Callable[[], dict[int, int]]
+    make: Make, elastic: Elasticsearch, index: str, seen: Callable[[], dict[int, int]]
 ) -> None:
-    query = make(replicas="2")
+    elastic.indices.put_settings(index=index, settings={"number_of_replicas": 2})
+    query = make()
     query.run(0, rows(0))
     assert seen() == {0: SIZE}
 
@@ -179,7 +182,7 @@ def test_alias_as_the_target_is_refused_at_start(
 ) -> None:
     """Once it leads elsewhere, readers would miss the epochs in one index or in the other."""
     elastic.indices.create(index=f"{index}-1", aliases={index: {"is_write_index": True}})
-    shown = {"visibility": "epoch", "visibleAlias": f"{index}-visible", "sinkId": "orders"}
+    shown = {"visibleAlias": f"{index}-visible", "sinkId": "orders"}
     try:
         with pytest.raises(OptionError, match=rf"an alias, contradict.*name the index: {index}-1"):
             into_index(ROWS, createIndex="false", **shown)

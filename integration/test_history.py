@@ -17,6 +17,8 @@ from integration.history.story import (
 from integration.servers.finder import Server
 from integration.servers.redis import RedisProcess
 
+from sparkonce.admin import Admin
+from sparkonce.errors import StoreRefused
 from sparkonce.protocol import FORMAT
 
 ENDINGS = pytest.mark.parametrize("ending", [goes_on, is_recovered])
@@ -50,14 +52,37 @@ def test_mysql_of_an_older_release(
     ending(query, partial(on_mysql.counts, history_url))
 
 
+SEQUENCED = "0.1.0-elasticsearch-upsert"
+"""It used `sequenceColumn`."""
+
+
+def of_elasticsearch(*, sequenced: bool) -> list[Recording]:
+    return [one for one in recordings("elasticsearch") if (str(one) == SEQUENCED) == sequenced]
+
+
 @ENDINGS
-@pytest.mark.parametrize("recording", recordings("elasticsearch"), ids=str)
+@pytest.mark.parametrize("recording", of_elasticsearch(sequenced=False), ids=str)
 def test_elasticsearch_of_an_older_release(
     recording: Recording, ending: Callable[..., None], elasticsearch_url: str
 ) -> None:
     on_elasticsearch.load(elasticsearch_url, recording.path.read_text())
     query = on_elasticsearch.query(elasticsearch_url, recording.mode)
     ending(query, partial(on_elasticsearch.counts, elasticsearch_url))
+    on_elasticsearch.drop(elasticsearch_url)
+
+
+@pytest.mark.parametrize("recording", of_elasticsearch(sequenced=True), ids=str)
+def test_rest_of_an_epoch_that_used_what_is_gone_is_refused_by_name_and_stays_decided(
+    recording: Recording, elasticsearch_url: str
+) -> None:
+    on_elasticsearch.load(elasticsearch_url, recording.path.read_text())
+    query = on_elasticsearch.query(elasticsearch_url, recording.mode)
+    before = on_elasticsearch.counts(elasticsearch_url)
+    with pytest.raises(StoreRefused, match="was decided with sequenceColumn"):
+        query.run(1, [])
+    (sink,) = Admin(query.sink.store).sinks()
+    assert sink.state.startswith("decided")
+    assert on_elasticsearch.counts(elasticsearch_url) == before
     on_elasticsearch.drop(elasticsearch_url)
 
 

@@ -40,7 +40,6 @@ PROGRAM = textwrap.dedent(
             "key": "id",
             "index": name,
             "createIndex": "true",
-            "replicas": "0",
             "writeMode": "increment",
         },
     }

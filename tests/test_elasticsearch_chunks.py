@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_elasticsearch import sequence
-from pyspark_elasticsearch.apply import script
 from pyspark_elasticsearch.chunks import chunk_name, operations, packed, unpacked
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.dead_letters import of_lines
 from pyspark_elasticsearch.encoder import ChunkEncoder
-from sparkonce import options
+from pyspark_elasticsearch.guarded import script
+from sparkonce import letters, options
 from sparkonce.errors import BadRow
 
 ROWS = pa.schema([("k", pa.string()), ("j", pa.string()), ("n", pa.int64())])
@@ -218,33 +217,65 @@ def test_bad_rows_are_sorted_out_one_by_one() -> None:
 
 
 def test_chunk_without_rows_comes_back() -> None:
-    chunk = unpacked(packed(pa.array([], pa.string()), [], b"order"))
-    assert (chunk.operations, chunk.lines, chunk.bad, chunk.order) == (0, b"", [], b"order")
+    chunk = unpacked(packed(pa.array([], pa.string()), []))
+    assert (chunk.operations, chunk.lines, chunk.bad) == (0, b"", [])
     with pytest.raises(ValueError, match="buffer"):
         unpacked(b"no chunk")
 
 
-@given(
-    st.lists(
-        st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=6),
-        min_size=1,
-        max_size=4,
-    )
+MICROS = 1_600_000_000_123_456
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "version"),
+    [
+        (pa.int16(), 7, 7),
+        (pa.int64(), 2**63 - 1, 2**63 - 1),
+        (pa.timestamp("us", "UTC"), MICROS, MICROS),
+        (pa.timestamp("us"), MICROS, MICROS),
+        (pa.timestamp("us"), 0, 0),
+        (pa.date32(), 1, 86_400_000_000),
+    ],
+    ids=str,
 )
-def test_losers_are_all_but_the_last_highest_of_each_id(
-    chunks: list[list[tuple[str, int]]],
+def test_version_is_the_number_or_the_microseconds_since_1970(
+    kind: pa.DataType, value: int, version: int
 ) -> None:
-    orders = [
-        sequence.order_of(pa.array([i for i, _ in chunk]), pa.array([s for _, s in chunk]))
-        for chunk in chunks
-    ]
-    wins: dict[str, tuple[int, int, int]] = {}
-    rows = [(i, (s, o, p)) for o, chunk in enumerate(chunks) for p, (i, s) in enumerate(chunk)]
-    for id_, place in rows:
-        wins[id_] = max(wins.get(id_, place), place)
-    lost = sequence.losers(orders)
-    for id_, place in rows:
-        assert (place[2] in lost.get(place[1], ())) == (wins[id_] != place)
+    schema = pa.schema([("k", pa.string()), ("at", kind), ("op", pa.string())])
+    encode = encoder(schema, key="k", versionColumn="at", opColumn="op")
+    column = pa.array([value] * 2, pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    rows = pa.record_batch([pa.array(["a", "b"]), column, pa.array(["i", "d"])], schema)
+    found = sent(encode, rows)
+    told = [(name, about["version"], about["version_type"]) for name, about, _ in found]
+    assert told == [("index", version, "external"), ("delete", version, "external")]
+    *_, delete = operations(unpacked(encode(rows)).lines)
+    held = json.loads(of_lines("why", delete, encode.detail).row)
+    row = letters.of_row("why", rows.slice(1), schema).row
+    assert held == {**json.loads(row), "op": "d"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (pa.int64(), -1, "is null or negative"),
+        (pa.int64(), None, "is null or negative"),
+        (pa.timestamp("us", "UTC"), -1, "is null or before 1970"),
+        (pa.date32(), -1, "is null or before 1970"),
+        (pa.date32(), None, "is null or before 1970"),
+    ],
+    ids=str,
+)
+def test_row_whose_version_no_document_can_have_is_a_bad_row(
+    kind: pa.DataType, value: int | None, said: str
+) -> None:
+    schema = pa.schema([("k", pa.string()), ("at", kind)])
+    whole = pa.int32() if kind == pa.date32() else pa.int64()
+    rows = pa.record_batch([pa.array(["a", "b"]), pa.array([5, value], whole).cast(kind)], schema)
+    with pytest.raises(ValueError, match=f"column 'at', of option versionColumn, {said} in a row"):
+        encoder(schema, key="k", versionColumn="at")(rows)
+    aside = {"onBadRow": "deadLetter", "deadLetter": "bad"}
+    chunk = unpacked(encoder(schema, key="k", versionColumn="at", **aside)(rows))
+    assert (chunk.operations, [json.loads(one.row)["k"] for one in chunk.bad]) == (1, ["b"])
 
 
 DELETED = pa.schema(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ssl
+from collections.abc import Mapping
 
 import pytest
 
@@ -15,13 +16,13 @@ def test_renewed_certificates_are_read_by_the_next_client(monkeypatch: pytest.Mo
     """Clients are closed while idle, and made anew by what the first cluster lent."""
     read: list[int] = []
 
-    def settings(*_: object, **__: object) -> dict[str, Any]:
+    def context(_: Mapping[str, str]) -> ssl.SSLContext:
         read.append(len(read))
-        return {}
+        return ssl.create_default_context()
 
     monkeypatch.setattr(shared, "_processes", {})
-    monkeypatch.setattr("pyspark_elasticsearch.client.tls.settings", settings)
-    raw = {"url": "http://localhost:1", "index": "orders"}
+    monkeypatch.setattr("pyspark_elasticsearch.client.tls.context", context)
+    raw = {"url": "https://localhost:1", "index": "orders"}
     lent = Cluster(options.parse(ElasticsearchConnector.options, raw))._lent
     for _ in range(2):
         before = len(read)

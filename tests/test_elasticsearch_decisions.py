@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.indices import OwnIndices
-from pyspark_elasticsearch.store import ElasticsearchStore, Settings
+from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce.bad_rows import NONE
-from sparkonce.errors import StoreUnreachable
+from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
 
-PLACES = {"index": "x", "mode": "append", "visibleAlias": None}
+PLACES = {"index": "x", "parts": [], "mode": "append", "visibleAlias": None}
 NOTES = {"fence": 5, "index": "x", "since": ""}
 PARTS = (Part(0, "a" * 32, (2,), (10,)),)
 MANIFEST = Manifest("s", 1, "q", 0, "token", "x", PLACES, PARTS, NOTES)
@@ -54,14 +55,37 @@ def shown(record: Record) -> dict[str, Any]:
 
 
 def store(cluster: CutOff) -> ElasticsearchStore:
-    own = OwnIndices(cluster, "sparkonce", create=False)  # type: ignore[arg-type]
-    return ElasticsearchStore(cluster, own, None, Settings("fail", None, NONE, None))  # type: ignore[arg-type]
+    own = OwnIndices(cluster, "sparkonce")  # type: ignore[arg-type]
+    options = {"deadLetter": None, "maxBadRows": NONE}
+    return ElasticsearchStore(cluster, own, None, options)  # type: ignore[arg-type]
 
 
 def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent() -> None:
     cluster = CutOff(answers=True)
     store(cluster).apply(MANIFEST)
     assert [method for method, _ in cluster.asked] == ["GET", "PUT", "GET"]
+
+
+@pytest.mark.parametrize(
+    ("detail", "notes", "said"),
+    [
+        ({}, {"before": ["y"]}, "recover --to"),
+        ({"mode": "upsert", "sequence": "at"}, {}, "sequenceColumn"),
+        ({"mode": "delete", "versioning": "none"}, {}, "versioning=none"),
+        ({"mode": "update", "parts": ["x-", ["land", ""]]}, {}, "writeMode=update into a template"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_rest_of_a_decision_that_used_what_is_gone_is_refused_by_name(
+    detail: dict[str, Any], notes: dict[str, Any], said: str
+) -> None:
+    cluster = CutOff(answers=True)
+    begun = store(cluster)
+    manifest = replace(MANIFEST, detail={**PLACES, **detail}, notes={**NOTES, **notes})
+    begun.delivery(manifest).acknowledged = True
+    with pytest.raises(StoreRefused, match=f"was decided with {said}"):
+        begun.apply(manifest)
+    assert [method for method, _ in cluster.asked] == ["GET"]
 
 
 def test_no_row_is_sent_while_it_is_not_known_whether_a_decision_stays() -> None:

@@ -237,12 +237,12 @@ ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
 def test_200_that_is_no_answer_is_an_error_that_says_so(say: Say, step: str, body: Any) -> None:
     cluster = say(200, body)
     with pytest.raises(StoreUnreachable, match=r"is not Elasticsearch|deserialize as JSON"):
-        ASKED[step](cluster, OwnIndices(cluster, OWN, create=True))
+        ASKED[step](cluster, OwnIndices(cluster, OWN))
 
 
 def test_200_for_a_ledger_that_nobody_wrote_is_no_success(say: Say) -> None:
     cluster = say(200, {"_source": {}, "_seq_no": 1, "_primary_term": 1})
-    records = Records(cluster, OwnIndices(cluster, OWN, create=True))
+    records = Records(cluster, OwnIndices(cluster, OWN))
     with pytest.raises(StoreUnreachable, match=r"not Elasticsearch: an answer without 'result'"):
         records.draw("x")
 
@@ -252,7 +252,7 @@ def test_404_of_a_proxy_is_not_taken_for_one_of_the_cluster(say: Say, step: str)
     """It would say that there is no ledger, no index, or no such row."""
     cluster = say(404, {"ok": False, "message": "Unknown resource."})
     with pytest.raises(StoreUnreachable, match="is not Elasticsearch"):
-        ASKED[step](cluster, OwnIndices(cluster, OWN, create=True))
+        ASKED[step](cluster, OwnIndices(cluster, OWN))
 
 
 def test_alias_that_not_all_nodes_took_is_moved_again(say: Say) -> None:

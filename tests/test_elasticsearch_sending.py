@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
+from pyspark_elasticsearch import dead_letters
 from pyspark_elasticsearch.client import Answer
-from pyspark_elasticsearch.dead_letters import Addressed, DeadLetters, Verdict
-from pyspark_elasticsearch.errand import Errand
-from pyspark_elasticsearch.records import Aim
+from pyspark_elasticsearch.dead_letters import Addressed, Verdict
 from pyspark_elasticsearch.sending import Refusal, Sender
-from sparkonce.bad_rows import NONE
 from sparkonce.errors import StoreRefused
 from sparkonce.letters import Letter
+from sparkonce.protocol import Manifest
 
 CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
 UNKNOWN = {"type": "new_exception", "reason": "words"}
@@ -44,30 +43,48 @@ class Records:
     def last_drawn(self, _: str) -> int:
         return self.drawn
 
+    def is_over(self, _: Manifest) -> bool:
+        return False
 
-def send(
-    cluster: Cluster, mode: str, on_conflict: str = "fail", drawn: int = 0, **detail: Any
-) -> list[Refusal]:
-    about = {**PLAIN, "mode": mode, **detail}
-    errand = Errand(3, about, Aim(5, "x"), "x", "the epoch stays decided", lambda: False)
+
+def sender(cluster: Cluster, mode: str, drawn: int = 0, fresh: float = 0.0, **of: Any) -> Sender:
+    detail = {**PLAIN, "mode": mode, **of}
+    manifest = Manifest("s", 1, "q", 3, "token", "x", detail, (), {"fence": 5, "index": "x"})
+    return Sender(cluster, Records(drawn), manifest, fresh)  # type: ignore[arg-type]
+
+
+def send(cluster: Cluster, mode: str, **given: Any) -> list[Refusal]:
     lines = b'{"index":{}}\n{}\n' * len(cluster.items)
-    sender = Sender(cluster, Records(drawn), errand, on_conflict)  # type: ignore[arg-type]
-    return sender.send(lines, len(cluster.items))
+    return sender(cluster, mode, **given).send(lines, len(cluster.items))
 
 
-@pytest.mark.parametrize("on_conflict", ["fail", "ignore"])
 @pytest.mark.parametrize(
     ("mode", "version"), [("append", None), ("upsert", "v"), ("upsert", None), ("increment", None)]
 )
-def test_conflict_that_is_not_one_of_versions_is_no_success(
-    mode: str, version: str | None, on_conflict: str
-) -> None:
+def test_conflict_that_is_not_one_of_versions_is_no_success(mode: str, version: str | None) -> None:
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
-        send(Cluster((201, None), (409, UNKNOWN)), mode, on_conflict, versionColumn=version)
+        send(Cluster((201, None), (409, UNKNOWN)), mode, versionColumn=version)
 
 
 def test_row_that_is_appended_again_finds_itself() -> None:
     assert send(Cluster((201, None), (409, CONFLICT)), "append") == []
+
+
+FENCE, MICROS = 1_795_000_000_000 << 20, 1_795_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("there", "given", "refused"),
+    [(MICROS + 1, MICROS, 0), (1000 * MICROS + 1, 1000 * MICROS, 0), (FENCE, MICROS, 1), (7, 3, 0)],
+    ids=["microseconds", "nanoseconds", "fence", "numbers"],
+)
+def test_row_loses_to_a_higher_version_of_its_column_and_not_to_a_fence_in_silence(
+    there: int, given: int, refused: int
+) -> None:
+    """A document that was written without the column has a version that no column's reaches."""
+    words = f"current version [{there}] is higher or equal to the one provided [{given}]"
+    error = {"type": CONFLICT["type"], "reason": f"[1]: version conflict, {words}"}
+    assert len(send(Cluster((409, error)), "upsert", versionColumn="at")) == refused
 
 
 @pytest.mark.parametrize(
@@ -84,15 +101,11 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
     assert ("1 documents have versions of another counter" in caplog.text) == warned
 
 
-def letters(*said: tuple[int, Any]) -> DeadLetters:
-    return DeadLetters(Cluster(*said), "bad", NONE, create=False)  # type: ignore[arg-type]
-
-
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
     letter = {"a": Addressed(Verdict("x", "1", "words"), Letter("words", "{}"))}
-    letters((409, CONFLICT)).write("sink", 0, 0, letter)
+    dead_letters.write(Cluster((409, CONFLICT)), "bad", {}, letter)  # type: ignore[arg-type]
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
-        letters((409, UNKNOWN)).write("sink", 0, 0, letter)
+        dead_letters.write(Cluster((409, UNKNOWN)), "bad", {}, letter)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert", "increment"])
@@ -168,10 +181,10 @@ def test_request_that_is_too_much_for_a_limit_on_memory_is_cut_in_two_until_it_f
     monkeypatch.setattr("pyspark_elasticsearch.sending.time.sleep", lambda _: None)
     cluster = Narrow(3, whole=whole)
     rows = [b'{"n":%d}' % at for at in range(100)]
-    errand = Errand(3, {**PLAIN, "mode": "append"}, Aim(5, "x"), "x", "", lambda: False)
-    sender = Sender(cluster, Records(), errand, "fail")  # type: ignore[arg-type]
     rows[70] = BAD
-    refused = sender.send(b"".join(b'{"index":{}}\n%s\n' % row for row in rows), 100)
+    refused = sender(cluster, "append").send(
+        b"".join(b'{"index":{}}\n%s\n' % row for row in rows), 100
+    )
     assert [(one.operation.position, one.item.status) for one in refused] == [(70, 400)]
     assert {*cluster.taken} | {BAD} == {*rows}
     assert len(cluster.taken) - cluster.taken.count(BAD) == 99
@@ -183,10 +196,9 @@ def test_request_of_one_row_that_is_too_much_is_given_up_at_the_timeout(
     monkeypatch.setattr(Narrow, "timeout", 0.8)
     monkeypatch.setattr("pyspark_elasticsearch.sending.WAITS", 0)
     began = time.monotonic()
-    errand = Errand(3, {**PLAIN, "mode": "append"}, Aim(5, "x"), "x", "", lambda: False)
-    sender = Sender(Narrow(0, whole=True), Records(), errand, "fail")  # type: ignore[arg-type]
+    one_at_most = sender(Narrow(0, whole=True), "append")
     with pytest.raises(StoreRefused, match=r"1 rows of epoch 3 not within 0.8 s: 429 .*too much"):
-        sender.send(b'{"index":{}}\n{}\n' * 4, 4)
+        one_at_most.send(b'{"index":{}}\n{}\n' * 4, 4)
     assert time.monotonic() - began < 4
 
 
@@ -210,16 +222,13 @@ class Halving(Cluster):
 def test_what_was_sent_before_it_was_cut_in_two_is_sent_again_and_not_anew() -> None:
     """Of a data stream such rows are looked for first."""
     sent: list[bool] = []
-    about = {**PLAIN, "mode": "append"}
-    forever = time.monotonic() + 60
-    errand = Errand(3, about, Aim(5, "x"), "x", "", lambda: False, fresh_until=forever)
-    sender = Sender(Halving(), Records(), errand, "fail")  # type: ignore[arg-type]
-    post = sender._post
+    begun = sender(Halving(), "append", fresh=time.monotonic() + 60)
+    post = begun._post
 
     def resend(lines: Any, _: Any) -> Any:
         sent.append(True)
         return post(lines)
 
-    sender.resender = SimpleNamespace(send=resend, require_within=lambda *_: None)  # type: ignore[assignment]
-    assert sender.send(b'{"create":{}}\n{}\n' * 2, 2) == []
+    begun.resender = SimpleNamespace(send=resend)  # type: ignore[assignment]
+    assert begun.send(b'{"create":{}}\n{}\n' * 2, 2) == []
     assert len(sent) == 3

@@ -80,7 +80,6 @@ def test_a_row_is_shown_with_texts_quoted_and_null_told_from_its_name() -> None:
             "a": ["None", None, "it's\n\x1b[31m"],
             "n": [None, 1, 2],
             "l": [[None, "None"], None, []],
-            "": ["hidden"] * 3,
             "long": ["x" * 50] * 3,
         }
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.indices import own_names
+from pyspark_elasticsearch.whereabouts import behind
 from sparkonce.errors import OptionError
 
 
@@ -44,21 +45,14 @@ def require_apart(cluster: Cluster, index: str, own: tuple[str, ...], letters: s
     Raises:
         OptionError: it says which.
     """
-    ours = set[str]().union(*(_behind(cluster, name) for name in own))
-    target = set() if "{" in index else _behind(cluster, index)
-    aside = _behind(cluster, letters) if letters else set()
+    ours = set[str]().union(*(behind(cluster, name) for name in own))
+    target = set() if "{" in index else behind(cluster, index)
+    aside = behind(cluster, letters) if letters else set()
     for option, name, found in (("index", index, target), ("deadLetter", letters, aside)):
         if ours & found:
             raise _own(option, f"{name}")
     if target & aside:
         raise _twice(f"index={index}", f"deadLetter={letters}")
-
-
-def _behind(cluster: Cluster, name: str) -> set[str]:
-    """The indices that a name leads to."""
-    doing, params = f"looking at index {name}", {"filter_path": "*.settings.index.uuid"}
-    answer = cluster.ask(doing, "GET", path(name), params=params, allow=(404,))
-    return set(answer.body) if answer.status == 200 else set()
 
 
 def _own(option: str, name: str) -> OptionError:

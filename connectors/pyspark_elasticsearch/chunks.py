@@ -5,8 +5,8 @@ What is not known when a task stages is a control character, which no JSON text 
 ``\x03`` the script with its parameters, ``\x04`` the stamp that tells of which decision a
 document is.
 
-A chunk is a header (count of operations; bytes of bad rows, of the order, and in all) and zstd of
-the bad rows as JSON, of the order of the operations (see `sequence`), and of the lines.
+A chunk is a header (count of operations; bytes of bad rows, of something that release 0.1.0 could
+put behind them, and in all) and zstd of the bad rows as JSON and of the lines.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ class Chunk(NamedTuple):
         operations: how many are in its lines.
         lines: of the request, with control characters for what was not known.
         bad: rows that have no lines.
-        order: ids and sequences of the operations; empty where the last one wins.
     """
 
     operations: int
     lines: bytes
     bad: list[Letter]
-    order: bytes
 
     def filled(self, name: str, version: int, script: bytes, stamp: bytes = b"") -> bytes:
         """The lines as they are sent."""
@@ -54,14 +52,13 @@ class Chunk(NamedTuple):
         return lines
 
 
-def packed(texts: Any, bad: list[Letter], order: bytes = b"") -> bytes:
+def packed(texts: Any, bad: list[Letter]) -> bytes:
     """The chunk with these lines."""
     letters = json.dumps(bad).encode() if bad else b""
     lines = all_bytes(texts)
-    body = b"".join([letters, order, lines]) if letters or order else lines
-    size = len(letters) + len(order) + len(lines)
+    body = b"".join([letters, lines]) if letters else lines
     squeezed: bytes = pa.Codec("zstd", 1).compress(body, asbytes=True)
-    return HEAD.pack(len(texts), len(letters), len(order), size) + squeezed
+    return HEAD.pack(len(texts), len(letters), 0, len(letters) + len(lines)) + squeezed
 
 
 def unpacked(payload: bytes) -> Chunk:
@@ -71,15 +68,14 @@ def unpacked(payload: bytes) -> Chunk:
         ValueError: it is none.
     """
     try:
-        count, letters, order, size = HEAD.unpack_from(payload)
+        count, letters, _, size = HEAD.unpack_from(payload)
         raw = pa.Codec("zstd").decompress(
             memoryview(payload)[HEAD.size :], decompressed_size=size, asbytes=True
         )
     except (struct.error, pa.ArrowException) as error:
         raise ValueError(str(error)) from None
     bad = json.loads(raw[:letters]) if letters else []
-    lines = letters + order
-    return Chunk(count, raw[lines:], [Letter(*one) for one in bad], raw[letters:lines])
+    return Chunk(count, raw[letters:], [Letter(*one) for one in bad])
 
 
 def operations(lines: bytes) -> Iterator[bytes]:
@@ -87,6 +83,24 @@ def operations(lines: bytes) -> Iterator[bytes]:
     pieces = iter(lines.splitlines(keepends=True))
     for action in pieces:
         yield action if action.startswith(b'{"delete"') else action + next(pieces)
+
+
+class Operation(NamedTuple):
+    """One operation of a chunk, and its place among the others."""
+
+    position: int
+    lines: bytes
+
+
+def numbered(lines: bytes) -> list[Operation]:
+    """The operations of a chunk's lines."""
+    return [Operation(at, one) for at, one in enumerate(operations(lines))]
+
+
+def action(operation: bytes) -> dict[str, Any]:
+    """What names the document of an operation, and what is done to it, as `kind`."""
+    ((kind, told),) = json.loads(operation.partition(b"\n")[0]).items()
+    return {**told, "kind": kind}
 
 
 def chunk_name(attempt: str, seq: int) -> str:

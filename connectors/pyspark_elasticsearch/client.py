@@ -10,13 +10,13 @@ from urllib.parse import quote
 import elasticsearch
 from urllib3.exceptions import ConnectTimeoutError
 
-from pyspark_elasticsearch import address, tls
+from pyspark_elasticsearch import address
 from pyspark_elasticsearch.answers import Answers, Lines
 from pyspark_elasticsearch.failures import translated
+from sparkonce import tls
 from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
 from sparkonce.shared import Lent, shared
-from sparkonce.tls import FILES
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
@@ -70,22 +70,23 @@ class Cluster:
         self.options, self.address = options, address.parse(options)
         self.timeout = float(options["timeout"])
         self.parallelism = int(options["parallelism"])
-        tls.settings(options, tls=self.address.tls)
-        _require_one_identity(options, self.address)
+        _require_fit(options, self.address)
 
     @property
     def _lent(self) -> Lent[elasticsearch.Elasticsearch]:
         """The client of this process, with today's password: files of secrets are rotated."""
         identity = self._credentials()
-        named = *identity.items(), *(self.options[name] for name in ("tlsMode", *FILES))
+        named = *identity.items(), *tls.given(self.options).items()
         key = (self.address.hosts, *named, self.timeout, self.parallelism)
         return shared(key, lambda: Lent(lambda: self._made(identity)))
 
     def _made(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
+        files = tls.given(self.options)  # read anew: files are renewed
+        trusted: dict[str, Any] = {"ssl_context": tls.context(files)} if self.address.tls else {}
         return elasticsearch.Elasticsearch(
             list(self.address.hosts),
             **identity,
-            **tls.settings(self.options, tls=self.address.tls),  # read anew: files are renewed
+            **trusted,
             request_timeout=self.timeout,
             max_retries=0,
             retry_on_timeout=False,
@@ -163,7 +164,16 @@ def _of_another(what: str) -> StoreUnreachable:
     )
 
 
-def _require_one_identity(options: Mapping[str, Any], at: address.Address) -> None:
+def _require_fit(options: Mapping[str, Any], at: address.Address) -> None:
+    """Refuse options that contradict the URL or each other, and files that are not there."""
+    files = tls.given(options)
+    for name in () if at.tls else files:
+        raise OptionError(
+            f"Options url=http:// and {name} contradict each other",
+            why="http:// speaks no TLS",
+            todo="write https:// in option url",
+        )
+    tls.require_there(files)
     named = at.user or at.password or options.get("password") or options.get("passwordFile")
     if options["apiKey"] and named:
         raise OptionError(

@@ -11,11 +11,7 @@ HELD = 10.0
 
 
 class Clock:
-    """What time it is on the cluster.
-
-    Args:
-        cluster: whose nodes are taken to agree.
-    """
+    """What time it is on the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

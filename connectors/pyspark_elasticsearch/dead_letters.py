@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pyspark_elasticsearch import bulk, indices
+from pyspark_elasticsearch import bulk, indices, versions
+from pyspark_elasticsearch.chunks import action
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
 from pyspark_elasticsearch.guarded import SCRIPTED
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce import letters, schema_text, untext
-from sparkonce.bad_rows import MaxBadRows
 from sparkonce.letters import Letter
 
 DOING = "writing dead letters"
@@ -68,63 +68,44 @@ class Addressed(NamedTuple):
         return json.dumps(source).encode()
 
 
-class DeadLetters:
-    """The index of such rows.
+def write(
+    cluster: Cluster, index: str, about: Mapping[str, Any], named: Mapping[str, Addressed]
+) -> None:
+    """Write letters under their ids; those that are there already stay as they are."""
+    indices.ensure(cluster, index, "dead_letter")
+    about = {**about, "at": time.time_ns() // 1_000_000}
+    waiting: dict[str, Addressed] = {}
+    size = 0
+    for name, letter in named.items():
+        if waiting and size + len(letter.letter.row) > REQUEST:
+            _send(cluster, index, about, waiting)
+            waiting, size = {}, 0
+        waiting[name] = letter
+        size += len(letter.letter.row)
+    _send(cluster, index, about, waiting)
 
-    Args:
-        cluster: where.
-        index: its name.
-        most: how many rows of an epoch it takes.
-        create: whether it may be made.
-    """
 
-    def __init__(self, cluster: Cluster, index: str, most: MaxBadRows, *, create: bool) -> None:
-        self.cluster, self.index, self.most, self.create = cluster, index, most, create
-
-    def ensure(self) -> None:
-        """Make the index unless it is there: a first letter would guess its mappings."""
-        indices.ensure(self.cluster, self.index, "dead_letter", create=self.create)
-
-    def write(self, sink: str, epoch: int, partition: int, named: Mapping[str, Addressed]) -> None:
-        """Write letters under their ids; those that are there already stay as they are.
-
-        Args:
-            sink: whose they are.
-            epoch: of the rows.
-            partition: of the rows.
-            named: the letters by their ids.
-        """
-        self.ensure()  # it may have been deleted since the query began
-        now = time.time_ns() // 1_000_000
-        about = {"sink": sink, "epoch": epoch, "partition": partition, "at": now}
-        waiting: list[str] = []
-        size = 0
+def _send(
+    cluster: Cluster,
+    index: str,
+    about: Mapping[str, Any],
+    named: Mapping[str, Addressed],
+    most: int = LONGEST_ROW,
+) -> None:
+    text = b"".join(
+        b"%s\n%s\n" % (json.dumps({"create": {"_id": name}}).encode(), one.document(about, most))
+        for name, one in named.items()
+    )
+    items = bulk.send(cluster, DOING, path(index, "_bulk"), text, len(named))
+    if isinstance(items, int) and most == LONGEST_ROW:
         for name, letter in named.items():
-            if waiting and size + len(letter.letter.row) > REQUEST:
-                self._send(about, {one: named[one] for one in waiting})
-                waiting, size = [], 0
-            waiting.append(name)
-            size += len(letter.letter.row)
-        self._send(about, {one: named[one] for one in waiting})
-
-    def _send(
-        self, about: Mapping[str, Any], named: Mapping[str, Addressed], most: int = LONGEST_ROW
-    ) -> None:
-        lines = []
-        for name, letter in named.items():
-            action = json.dumps({"create": {"_id": name}}).encode()
-            lines += [action, letter.document(about, most)]
-        text = b"".join(line + b"\n" for line in lines)
-        items = bulk.send(self.cluster, DOING, path(self.index, "_bulk"), text, len(named))
-        if isinstance(items, int) and most == LONGEST_ROW:
-            for name, letter in named.items():
-                self._send(about, {name: letter}, ROOM)
-            return
-        if isinstance(items, int):
-            raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, DOING)
-        for item in items:
-            if not item.done and known(item.status, item.error).kind is not Kind.CONFLICT:
-                raise of_answer(item.status, item.error, DOING)
+            _send(cluster, index, about, {name: letter}, ROOM)
+        return
+    if isinstance(items, int):
+        raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, DOING)
+    for item in items:
+        if not item.done and known(item.status, item.error).kind is not Kind.CONFLICT:
+            raise of_answer(item.status, item.error, DOING)
 
 
 def of_refusal(one: Refusal, index: str) -> Verdict:
@@ -134,56 +115,43 @@ def of_refusal(one: Refusal, index: str) -> Verdict:
         one: what was sent, and the answer.
         index: to which it went if it does not say so itself.
     """
-    told = _action(one.operation.lines)
+    told = action(one.operation.lines)
     reason = f"{one.item.status} {message(one.item.error)}"
     return Verdict(told.get("_index") or index, told["_id"], reason)
 
 
 def of_lines(reason: str, lines: bytes, detail: Mapping[str, Any]) -> Letter:
-    """The letter of an operation that was refused.
-
-    Args:
-        reason: why.
-        lines: what was sent.
-        detail: of the manifest.
-    """
-    trees = _trees(lines, detail)
-    if "schema" not in detail:  # of an earlier release
-        plain = pa.schema([(name, pa.string()) for name in trees])
-        return letters.of_trees(reason, trees, plain, detail["key"])
-    schema = schema_text.parse(detail["schema"])
+    """The letter of an operation that was refused."""
+    # Release 0.1.0 kept no schema.
+    schema = schema_text.parse(detail["schema"]) if "schema" in detail else pa.schema([])
+    trees = _trees(lines, detail, schema)
+    schema = schema or pa.schema([(name, pa.string()) for name in trees])
     return letters.of_trees(reason, trees, schema, detail["key"])
 
 
-def _trees(lines: bytes, detail: Mapping[str, Any]) -> dict[str, untext.Tree]:
+def _trees(lines: bytes, detail: Mapping[str, Any], schema: pa.Schema) -> dict[str, untext.Tree]:
     """What the row holds: of a delete, what its action says."""
-    document = _document(lines)
+    document = lines.partition(b"\n")[2]
     op = {detail["op"]: "u" if document else "d"} if detail["op"] else {}
     if not document:
-        return {**_of_action(_action(lines), detail), **op}
+        return {**_of_action(action(lines), detail, schema), **op}
     found = untext.parsed(document)
     if detail["mode"] in SCRIPTED:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
     routing = detail["routing"]
     if routing and routing not in found:  # an increment does not store it
-        found = {**found, routing: str(_action(lines)["routing"])}
+        found = {**found, routing: str(action(lines)["routing"])}
     return {**found, **op}
 
 
-def _of_action(told: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, untext.Tree]:
-    key: Sequence[str] = detail["key"]
+def _of_action(
+    told: Mapping[str, Any], detail: Mapping[str, Any], schema: pa.Schema
+) -> dict[str, untext.Tree]:
+    key, version, routing = detail["key"], detail["versionColumn"], detail["routing"]
     texts = [told["_id"]] if len(key) == 1 else map(unquote, told["_id"].split(":"))
     found = dict(zip(key, texts, strict=False))
-    for column, name in ((detail["versionColumn"], "version"), (detail["routing"], "routing")):
-        if column and name in told:
-            found[column] = str(told[name])
+    if version and schema:
+        found[version] = versions.value(told["version"], schema.field(version).type)
+    if routing:
+        found[routing] = str(told["routing"])
     return found
-
-
-def _action(lines: bytes) -> dict[str, Any]:
-    (told,) = json.loads(lines.partition(b"\n")[0]).values()
-    return dict(told)
-
-
-def _document(lines: bytes) -> bytes:
-    return lines.partition(b"\n")[2]

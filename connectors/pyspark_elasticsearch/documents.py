@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,10 @@ from sparkonce.text import to_json, to_text
 Column = Any
 
 
-def values(rows: pa.RecordBatch, name: str) -> Column:
-    """The JSON text of each value of a column; a null stays null.
+def members(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column]:
+    """These columns as members of JSON objects: of each the name with its colon, and all values.
+
+    A null stays null.
 
     A decimal is a string, which keeps all its digits: a reader of JSON, and a field without an
     explicit mapping, would take a number for a binary float.
@@ -25,19 +28,18 @@ def values(rows: pa.RecordBatch, name: str) -> Column:
         ValueError: a value has no place in a document: NaN, an infinity, a string that is not
             UTF-8, a date outside the years 0001 to 9999.
     """
-    column = rows.column(name)
-    try:
-        _require_storable(column)
-        if types.is_decimal(column.type):
-            return json_text.quoted(to_text(column).cast(pa.string()))
-        return to_json(column)
-    except ValueError as error:
-        raise ValueError(f"column {name!r}: {error}") from None
-
-
-def member(name: str) -> str:
-    """The name of a member of a JSON object, with its colon."""
-    return f"{json.dumps(name, ensure_ascii=False)}:"
+    _require_storable([(name, rows.column(name)) for name in names])
+    found: dict[str, Column] = {}
+    for name in names:
+        column, member = rows.column(name), f"{json.dumps(name, ensure_ascii=False)}:"
+        try:
+            if types.is_decimal(column.type):
+                found[member] = json_text.quoted(to_text(column).cast(pa.string()))
+            else:
+                found[member] = to_json(column)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+    return found
 
 
 def joined(*pieces: Column | str) -> Column:
@@ -48,41 +50,26 @@ def joined(*pieces: Column | str) -> Column:
     )
 
 
-def _require_storable(column: Column) -> None:
-    kind = column.type
-    if types.is_floating(kind):
-        _require_finite(column)
-    elif types.is_string(kind) or types.is_large_string(kind):
-        _require_utf8(column)
-    elif types.is_struct(kind):
-        for child in column.flatten():
-            _require_storable(child)
-    elif types.is_map(kind):
-        _require_storable(_within(column, column.keys))
-        _require_storable(_within(column, column.items))
-    elif types.is_nested(kind):
-        _require_storable(column.flatten())
-
-
-def _within(column: Column, children: Column) -> Column:
-    """Those keys or items of a map array that its slice shows."""
-    offsets = column.offsets
-    if not len(column):
-        return children.slice(0, 0)
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    return children.slice(first, last - first)
-
-
-def _require_finite(column: Column) -> None:
-    finite = pc.is_finite(column)
-    if pc.all(finite).as_py() is False:
-        wrong = column.filter(pc.invert(pc.fill_null(finite, True)))[0]
-        raise ValueError(f"{wrong} has no place in a document of JSON")
-
-
-def _require_utf8(column: Column) -> None:
-    """Arrow does not look; the server would refuse the whole request."""
-    try:
-        column.cast(pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:
-        raise ValueError("a string is not valid UTF-8") from None
+def _require_storable(within: list[tuple[str, Column]]) -> None:
+    """Refuse values that JSON has not, wherever in these columns they are."""
+    for name, column in within:
+        kind = column.type
+        if types.is_floating(kind):
+            finite = pc.is_finite(column)
+            if pc.all(finite).as_py() is False:
+                wrong = column.filter(pc.invert(pc.fill_null(finite, True)))[0]
+                raise ValueError(f"column {name!r}: {wrong} has no place in a document of JSON")
+        elif types.is_string(kind) or types.is_large_string(kind):
+            try:  # Arrow does not look; the server would refuse the whole request.
+                column.cast(pa.binary()).cast(pa.string())
+            except pa.ArrowInvalid:
+                raise ValueError(f"column {name!r}: a string is not valid UTF-8") from None
+        elif types.is_map(kind) and len(column):
+            # Of keys and items those that its slice shows.
+            first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
+            both = column.keys, column.items
+            within += [(name, each.slice(first, last - first)) for each in both]
+        elif types.is_struct(kind):
+            within += [(name, child) for child in column.flatten()]
+        elif types.is_nested(kind) and not types.is_map(kind):
+            within.append((name, column.flatten()))

@@ -227,8 +227,10 @@ def advice(status: int, error: Any) -> tuple[str, str]:
     """Why one document was refused, and what to do."""
     if status == 409:
         return (
-            "something else writes this document with versions of its own",
-            "stop it, or set option onConflict=ignore or versioning=none",
+            "something else writes this document with versions of its own, or it was written"
+            " without option versionColumn",
+            "stop what else writes it, delete the document, and let index.gc_deletes pass, after"
+            " which its version is forgotten",
         )
     return known(status, error)[1:]
 
@@ -246,11 +248,10 @@ def translated(doing: str) -> Iterator[None]:
     try:
         yield
     except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
-        raise translate(error, doing) from None
+        raise _translated(error, doing) from None
 
 
-def translate(error: Exception, doing: str) -> StoreError:
-    """Our error for one of the client's."""
+def _translated(error: Exception, doing: str) -> StoreError:
     if isinstance(error, elasticsearch.UnsupportedProductError):
         about = error.body.get("version") if isinstance(error.body, Mapping) else None
         name = about.get("distribution") if isinstance(about, Mapping) else None

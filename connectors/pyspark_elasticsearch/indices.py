@@ -10,9 +10,11 @@ from typing import Any
 
 from pyspark_elasticsearch import kept
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import message
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
 PIPELINES = ("index.default_pipeline", "index.final_pipeline")
+EXISTS = "resource_already_exists_exception"
 _HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
 
 
@@ -24,31 +26,37 @@ def definition(name: str) -> dict[str, Any]:
     return found
 
 
-def ensure(cluster: Cluster, index: str, name: str, *, create: bool) -> None:
+def ensure(cluster: Cluster, index: str, name: str) -> None:
     """Make an index unless it is there.
 
     Raises:
-        StoreRefused: it is not there, and must not be made.
+        StoreRefused: it is not there, and can't be made.
     """
     doing = f"looking for index {index}"
     if cluster.ask(doing, "HEAD", path(index), allow=(404,)).status == 200:
         return
-    if not create:
+    made, error = make(cluster, index, definition(name), allow=(400, 403))
+    if made == 403:
         raise StoreRefused(
-            f"There is no index {index}",
-            why=f"the connector keeps {_HELD[name]} there, and createIndices is false",
-            todo="create it as docs/elasticsearch.md shows",
+            f"There is no index {index}, and this user may not make it",
+            why=f"the connector keeps {_HELD[name]} there: {message(error)}",
+            todo=f"create it with what pyspark_elasticsearch/json/{name}.json holds, or grant the"
+            " right create_index; docs/elasticsearch.md shows both",
         )
-    made = cluster.ask(
-        f"making index {index}", "PUT", path(index), body=definition(name), allow=(400,)
-    )
-    error = made.body.get("error", {}) if made.status == 400 else {}
-    if error and error.get("type") != "resource_already_exists_exception":
+    if error and error.get("type") != EXISTS:
         raise StoreRefused(
             f"Index {index} could not be made: {error.get('reason')}",
             why=f"{_HELD[name]} need an index of their own",
             todo="mend its name, or create it as docs/elasticsearch.md shows",
         )
+
+
+def make(
+    cluster: Cluster, index: str, body: Mapping[str, Any], allow: tuple[int, ...] = (400,)
+) -> tuple[int, Mapping[str, Any]]:
+    """Make an index; the status, and what the cluster says against it: nothing if it was made."""
+    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=allow)
+    return made.status, made.body.get("error", {}) if made.status in allow else {}
 
 
 def require_kept(index: str, settings: Mapping[str, Any], mappings: Mapping[str, Any]) -> None:
@@ -77,22 +85,16 @@ def own_names(prefix: str) -> tuple[str, str]:
 
 
 class OwnIndices:
-    """The names of the connector's own indices, made when they are first needed.
+    """The names of the connector's own indices, made when they are first needed."""
 
-    Args:
-        cluster: where.
-        prefix: begins their names.
-        create: whether they may be made.
-    """
-
-    def __init__(self, cluster: Cluster, prefix: str, *, create: bool) -> None:
-        self.cluster, self.create = cluster, create
+    def __init__(self, cluster: Cluster, prefix: str) -> None:
+        self.cluster = cluster
         self.ledger, self.log = own_names(prefix)
         self._there = False
 
     def ensure(self) -> None:
         """See that they are there: an index made by a first write would have wrong mappings."""
         if not self._there:
-            ensure(self.cluster, self.ledger, "ledger", create=self.create)
-            ensure(self.cluster, self.log, "log", create=self.create)
+            ensure(self.cluster, self.ledger, "ledger")
+            ensure(self.cluster, self.log, "log")
             self._there = True

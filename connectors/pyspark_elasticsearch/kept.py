@@ -13,12 +13,7 @@ WHOLE = ("standard", "lookup")
 
 
 def flaw(settings: Mapping[str, Any], mappings: Mapping[str, Any]) -> str:
-    """What an index keeps instead of each document as it was sent; empty if it keeps that.
-
-    Args:
-        settings: of the index, flat.
-        mappings: of its fields.
-    """
+    """What an index keeps instead of each document as it was sent; empty if it keeps that."""
     about = mappings.get("_source", {})
     told = about.get("mode"), settings.get("index.mapping.source.mode")
     modes = {str(mode).lower() for mode in told if mode is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -34,10 +35,23 @@ def ids(rows: pa.RecordBatch, key: list[str]) -> Any:
     else:
         escaped = [percent_encoded(text) for text in texts]
         joined = pc.binary_join_element_wise(*escaped, pa.scalar(b":", pa.binary()))
-    _require_length(joined, rows, key)
-    if all(_is_plain(rows.schema.field(name).type) for name in key):
-        return joined.cast(pa.string())
-    quoted = json_text.escaped(_utf8(joined))
+    lengths = pc.binary_length(joined)
+    wrong = pc.or_(pc.equal(lengths, 0), pc.greater(lengths, LONGEST))
+    if pc.any(wrong).as_py():
+        row = pc.index(wrong, True).as_py()
+        raise BadRow(
+            f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
+            f" the row: {shown(rows, row)}",
+            why=f"an id in Elasticsearch has from 1 to {LONGEST}",
+            todo="use a digest as the key, for example sha2(name, 256)",
+        )
+    kinds = [rows.schema.field(name).type for name in key]
+    if not any(types.is_string(kind) or types.is_large_string(kind) for kind in kinds):
+        return joined.cast(pa.string())  # such texts need no escapes
+    try:
+        quoted = json_text.escaped(joined.cast(pa.string()))
+    except pa.ArrowInvalid:
+        raise ValueError("a key is not valid UTF-8") from None
     return pc.binary_replace_slice(pc.binary_replace_slice(quoted, 0, 1, ""), -1, 2**31 - 1, "")
 
 
@@ -51,44 +65,49 @@ def last_of_each(texts: Any) -> Any | None:
     return kept.take(pc.sort_indices(kept))
 
 
-def folded(texts: Any, columns: list[Any]) -> tuple[Any | None, list[Any]]:
-    """The last value of each id that is not null, column by column, and the place of its last row.
-
-    Returns:
-        The places are None if no id is there twice.
-    """
-    coded = texts.dictionary_encode()
-    if len(coded.dictionary) == len(texts):
-        return None, columns
-    at = numbers(len(texts))
-    held = {str(n): pc.if_else(one.is_valid(), at, None) for n, one in enumerate(columns)}
+def folded(rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
+    """One row for each id, with the last value of each column that is not null; and its id."""
+    coded = ids.dictionary_encode()
+    if len(coded.dictionary) == len(ids):
+        return rows, ids
+    at = numbers(len(ids))
+    held = {str(n): pc.if_else(one.is_valid(), at, None) for n, one in enumerate(rows.columns)}
     table = pa.table({"id": coded.indices, "row": at, **held})
     last = [(name, "max") for name in ("row", *held)]
     done = table.group_by("id").aggregate(last).sort_by("row_max").combine_chunks()
     places = {name: done.column(f"{name}_max").combine_chunks() for name in ("row", *held)}
-    return places["row"], [one.take(places[str(n)]) for n, one in enumerate(columns)]
+    columns = [one.take(places[str(n)]) for n, one in enumerate(rows.columns)]
+    return pa.record_batch(columns, rows.schema), ids.take(places["row"])
 
 
-def sums_of_each(texts: Any, columns: list[Any]) -> tuple[Any | None, list[Any]]:
-    """The sums of the rows of each id, and the place of one of those; None if no id is twice."""
-    coded = texts.dictionary_encode()
-    if len(coded.dictionary) == len(texts):
-        return None, columns
-    named = {str(place): column for place, column in enumerate(columns)}
-    table = pa.table({"id": coded.indices, "row": numbers(len(texts)), **named})
-    sums = [(name, "sum") for name in named]
-    done = table.group_by("id").aggregate([("row", "max"), *sums]).combine_chunks()
-    return done.column("row_max").combine_chunks(), [
-        done.column(f"{name}_sum").combine_chunks() for name in named
-    ]
-
-
-def require_sums_fit(texts: Any, rows: pa.RecordBatch, name: str) -> None:
-    """Refuse sums that would wrap around unseen.
+def summed(rows: pa.RecordBatch, ids: Any, added: Sequence[str]) -> tuple[pa.RecordBatch, Any]:
+    """One row for each id, with the sums of these columns; and its id.
 
     Raises:
-        ValueError: the sum of a column over the rows of one id leaves the range of a long.
+        ValueError: a sum would leave the range of a long, and wrap around unseen.
     """
+    coded = ids.dictionary_encode()
+    if len(coded.dictionary) == len(ids):
+        return rows, ids
+    for name in added:
+        _require_sum_fits(ids, rows, name)
+    held = {str(n): rows.column(name) for n, name in enumerate(added)}
+    table = pa.table({"id": coded.indices, "row": numbers(len(ids)), **held})
+    sums = [(n, "sum") for n in held]
+    done = table.group_by("id").aggregate([("row", "max"), *sums]).combine_chunks()
+    places = done.column("row_max").combine_chunks()
+    columns = dict(zip(rows.schema.names, rows.take(places).columns, strict=True))
+    columns |= {name: done.column(f"{n}_sum").combine_chunks() for n, name in enumerate(added)}
+    return pa.record_batch(columns), ids.take(places)
+
+
+def numbers(count: int) -> Any:
+    """Whole numbers from 0 on."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
+
+
+def _require_sum_fits(texts: Any, rows: pa.RecordBatch, name: str) -> None:
+    """Refuse sums that would wrap around unseen."""
     column = rows.column(name)
     if not types.is_int64(column.type):
         return
@@ -105,35 +124,4 @@ def require_sums_fit(texts: Any, rows: pa.RecordBatch, name: str) -> None:
         id_ = sums.column("id").filter(wrong)[0].as_py()
         raise ValueError(
             f"column {name!r}: the sum of a chunk's rows with id {id_!r} leaves the range of a long"
-        )
-
-
-def numbers(count: int) -> Any:
-    """Whole numbers from 0 on."""
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Whether the text of such values needs no escapes."""
-    return not (types.is_string(kind) or types.is_large_string(kind))
-
-
-def _utf8(text: Any) -> Any:
-    try:
-        return text.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise ValueError("a key is not valid UTF-8") from None
-
-
-def _require_length(texts: Any, rows: pa.RecordBatch, key: list[str]) -> None:
-    lengths = pc.binary_length(texts)
-    ends = pc.min_max(lengths)
-    if len(texts) and not 0 < ends["min"].as_py() <= ends["max"].as_py() <= LONGEST:
-        wrong = pc.or_(pc.equal(lengths, 0), pc.greater(lengths, LONGEST))
-        row = pc.index(wrong, True).as_py()
-        raise BadRow(
-            f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
-            f" the row: {shown(rows, row)}",
-            why=f"an id in Elasticsearch has from 1 to {LONGEST}",
-            todo="use a digest as the key, for example sha2(name, 256)",
         )

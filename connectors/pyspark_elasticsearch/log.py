@@ -12,14 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch import bulk, reads
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.clock import Clock
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Manifest, Staged
 
-PAGE = 500
 VERDICTS = 20
 """Verdicts that are read at once: each may have 400 kB."""
 LISTING = "listing staged rows"
@@ -52,13 +51,24 @@ class Found(NamedTuple):
 
     Attributes:
         payload: None if the chunk is not there.
-        verdict: what is written of its bad rows.
+        verdict: what is written of its bad rows; empty if there is nothing.
         guard: what a write over the verdict must name.
     """
 
     payload: bytes | None
     verdict: dict[str, Any]
     guard: dict[str, Any]
+
+    @property
+    def letters(self) -> dict[str, Any]:
+        """The bad rows by their operation; those that a task has put aside have none."""
+        found: dict[str, Any] = self.verdict.get("letters", {})
+        return found
+
+    @property
+    def judged(self) -> frozenset[int]:
+        """The operations that go aside, whatever the cluster says of them now."""
+        return frozenset(int(at) for at in self.letters if at.isdigit())
 
 
 def places(manifest: Manifest) -> list[Place]:
@@ -70,16 +80,10 @@ def places(manifest: Manifest) -> list[Place]:
 
 
 class Log:
-    """Appends, reads and drops chunks.
-
-    Args:
-        cluster: where.
-        indices: the connector's own.
-    """
+    """Appends, reads and drops chunks."""
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
         self.cluster, self.indices, self.clock = cluster, indices, Clock(cluster)
-        self._known: dict[str, list[Place]] = {}
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk. Repeating it changes nothing."""
@@ -107,12 +111,9 @@ class Log:
 
     def missing(self, wanted: Sequence[Place]) -> Place | None:
         """The first of these chunks that is not there; None if all are, whole."""
-        self._known = {}
-        for place in wanted:
-            self._known.setdefault(place.attempt, []).append(place)
-        for start in range(0, len(wanted), PAGE):
-            page = wanted[start : start + PAGE]
-            docs = self._get("checking staged rows", [place.id for place in page], source=False)
+        for start in range(0, len(wanted), reads.PAGE):
+            page = wanted[start : start + reads.PAGE]
+            docs = self._get("checking staged rows", [place.id for place in page])
             for place, doc in zip(page, docs, strict=True):
                 if not doc.get("found"):
                     return place
@@ -138,7 +139,9 @@ class Log:
         for start in range(0, len(wanted), VERDICTS):
             ids = [place.verdict for place in wanted[start : start + VERDICTS]]
             docs = self._get("counting rows that can't be stored", ids, source=True)
-            letters += sum(len(doc["_source"].get("letters", {})) for doc in docs if doc["found"])
+            letters += sum(
+                len(doc["_source"].get("letters", {})) for doc in docs if doc.get("found")
+            )
         return letters
 
     def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
@@ -182,37 +185,32 @@ class Log:
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
         self.refresh()
-        found: list[str] = []
-        while True:
-            after = {"after": {"sink": found[-1]}} if found else {}
-            page = {"size": PAGE, "sources": [{"sink": {"terms": {"field": "sink"}}}], **after}
-            told = self._search({"size": 0, "aggs": {"by": {"composite": page}}})
-            buckets = told["aggregations"]["by"]["buckets"] if told else []
-            found += [bucket["key"]["sink"] for bucket in buckets]
-            if len(buckets) < PAGE:
-                return found
+        first: dict[str, Any] = {"collapse": {"field": "sink"}, "sort": ["sink"], "_source": False}
+        found = reads.pages(self.cluster, LISTING, self.indices.log, first)
+        return [hit["sort"][0] for hits in found for hit in hits]
 
-    def drop(self, sink: str, attempts: Iterable[str]) -> None:
-        """Drop attempts, as far as they are there."""
+    def drop(self, sink: str, attempts: Iterable[str], known: Sequence[Place] = ()) -> None:
+        """Drop attempts, as far as they are there.
+
+        Args:
+            sink: whose they are.
+            attempts: by name.
+            known: chunks that need no search, which would find them late; of any attempts.
+        """
         named = set(attempts)
-        known = {name for name in named if self._sink_of(name) == sink}
-        self._drop_places([place for name in sorted(known) for place in self._known.pop(name)])
-        self._drop_listed(sink, sorted(named - known))
+        found = [place for place in known if place.sink == sink and place.attempt in named]
+        self._drop_places(found)
+        self._drop_listed(sink, sorted(named - {place.attempt for place in found}))
 
     def refresh(self) -> None:
         """Let listings show what is there now."""
         target = path(self.indices.log, "_refresh")
         self.cluster.ask(LISTING, "POST", target, allow=(404,))
 
-    def _sink_of(self, attempt: str) -> str | None:
-        """Of an attempt whose chunks are known by name, from the last `missing`."""
-        places = self._known.get(attempt)
-        return places[0].sink if places else None
-
     def _drop_places(self, known: Sequence[Place]) -> None:
         ids = [id_ for place in known for id_ in (place.id, place.verdict)]
-        for start in range(0, len(ids), PAGE):
-            page = ids[start : start + PAGE]
+        for start in range(0, len(ids), reads.PAGE):
+            page = ids[start : start + reads.PAGE]
             actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page]
             target, text = path(self.indices.log, "_bulk"), "".join(actions).encode()
             answer = bulk.send(self.cluster, DROPPING, target, text, len(page))
@@ -222,8 +220,8 @@ class Log:
     def _drop_listed(self, sink: str, named: Sequence[str]) -> None:
         if named:
             self.refresh()
-        for start in range(0, len(named), PAGE):
-            page = named[start : start + PAGE]
+        for start in range(0, len(named), reads.PAGE):
+            page = named[start : start + reads.PAGE]
             query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": page}}]}}
             answer = self.cluster.ask(
                 DROPPING,
@@ -238,53 +236,22 @@ class Log:
                     "Elasticsearch could not drop all staged rows", str(answer.body["failures"][0])
                 )
 
-    def _get(self, doing: str, ids: Sequence[str], *, source: bool) -> list[dict[str, Any]]:
-        params = {} if source else {"_source": "false"}
-        answer = self.cluster.ask(
-            doing, "POST", path(self.indices.log, "_mget"), params=params, body={"ids": list(ids)}
-        )
-        docs: list[dict[str, Any]] = answer.body["docs"]
-        for doc in docs:
-            failed = doc.get("error")
-            if failed and failed.get("type") != "index_not_found_exception":
-                raise StoreUnreachable(
-                    f"Elasticsearch failed while {doing}: {failed.get('reason')}"
-                )
-        return docs
+    def _get(self, doing: str, ids: Sequence[str], *, source: bool = False) -> list[dict[str, Any]]:
+        return reads.by_id(self.cluster, doing, self.indices.log, ids, source=source)
 
     def _listed(self, sink: str) -> Iterator[dict[str, Any]]:
         """The chunks of a sink that a search finds and that are still there.
 
         A search shows what was deleted since the last refresh, too; a look-up by id does not.
         """
-        query = {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}}
-        body: dict[str, Any] = {
-            "size": PAGE,
-            "query": query,
+        body = {
+            "query": {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}},
             "sort": ["attempt", "seq"],
             "_source": False,
             "docvalue_fields": ABOUT,
         }
-        while True:
-            told = self._search(body)
-            hits = told["hits"]["hits"] if told else []
-            docs = self._get(LISTING, [hit["_id"] for hit in hits], source=False) if hits else []
+        for hits in reads.pages(self.cluster, LISTING, self.indices.log, body):
+            docs = self._get(LISTING, [hit["_id"] for hit in hits]) if hits else []
             for hit, doc in zip(hits, docs, strict=True):
                 if doc.get("found"):
                     yield {name: hit["fields"][name][0] for name in ABOUT}
-            if len(hits) < PAGE:
-                return
-            body["search_after"] = hits[-1]["sort"]
-
-    def _search(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        """What a search finds; None where there is no index yet."""
-        answer = self.cluster.ask(
-            LISTING,
-            "POST",
-            path(self.indices.log, "_search"),
-            params={"allow_partial_search_results": "false"},
-            body=body,
-            allow=(404,),
-        )
-        found: dict[str, Any] | None = answer.body if answer.status == 200 else None
-        return found

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch import visibility
-from pyspark_elasticsearch.guarded import GUARD, SCRIPTED
+from pyspark_elasticsearch import guarded, visibility
 
 _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_boolean, {"type": "boolean"}),
@@ -46,11 +45,11 @@ def field(kind: pa.DataType) -> dict[str, Any]:
 
 
 def definition(detail: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """Settings and mappings of a new index."""
+    """The settings and mappings of a new index for this plan."""
     names = [name for name in schema.names if name != detail["op"]]
     fields = {name: field(schema.field(name).type) for name in names}
-    if detail["mode"] in SCRIPTED:
-        fields[GUARD] = {"type": "object", "enabled": False}
+    if detail["mode"] in guarded.SCRIPTED:
+        fields[guarded.GUARD] = guarded.MAPPING
     if detail["visibleAlias"]:
         fields[visibility.FIELD] = visibility.MAPPING
     return {"mappings": {"dynamic": "strict", "properties": fields}}

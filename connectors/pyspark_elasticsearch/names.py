@@ -83,11 +83,6 @@ def columns(parts: Sequence[Part]) -> list[str]:
 def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] = ()) -> Any:
     """The index of each row.
 
-    Args:
-        parts: of the template.
-        rows: of the query.
-        reserved: names that are not for rows.
-
     Raises:
         BadRow: a column is null, or makes a name that is none, or is not for rows.
     """

@@ -7,6 +7,26 @@ from pyspark_elasticsearch.names import index_name, plain_name
 from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, boolean, choice, columns, integer, pattern
 
+GONE = {
+    "write": "leave it out: the driver applies what tasks stage, which was as fast",
+    "sequenceColumn": "name the column in versionColumn, a whole number, date or timestamp: the"
+    " highest one wins, in this epoch and any other",
+    "versioning": "leave it out: documents get versions that only grow, or those of versionColumn",
+    "onConflict": "leave it out: a document with a version of somebody else stops the query; let"
+    " others write without versions of their own, or give both the same versionColumn",
+    "visibility": "leave it out: with visibleAlias alone readers of that alias see whole epochs",
+    "shards": "set number_of_shards by an index template (PUT _index_template/...), or create the"
+    " index beforehand",
+    "replicas": "set number_of_replicas by an index template (PUT _index_template/...), or later"
+    " (PUT <index>/_settings)",
+    "createIndices": "leave it out: indices that are there are used as they are; create"
+    " <indexPrefix>-ledger, <indexPrefix>-log and the one of dead letters beforehand, as"
+    " docs/elasticsearch.md shows, where the user may not",
+    "tlsMode": "leave it out: https is always verified; name the CA that signed the cluster's"
+    " certificate in tlsCaFile",
+}
+"""Options of earlier releases, and what to do instead."""
+
 OPTIONS = (
     Option(
         "url",
@@ -48,41 +68,13 @@ OPTIONS = (
         " delete; Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
     ),
     Option(
-        "sequenceColumn",
-        "Upsert: within an epoch the row with the highest value wins for a key, deletes included;"
-        " of equal ones, and without it, the last by (partition, row).",
-    ),
-    Option(
-        "versioning",
-        "`external`: documents get versions that only grow from epoch to epoch, which refuse late"
-        " writers. `none`: for an index that others write with versions of their own; a driver that"
-        " was overtaken in mid-request, and a request that arrives late, may then write old values"
-        " once more.",
-        choice("external", "none"),
-        "external",
-    ),
-    Option(
         "versionColumn",
-        "Upsert and delete: a whole-number column that is the document's version; a row whose"
-        " version is not higher than the stored one changes nothing.",
-    ),
-    Option(
-        "onConflict",
-        "What to do where a document has a higher version than this sink ever gave: `fail`, or"
-        " `ignore`, which leaves the document as it is.",
-        choice("fail", "ignore"),
-        "fail",
+        "Upsert and delete: a column of whole numbers, dates or timestamps that is the document's"
+        " version; a row whose version is not higher than the stored one changes nothing, in its"
+        " epoch and any other.",
     ),
     Option("routing", "A column whose value routes the document to a shard."),
     Option("pipeline", "An ingest pipeline that every document goes through."),
-    Option(
-        "write",
-        "`logged` stages rows, and the driver applies them once they are decided. `direct` (upsert"
-        " and delete): tasks write them at once, for clusters that one driver can't feed; right in"
-        " its last state only, and for queries that compute the same rows again.",
-        choice("logged", "direct"),
-        "logged",
-    ),
     Option(
         "onBadRow",
         "A row that can't be stored: `fail` stops the query at it, and the error names it;"
@@ -100,34 +92,24 @@ OPTIONS = (
         max_bad_rows("10%"),
     ),
     Option(
-        "visibility",
-        "What readers see: `document`, each one as it is written; `epoch` (append), by the alias of"
-        " option visibleAlias, whole epochs; it needs a sinkId.",
-        choice("document", "epoch"),
-        "document",
+        "visibleAlias",
+        "Append: an alias of this query alone, by which readers see whole epochs; it needs a"
+        " sinkId.",
+        plain_name,
     ),
-    Option("visibleAlias", "The alias for `visibility=epoch`, of this query alone.", plain_name),
     Option("createIndex", "Whether to create a target that is not there.", boolean, False),
-    Option("shards", "Primary shards of an index made by createIndex.", integer(1, 1024)),
-    Option("replicas", "Replicas of an index made by createIndex.", integer(0, 100)),
     Option(
         "indexPrefix",
         "Begins the names of the connector's own indices, `<prefix>-ledger` and `<prefix>-log`.",
         pattern(r"[a-z0-9.][a-z0-9._-]{0,63}", "1 to 64 of the characters a-z 0-9 . _ -"),
         "sparkonce",
     ),
-    Option("createIndices", "Whether to create the connector's own indices.", boolean, True),
-    Option(
-        "parallelism", "Bulk requests that the driver, or a task, sends at once.", integer(1, 64), 4
-    ),
+    Option("parallelism", "Bulk requests that the driver sends at once.", integer(1, 64), 4),
     Option("apiKey", "An API key, in its encoded form.", secret=True),
     Option(
-        "tlsMode",
-        "For https: `verify` checks the certificate and the host name, `unverified` only encrypts.",
-        choice("verify", "unverified"),
-        "verify",
+        "tlsCaFile",
+        "CA certificates (PEM) by which the cluster's is verified; default: the system's.",
     ),
-    Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
     Option("tlsCertFile", "Client certificate (PEM)."),
     Option("tlsKeyFile", "Key of the client certificate (PEM)."),
     *COMMON,

@@ -27,12 +27,7 @@ Definition = Mapping[str, Any]
 
 
 def of(detail: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    """The pipelines that a row goes through, but for those that they call.
-
-    Args:
-        detail: of a plan.
-        settings: of the index, flat.
-    """
+    """The pipelines that a row goes through, but for those that they call."""
     if detail["mode"] == "delete":
         return []
     first = detail["pipeline"] or settings.get(DEFAULT, NONE)
@@ -40,12 +35,7 @@ def of(detail: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
 
 
 def tree(cluster: Cluster, first: Iterable[str]) -> dict[str, Definition]:
-    """The definitions of pipelines and of those that they call; an empty one of what is not there.
-
-    Args:
-        cluster: where.
-        first: their names.
-    """
+    """The definitions of pipelines and of those that they call; of what is not there empty ones."""
     found: dict[str, Definition] = {}
     names = set(first)
     while names:
@@ -69,10 +59,6 @@ def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
 
 def require_kept(detail: Mapping[str, Any], found: Mapping[str, Definition]) -> None:
     """Refuse pipelines that can be seen to change where a row goes, or its id.
-
-    Args:
-        detail: of a plan.
-        found: the pipelines, and those that they call.
 
     Raises:
         OptionError: there is no such pipeline as option ``pipeline`` names.

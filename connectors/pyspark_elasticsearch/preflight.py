@@ -1,4 +1,4 @@
-"""What is checked before any row is read."""
+"""What is checked before any row is read: the server, and the target at each decision."""
 
 from __future__ import annotations
 
@@ -81,14 +81,62 @@ def require_safe_index(cluster: Cluster, index: str) -> targets.Target | None:
     return found
 
 
-def require_fit_target(
+class Watch:
+    """Looks at the target, before each decision: a name that stays says nothing of it.
+
+    An index may be deleted and made anew, or a pipeline get another body, from one epoch to the
+    next. So one request (and one for ingest pipelines, where there are any) asks for all that the
+    guarantee rests on, and what is not as it was when it was found to be fit is looked at as a
+    whole once more.
+
+    Args:
+        cluster: where.
+        new_index: settings and mappings of a target that may be made; None if it may not.
+    """
+
+    def __init__(self, cluster: Cluster, new_index: Mapping[str, Any] | None) -> None:
+        self.cluster, self.new_index = cluster, new_index
+        self._of: Mapping[str, Any] = {}
+        self._fit = NOTHING
+
+    def require_fit(self, detail: Mapping[str, Any]) -> targets.Target | None:
+        """The target as a query may begin with it; it is made fit where that can be done.
+
+        Raises:
+            SparkonceError: it is not there and may not be made, or it is not fit.
+        """
+        return self._whole(detail, self.new_index)
+
+    def require_still_fit(self, detail: Mapping[str, Any]) -> targets.Target | None:
+        """The target as it is now, which was there when the query began.
+
+        Raises:
+            SparkonceError: it is not there any more, or not fit any more.
+        """
+        now = None if detail["parts"] else targets.require_there(self.cluster, detail)
+        fit, known = self._fit.target, self._fit.pipelines
+        same = detail == self._of and (now and now.sign) == (fit and fit.sign)
+        if same and (not known or pipelines.read(self.cluster, known) == known):
+            return now
+        return self._whole(detail, None)
+
+    @property
+    def piped(self) -> bool:
+        """Whether rows went through ingest pipelines when the target was last looked at."""
+        return bool(self._fit.pipelines)
+
+    def _whole(
+        self, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
+    ) -> targets.Target | None:
+        self._of, self._fit = {}, NOTHING
+        self._fit = _fit_target(self.cluster, detail, new_index)
+        self._of = detail
+        return self._fit.target
+
+
+def _fit_target(
     cluster: Cluster, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
 ) -> Fit:
-    """Refuse a target that is not there or not fit, and make it fit where that can be done.
-
-    Raises:
-        OptionError: there is no such index, and it may not be made.
-    """
     if detail["parts"]:
         return Fit(None, _kept(cluster, detail, {}))  # there is no index before the first row
     found = targets.resolve(cluster, detail)
@@ -112,8 +160,7 @@ def _require_fit(cluster: Cluster, detail: Mapping[str, Any], found: targets.Tar
             todo="create it, mend the option, or set option createIndex=true",
         )
     targets.require_safe(found)
-    targets.require_stream_fits(found, detail)
-    targets.require_ids_fit(found, detail)
+    targets.require_fit(found, detail)
     kept = _kept(cluster, detail, found.settings)
     targets.require_mapped(found, detail["columns"])
     targets.prepare_for(cluster, found, detail)
@@ -132,9 +179,8 @@ def _kept(
 
 def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
     """Make an index; whether it was not there."""
-    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=(400,))
-    error = made.body.get("error", {}) if made.status == 400 else {}
-    if error and error.get("type") != "resource_already_exists_exception":
+    _, error = indices.make(cluster, index, body)
+    if error and error.get("type") != indices.EXISTS:
         named = error.get("type") == "invalid_index_name_exception"
         raise OptionError(
             f"Option createIndex could not make index {index}: {error.get('reason')}",

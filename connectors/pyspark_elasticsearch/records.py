@@ -1,4 +1,4 @@
-"""Documents of the ledger index: records, a fence counter for each target, aims of direct epochs.
+"""Documents of the ledger index: records, and a fence counter for each target.
 
 They are read by id, which shows every acknowledged write at once, and written with the sequence
 number that was read (or ``op_type=create``), so that a write over anything else fails.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch import bulk, reads
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import of_answer
 from pyspark_elasticsearch.indices import OwnIndices
@@ -20,7 +19,6 @@ from sparkonce.errors import StoreUnreachable
 from sparkonce.protocol import Manifest, Record
 
 RACES = 100
-PAGE = 1000
 
 
 class Held(NamedTuple):
@@ -43,11 +41,11 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Aim:
-    """Where the rows of an epoch go, and which versions they may take.
+class Destination:
+    """Where the rows of an epoch go, as its manifest notes it.
 
     Attributes:
-        fence: the first of its fences.
+        fence: of the epoch.
         index: the target; empty where each row says so.
         since: of a data stream, the index that took its writes; empty for others.
     """
@@ -58,12 +56,7 @@ class Aim:
 
 
 class Records:
-    """Reads and writes records.
-
-    Args:
-        cluster: where.
-        indices: the connector's own.
-    """
+    """Reads and writes records."""
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
         self.cluster, self.indices = cluster, indices
@@ -119,30 +112,8 @@ class Records:
                 return reached
         raise _contended(name)
 
-    def aim(self, sink: str, query: str, epoch: int, new: Callable[[], Aim]) -> Aim | None:
-        """The aim of an epoch, the same for all its tasks; None if a later one has its own.
-
-        Args:
-            sink: its name.
-            query: whose epoch it is.
-            epoch: its number.
-            new: makes one, unless another task did.
-        """
-        id_ = f"direct/{sink}/{query}"
-        for _ in range(RACES):
-            held = self._held(id_)
-            if held.source and held.source["epoch"] > epoch:
-                return None
-            if held.source and held.source["epoch"] == epoch:
-                return Aim(held.source["fence"], held.source["index"])
-            made = new()
-            source = {"kind": "direct", "name": sink, "epoch": epoch, **asdict(made)}
-            if self._write(id_, source, held):
-                return made
-        raise _contended(sink)
-
-    def draw(self, target: str, count: int = 1) -> int:
-        """A number higher than any that was drawn for this target before; the first of so many.
+    def draw(self, target: str) -> int:
+        """A number higher than any that was drawn for this target before.
 
         It is at least the time in milliseconds, so that it does not go back where the counter is
         lost while the documents that carry such numbers are still there.
@@ -150,7 +121,7 @@ class Records:
         for _ in range(RACES):
             held = self._held(_fence(target))
             fence = max(int(held.source.get("fence", 0)) + 1, time.time_ns() // 1_000_000)
-            source = {"kind": "fence", "name": target, "fence": fence + count - 1}
+            source = {"kind": "fence", "name": target, "fence": fence}
             if self._write(_fence(target), source, held):
                 return fence
         raise _contended(target)
@@ -161,24 +132,11 @@ class Records:
 
     def names(self) -> list[str]:
         """The names of all records."""
-        index = path(self.indices.ledger)
-        self.cluster.ask("listing the ledgers", "POST", f"{index}/_refresh", allow=(404,))
-        found: list[str] = []
-        while True:
-            body = {
-                "size": PAGE,
-                "_source": ["name"],
-                "query": {"term": {"kind": "record"}},
-                "sort": ["name"],
-                **({"search_after": [found[-1]]} if found else {}),
-            }
-            answer = self.cluster.ask(
-                "listing the ledgers", "POST", f"{index}/_search", body=body, allow=(404,)
-            )
-            hits = answer.body["hits"]["hits"] if answer.status == 200 else []
-            found += [hit["_source"]["name"] for hit in hits]
-            if len(hits) < PAGE:
-                return found
+        index, about = self.indices.ledger, {"term": {"kind": "record"}}
+        self.cluster.ask("listing the ledgers", "POST", path(index, "_refresh"), allow=(404,))
+        body = {"query": about, "sort": ["name"], "_source": ["name"]}
+        found = reads.pages(self.cluster, "listing the ledgers", index, body)
+        return [hit["_source"]["name"] for hits in found for hit in hits]
 
     def _held(self, id_: str) -> Held:
         answer = self.cluster.ask(

@@ -9,22 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
-from pyspark_elasticsearch.chunks import operations
+from pyspark_elasticsearch.chunks import Operation, numbered
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.errand import Errand
-from pyspark_elasticsearch.failures import (
-    BY_STATUS,
-    GOES_ON,
-    LATE,
-    Kind,
-    known,
-    message,
-    of_answer,
-)
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.failures import BY_STATUS, GOES_ON, LATE, Kind, known, message, of_answer
+from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.streams import Resender
-from pyspark_elasticsearch.whereabouts import ASKED, Whereabouts
+from pyspark_elasticsearch.whereabouts import Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.protocol import Manifest
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
@@ -40,19 +32,13 @@ SKEW = 60_000
 """Milliseconds by which the clocks of drivers that draw from different counters may differ."""
 
 LARGEST_REQUEST = 32 * 1024 * 1024
-_CURRENT = re.compile(r"current version \[(\d+)\]")
-DOING = "writing rows"
+_CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
+FENCES = 1 << 60
+"""Versions from here on are fences, or a column's that counts nanoseconds since 1970."""
 
 
 class Superseded(Exception):
     """Another decision came, or this one is finished: there is nothing left to do."""
-
-
-class Operation(NamedTuple):
-    """One operation of a chunk, and its place among the others."""
-
-    position: int
-    lines: bytes
 
 
 class Refusal(NamedTuple):
@@ -68,34 +54,49 @@ class Refusal(NamedTuple):
 
 
 class Sender:
-    """Sends bulk requests; it may be used by several threads.
+    """Sends the rows of one epoch by bulk requests; it may be used by several threads.
 
     Args:
         cluster: where.
-        records: holds the counters.
-        errand: what is sent.
-        on_conflict: what to do about a version that is not ours: ``fail`` or ``ignore``.
+        records: holds the ledger and the counters.
+        manifest: of the epoch.
+        fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
+        piped: whether rows go through ingest pipelines, as far as it is known.
     """
 
     def __init__(
-        self, cluster: Cluster, records: Records, errand: Errand, on_conflict: str
+        self,
+        cluster: Cluster,
+        records: Records,
+        manifest: Manifest,
+        fresh_until: float = 0.0,
+        *,
+        piped: bool = False,
     ) -> None:
-        self.cluster, self.records, self.errand = cluster, records, errand
-        self.on_conflict, self.detail = on_conflict, errand.detail
-        self.target = path(errand.aim.index, "_bulk") if errand.aim.index else "/_bulk"
+        self.cluster, self.records, self.manifest = cluster, records, manifest
+        self.detail, self.to = manifest.detail, Destination(**manifest.notes)
+        self.fresh_until = fresh_until
+        self.target = path(self.to.index, "_bulk") if self.to.index else "/_bulk"
         pipeline = self.detail["pipeline"]
         self.params = {"pipeline": pipeline} if pipeline else {}
-        self.whereabouts = Whereabouts(cluster, errand.aim.index) if errand.piped else None
+        # Of indices that each row names nobody knows their pipelines.
+        piped = piped or not (self.to.index or self.detail["mode"] == "delete")
+        looked_at = piped or self.to.since
+        self.whereabouts = Whereabouts(cluster, self.to.index, ids=piped) if looked_at else None
         if self.whereabouts:
-            self.params |= ASKED
+            self.params |= self.whereabouts.asked
         # Elsewhere a row that is sent again finds itself there, by its id and version.
-        again = Resender(cluster, errand.aim.index, errand.aim.since) if errand.aim.since else None
-        self.resender = again
+        self.resender = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing of it can have been sent before: nobody has taken it over by now."""
+        return time.monotonic() < self.fresh_until
+
     def send(self, lines: bytes, count: int) -> list[Refusal]:
-        """Send all lines at once, and what is not settled then once more, by itself.
+        """Send all lines at once, and what is not settled then by itself.
 
         Raises:
             Superseded: the decision is no longer the ledger's.
@@ -103,12 +104,12 @@ class Sender:
         """
         if not count:
             return []
-        if len(lines) > LARGEST_REQUEST or (self.resender and not self.errand.fresh):
-            return self.settle(numbered(lines))
-        self._look()
-        answer = self._posted(lines, count)
-        if isinstance(answer, list) and bulk.all_done(answer):
-            return []
+        answer = None
+        if len(lines) <= LARGEST_REQUEST and (self.fresh or not self.resender):
+            self._look()
+            answer = self._posted(lines, count)
+            if isinstance(answer, list) and bulk.all_done(answer):
+                return []
         return self.settle(numbered(lines), answer)
 
     def settle(
@@ -122,15 +123,15 @@ class Sender:
 
         Args:
             pending: the operations.
-            answer: what was said of all of them, if they were sent.
-            tried: how often they were sent in vain.
+            answer: to all of them, if they were sent.
+            tried: how often they were, in vain.
             until: by `time.monotonic()`, when to give up; by default after the timeout.
         """
         refused: list[Refusal] = []
         deadline = until or time.monotonic() + self.cluster.timeout
         while pending:
             if answer is None:
-                answer = self._try(pending, again=tried > 0 or not self.errand.fresh)
+                answer = self._try(pending, again=tried > 0 or not self.fresh)
             if isinstance(answer, int):
                 return refused + self._halves(pending, tried)
             busy, bad = self._sorted(pending, answer)
@@ -158,10 +159,7 @@ class Sender:
         return self._posted(b"".join(lines), len(lines))
 
     def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
-        params = {**self.params, **(bulk.WITH_INDEX if self.resender else {})}
-        answer = bulk.send(self.cluster, DOING, self.target, lines, count, params)
-        if self.resender is not None and isinstance(answer, list):
-            self.resender.require_within(lines, answer)
+        answer = bulk.send(self.cluster, "writing rows", self.target, lines, count, self.params)
         if self.whereabouts is not None and isinstance(answer, list):
             self.whereabouts.require_kept(lines, answer)
         return answer
@@ -179,25 +177,22 @@ class Sender:
         self, pending: Sequence[Operation], answer: list[bulk.Item]
     ) -> tuple[list[Refusal], list[Refusal]]:
         """Those to be sent again, and those that are refused."""
-        busy, bad, left, elsewhere = [], [], 0, 0
+        busy, bad, elsewhere = [], [], 0
         conflicts = any(item.status == 409 for item in answer)
-        drawn = self.records.last_drawn(self.errand.counter) if conflicts else 0
+        counter = self.to.index or self.manifest.target
+        drawn = self.records.last_drawn(counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
             done = item.done or self._is_nowhere(operation, item)
             kind = None if done else known(item.status, item.error).kind
             if kind is Kind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self._is_fenced
-            if kind is Kind.CONFLICT and self.on_conflict == "ignore":
-                left += 1
-            elif kind in (Kind.PASSING, Kind.LOST):
+            if kind in (Kind.PASSING, Kind.LOST):
                 busy.append(Refusal(operation, item))
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
                 bad.append(Refusal(operation, item))
             elif kind is not None:
                 raise self._stop(kind, item)
-        if left:
-            log.warning("%s: left %d documents with versions of others alone", self._doing, left)
         if elsewhere:
             log.warning(
                 "%s: %d documents have versions of another counter (indexPrefix, or a template),"
@@ -221,38 +216,40 @@ class Sender:
     def _of_conflict(self, item: bulk.Item, drawn: int) -> Kind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
 
-        A document made by `create` has an id made from its chunk, so it was this very row. Fences
-        are the time, or a little more where they are drawn faster: a version up to the last one
-        drawn, or up to the time, is a later chunk's or a later decision's, and one beyond is
-        somebody else's.
+        A document made by `create` has an id made from its chunk, so it was this very row. With
+        versions of a column a higher one has won, unless it is a fence: the document was written
+        without that column. Fences are the time, or a little more where they are drawn faster: a
+        version up to the last one drawn, or up to the time, is a later chunk's or a later
+        decision's, and one beyond is somebody else's.
         """
         if self.detail["mode"] in ("update", "increment"):
             return Kind.PASSING
         if not self._is_fenced:
-            return None
+            of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
+            return Kind.CONFLICT if self.detail["versionColumn"] and of_fences else None
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
-        return None if self.errand.aim.fence <= _fence_of(item) <= latest else Kind.CONFLICT
+        return None if self.to.fence <= _fence_of(item) <= latest else Kind.CONFLICT
 
     def _look(self) -> None:
         """See that no other has overtaken this one while it slept."""
         if time.monotonic() - self._looked < PAUSE:
             return
-        if self.errand.is_overtaken():
+        if self.records.is_over(self.manifest):
             raise Superseded
         self._looked = time.monotonic()
 
     @property
     def _doing(self) -> str:
-        return f"writing epoch {self.errand.epoch} to {self.detail['index']}"
+        return f"writing epoch {self.manifest.epoch} to {self.detail['index']}"
 
     def _stop(self, kind: Kind, item: bulk.Item) -> Exception:
         """What ends the sending. Of a later decision that a document has seen the ledger knows."""
         if kind is not Kind.LATE:
             return of_answer(item.status, item.error, self._doing)
-        if self.errand.is_overtaken():
+        if self.records.is_over(self.manifest):
             return Superseded()
         return StoreUnsafe(
-            f"Elasticsearch holds later changes than fence {self.errand.aim.fence} of this sink,"
+            f"Elasticsearch holds later changes than fence {self.to.fence} of this sink,"
             f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
             LATE.why,
             f'{LATE.todo}, take the later guards off (docs/elasticsearch.md, "The guard"),'
@@ -264,28 +261,25 @@ class Sender:
         item = min((one.item for one in busy), key=lambda one: one.status == 409)
         about = known(item.status, item.error)
         return StoreRefused(
-            f"Elasticsearch took {len(busy):,} rows of epoch {self.errand.epoch} not within"
+            f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
             f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
             about.why or BY_STATUS[429].why,
-            f"{about.todo}, or raise option timeout; {self.errand.outcome}",
+            f"{about.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
+            " goes on where it stopped",
         )
 
 
 def _is_too_much(busy: Sequence[Refusal], pending: Sequence[Operation]) -> bool:
-    """Whether all of several operations were refused for now, so that fewer may be taken.
-
-    A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
-    all of its room each time, in the words that mean "later" where it is only full.
-    """
+    # A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
+    # all of its room each time, in the words that mean "later" where it is only full.
     return len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
 
 
 def _fence_of(item: bulk.Item) -> int:
     """Of the version that a document has, as a conflict tells it; -1 if it does not."""
-    current = _CURRENT.search(str(item.error.get("reason", "")))
-    return int(current[1]) >> ORDINAL_BITS if current else -1
+    return _version(_CURRENT, item) >> ORDINAL_BITS
 
 
-def numbered(lines: bytes) -> list[Operation]:
-    """The operations of a chunk's lines."""
-    return [Operation(at, one) for at, one in enumerate(operations(lines))]
+def _version(which: re.Pattern[str], item: bulk.Item) -> int:
+    told = which.search(str(item.error.get("reason", "")))
+    return int(told[1]) if told else -1

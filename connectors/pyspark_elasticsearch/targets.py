@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import guarded, kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
+from sparkonce import checks
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.options import seconds
 
 log = logging.getLogger("sparkonce")
 
@@ -49,11 +51,6 @@ class Target(NamedTuple):
 def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) -> Target | None:
     """The index that a target's name leads to now; None if there is none.
 
-    Args:
-        cluster: where.
-        detail: of a plan.
-        whole: with mappings, and with all settings.
-
     Raises:
         OptionError: it leads to several, or to one for a while only.
     """
@@ -92,17 +89,6 @@ def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
     if found is None:
         raise _deleted(detail["index"])
     return found
-
-
-def require_still_there(cluster: Cluster, index: str) -> None:
-    """Refuse an index that was noted and is gone: a first row would make it anew.
-
-    Raises:
-        StoreRefused: it is not there any more.
-    """
-    target = path(index)
-    if cluster.ask(f"looking for index {index}", "HEAD", target, allow=(404,)).status == 404:
-        raise _deleted(index)
 
 
 def require_safe(target: Target) -> None:
@@ -147,63 +133,63 @@ def require_mapped(target: Target, columns: Sequence[str]) -> None:
             )
 
 
-def require_stream_fits(target: Target, detail: Mapping[str, Any]) -> None:
-    """Refuse what a data stream can't keep.
-
-    Raises:
-        OptionError: it says which.
-    """
-    if target.since and detail["visibleAlias"]:
-        raise OptionError(
-            f"Options visibility=epoch and index={target.name!r}, a data stream, contradict",
-            why="the alias would show one of its indices",
-            todo="leave visibility out, or write into an index",
-        )
-    if target.since and detail["routing"]:
-        raise OptionError(
-            f"Option routing does not go with index={target.name!r}, a data stream",
-            why="a row that is sent again is looked for by its id, in all indices of the stream",
-            todo="leave it out",
-        )
-    through = pipelines.of(detail, target.settings)
-    if target.since and through:
-        raise OptionError(
-            f"Rows for data stream {target.name} would go through ingest pipeline {through[0]!r}",
-            why="a row that is sent again is looked for by its id, and a pipeline can change that",
-            todo="leave option pipeline out, and set index.default_pipeline and"
-            " index.final_pipeline to _none in the stream's last index and its index template; or"
-            " write into an index, or a rollover alias",
-        )
-    if target.since and streams.TIMESTAMP not in detail["columns"]:
-        raise OptionError(
-            f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
-            why="every document of a data stream must have it",
-            todo="name a column so: .withColumn('@timestamp', ...)",
-        )
-
-
-def require_ids_fit(target: Target, detail: Mapping[str, Any]) -> None:
-    """Refuse an index that would refuse each row for its id or routing, after its decision.
+def require_fit(target: Target, detail: Mapping[str, Any]) -> None:
+    """Refuse an index that can't take these rows, or would refuse each after its decision.
 
     Raises:
         OptionError: it says which.
         StoreUnsafe: it has no sequence numbers.
     """
-    if target.settings.get("index.mode") == "time_series":
-        raise OptionError(
-            f"Option index: {target.name} has index.mode=time_series",
-            why="it makes ids itself, and by its id a row that is sent again is told",
-            todo="write into an index of another mode",
-        )
+    refusals = [*_of_streams(target, detail)] if target.since else []
+    checks.refuse((*refusals, *_of_ids(target, detail)))
     kept.require_numbered(target.name, target.settings)
-    if str(target.mappings.get("_routing", {}).get("required")).lower() != "true":
-        return
-    if not detail["routing"]:
-        raise OptionError(
-            f"Option routing is missing, and the mapping of {target.name} asks for a routing",
-            why="every row would be refused, after its epoch is decided",
-            todo="name the column in option routing",
-        )
+
+
+def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contradiction]:
+    stream = f"index={target.name!r}, a data stream"
+    yield (
+        detail["visibleAlias"],
+        f"Options visibleAlias and {stream}, contradict each other",
+        "the alias would show one of its indices",
+        "leave visibleAlias out, or write into an index",
+    )
+    yield (
+        detail["routing"],
+        f"Option routing does not go with {stream}",
+        "a row that is sent again is looked for by its id, in all indices of the stream",
+        "leave it out",
+    )
+    through = pipelines.of(detail, target.settings)
+    yield (
+        through,
+        f"Rows for data stream {target.name} would go through ingest pipeline {', '.join(map(repr, through))}",
+        "a row that is sent again is looked for by its id, and a pipeline can change that",
+        "leave option pipeline out, and set index.default_pipeline and index.final_pipeline to"
+        " _none in the stream's last index and its index template; or write into an index, or a"
+        " rollover alias",
+    )
+    yield (
+        streams.TIMESTAMP not in detail["columns"],
+        f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
+        "every document of a data stream must have it",
+        "name a column so: .withColumn('@timestamp', ...)",
+    )
+
+
+def _of_ids(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contradiction]:
+    yield (
+        target.settings.get("index.mode") == "time_series",
+        f"Option index: {target.name} has index.mode=time_series",
+        "it makes ids itself, and by its id a row that is sent again is told",
+        "write into an index of another mode",
+    )
+    asks = str(target.mappings.get("_routing", {}).get("required")).lower() == "true"
+    yield (
+        asks and not detail["routing"],
+        f"Option routing is missing, and the mapping of {target.name} asks for a routing",
+        "every row would be refused, after its epoch is decided",
+        "name the column in option routing",
+    )
 
 
 def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
@@ -240,34 +226,38 @@ def _behind_stream(cluster: Cluster, name: str, mode: str) -> str:
 
 
 def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
-    if any("data_stream" in about for about in found.values()):
-        raise OptionError(
-            f"Option index={name!r} names an alias of a data stream",
-            why="a row that is sent again is looked up by the name of the stream itself",
-            todo="name the data stream, an index, or an alias of one",
-        )
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
-    if any("index_routing" in about for about in aliases.values()):
-        raise OptionError(
-            f"Option index={name!r} names an alias that routes documents",
-            why="rows go to the index behind it, where its routing does not reach them: they would"
-            " be second documents beside those that others write by the alias",
-            todo="name the index, and the column of the routing in option routing",
-        )
-    rollover = any("is_write_index" in about for about in aliases.values())
-    if mode != "append" and (rollover or len(aliases) > 1):
-        raise OptionError(
-            f"Option index={name!r} names an alias of {len(aliases)} indices that rolls over",
-            why=f"writeMode={mode} looks a document up by its id, which may lie in any of them",
-            todo="name one index, or use writeMode=append",
-        )
     writable = [index for index, about in aliases.items() if about.get("is_write_index")]
-    if not writable and len(aliases) > 1:
-        raise OptionError(
-            f"Option index={name!r} names an alias of {', '.join(sorted(aliases))}",
-            why="none of them is its write index",
-            todo="set is_write_index on one of them, or name an index",
-        )
+    rollover = len(aliases) > 1 or any("is_write_index" in about for about in aliases.values())
+    named = f"Option index={name!r} names"
+    refusals = (
+        (
+            any("data_stream" in about for about in found.values()),
+            f"{named} an alias of a data stream",
+            "a row that is sent again is looked up by the name of the stream itself",
+            "name the data stream, an index, or an alias of one",
+        ),
+        (
+            any("index_routing" in about for about in aliases.values()),
+            f"{named} an alias that routes documents",
+            "rows go to the index behind it, where its routing does not reach them: they would be"
+            " second documents beside those that others write by the alias",
+            "name the index, and the column of the routing in option routing",
+        ),
+        (
+            mode != "append" and rollover,
+            f"{named} an alias of {len(aliases)} indices that rolls over",
+            f"writeMode={mode} looks a document up by its id, which may lie in any of them",
+            "name one index, or use writeMode=append",
+        ),
+        (
+            not writable and len(aliases) > 1,
+            f"{named} an alias of {', '.join(sorted(aliases))}",
+            "none of them is its write index",
+            "set is_write_index on one of them, or name an index",
+        ),
+    )
+    checks.refuse(refusals)
     return next(iter(writable or aliases))
 
 
@@ -287,8 +277,7 @@ def _blocked(index: str, what: str, todo: str) -> StoreRefused:
 
 
 def _seconds(text: str) -> float:
-    units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-    for unit in ("ms", "s", "m", "h", "d"):
-        if text.endswith(unit) and text.removesuffix(unit).replace(".", "", 1).isdigit():
-            return float(text.removesuffix(unit)) * units[unit]
-    return 0.0
+    try:
+        return float(seconds(0, float("inf"))(text))
+    except ValueError:  # micros and nanos
+        return 0.0

@@ -1,4 +1,4 @@
-"""Option ``visibility=epoch``: an alias that shows whole epochs.
+"""Option ``visibleAlias``: an alias that shows whole epochs.
 
 Each document carries its sink and the fence of its decision. The alias has a filter that lets
 through what this sink has decided up to a fence; it is moved, in one update of the cluster's state,
@@ -36,14 +36,14 @@ def require_fit(
     alias = detail["visibleAlias"]
     if index != detail["index"]:
         raise OptionError(
-            f"Options visibility=epoch and index={detail['index']!r}, an alias, contradict",
+            f"Options visibleAlias and index={detail['index']!r}, an alias, contradict",
             why="once it leads to another index, readers would see the epochs of only one of them",
             todo=f"name the index: {index}",
         )
     fields = mappings.get("properties", {})
     if fields.get(FIELD, MAPPING) != MAPPING:
         raise OptionError(
-            f"Option visibility=epoch needs field {FIELD!r} of index {index}",
+            f"Option visibleAlias needs field {FIELD!r} of index {index}",
             why="documents carry there what the alias is filtered by, and it is mapped otherwise",
             todo="write into another index",
         )

@@ -1,4 +1,4 @@
-"""Where rows went that pass through ingest pipelines: what can't be seen there, the answers tell.
+"""Where rows went: of what ingest pipelines do, and can't be seen there, the answers tell.
 
 A pipeline may write another id or index into a row, by processors without number. Sent again such a
 row would be there twice, or be taken for another. So each answer is compared with what was sent.
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark_elasticsearch import bulk, pipelines
-from pyspark_elasticsearch.chunks import operations
+from pyspark_elasticsearch.chunks import action, operations
 from pyspark_elasticsearch.client import Cluster, path
 from sparkonce.errors import StoreUnreachable
 
 TOLD = "items.*._index,items.*._id,items.*._seq_no,items.*._primary_term"
-ASKED = {"filter_path": f"{bulk.SHOWN},{TOLD}"}
-"""Parameters for an answer that tells where each document went."""
-
 LOOKS = 3
 PAUSE = 0.2
 """Seconds between looks at a name: one node hears of its change later than another."""
@@ -32,11 +29,17 @@ class Whereabouts:
 
     Args:
         cluster: where.
-        index: to which an operation goes that names none.
+        index: or data stream, to which an operation goes that names none.
+        ids: whether an answer must tell the ids, too. Else ids can't have been changed, and an
+            answer that tells of known indices alone is not looked at row by row.
+
+    Attributes:
+        asked: parameters for such an answer.
     """
 
-    def __init__(self, cluster: Cluster, index: str) -> None:
-        self.cluster, self.index = cluster, index
+    def __init__(self, cluster: Cluster, index: str, *, ids: bool) -> None:
+        self.cluster, self.index, self.ids = cluster, index, ids
+        self.asked = {"filter_path": f"{bulk.SHOWN},{TOLD}"} if ids else bulk.WITH_INDEX
         self._behind: dict[str, set[str]] = {}
 
     def require_kept(self, lines: bytes, answer: Sequence[bulk.Item]) -> None:
@@ -45,10 +48,13 @@ class Whereabouts:
         Raises:
             StoreRefused: there were such rows.
         """
+        told_of = {item.place for item in answer if _is_there(item)}
+        if not self.ids and all(self._leads(self.index, place) for place in told_of):
+            return
         gone = [
             (told, item)
-            for told, item in zip(_actions(lines), answer, strict=True)
-            if item.id and not self._is_kept(told, item)
+            for told, item in zip(map(action, operations(lines)), answer, strict=True)
+            if (item.id or _is_there(item)) and not self._is_kept(told, item)
         ]
         if not gone:
             return
@@ -57,24 +63,34 @@ class Whereabouts:
         (told, item), left = gone[0], len(gone) - len(ours)
         raise pipelines.elsewhere(
             f"An ingest pipeline of {self.index or told['_index']} sent {len(gone)} rows elsewhere,"
-            f" such as {told['_id']!r} to {item.place}/{item.id}: {len(ours)} were taken back"
-            + (f", {left} are there, or were written over what was there" if left else "")
+            f" such as {told['_id']!r} to {item.place}/{item.id or told['_id']}: {len(ours)} were"
+            f" taken back{f', {left} are there, or were written over what was' if left else ''}"
         )
 
     def _is_kept(self, told: dict[str, Any], item: bulk.Item) -> bool:
-        name = told.get("_index") or self.index
-        return item.id == told["_id"] and (item.place == name or self._leads(name, item.place))
+        same = item.id in ("", told["_id"])
+        return same and self._leads(told.get("_index") or self.index, item.place)
 
     def _leads(self, name: str, place: str) -> bool:
-        """Whether a name is an alias of this index."""
+        """Whether a name is that of this index, or leads to it.
+
+        Of a row that a pipeline has dropped an answer tells the name alone, or nothing.
+        """
+        if place in ("", name):
+            return True
         for look in range(LOOKS):
             if place in self._behind.get(name, ()):
                 return True
             time.sleep(PAUSE if look else 0)
-            doing, params = f"looking at {name}", {"filter_path": "*.settings.index.uuid"}
-            answer = self.cluster.ask(doing, "GET", path(name), params=params, allow=(404,))
-            self._behind[name] = set(answer.body) if answer.status == 200 else set()
+            self._behind[name] = behind(self.cluster, name)
         return place in self._behind[name]
+
+
+def behind(cluster: Cluster, name: str) -> set[str]:
+    """The indices that a name leads to now."""
+    doing, params = f"looking at {name}", {"filter_path": "*.settings.index.uuid"}
+    answer = cluster.ask(doing, "GET", path(name), params=params, allow=(404,))
+    return set(answer.body) if answer.status == 200 else set()
 
 
 def take_back(cluster: Cluster, deletions: Sequence[dict[str, Any]]) -> None:
@@ -91,20 +107,20 @@ def take_back(cluster: Cluster, deletions: Sequence[dict[str, Any]]) -> None:
         raise StoreUnreachable(f"Elasticsearch did not take back {len(deletions)} rows")
 
 
-def _actions(lines: bytes) -> Iterator[dict[str, Any]]:
-    """The metadata of each operation, and which it is."""
-    for one in operations(lines):
-        ((kind, told),) = json.loads(one.partition(b"\n")[0]).items()
-        yield {**told, "kind": kind}
+def _is_there(item: bulk.Item) -> bool:
+    """Whether a row is where the answer says: written now, or by an earlier try."""
+    return item.done or item.status == 409
 
 
 def _is_ours(told: dict[str, Any], item: bulk.Item) -> bool:
     """Whether nothing else can be where a row went: it was made there, now or by an earlier try."""
-    again = told["kind"] == "create" and item.status == 409 and item.id == told["_id"]
-    return again or (item.status == CREATED and item.at is not None)
+    named = told["kind"] == "create" and item.id in ("", told["_id"])
+    return (named and item.status in (CREATED, 409)) or (
+        item.status == CREATED and item.at is not None
+    )
 
 
 def _deletion(told: dict[str, Any], item: bulk.Item) -> dict[str, Any]:
     guard = {"if_seq_no": item.at[0], "if_primary_term": item.at[1]} if item.at else {}
     routing = {"routing": told["routing"]} if "routing" in told else {}
-    return {"_index": item.place, "_id": item.id, **routing, **guard}
+    return {"_index": item.place, "_id": item.id or told["_id"], **routing, **guard}

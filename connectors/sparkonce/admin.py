@@ -6,15 +6,15 @@ import json
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from sparkonce import kept_offsets
 from sparkonce.checkpoint import Offsets
 from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
-from sparkonce.ledger import Ledger, from_record, new_token
-from sparkonce.protocol import Advance, MovableStore, Record, Staged, Store, ignore
-from sparkonce.registers import CLAIM, Registers, contended
+from sparkonce.ledger import Ledger, from_record
+from sparkonce.protocol import Advance, Record, Staged, Store, ignore
+from sparkonce.registers import CLAIM, Registers
 from sparkonce.retry import Patience
 
 BESIDE = CLAIM, kept_offsets.OFFSETS
@@ -159,24 +159,6 @@ class Admin:
                 ledger = self.registers.swap(ledger.finished())
         return ledger
 
-    def redirect(self, name: str, place: str) -> None:
-        """Let the rest of a decided epoch go to another place, where the store can do that.
-
-        The decision gets a new name, so that whoever still applies it as it was stops.
-
-        Raises:
-            SparkonceError: there is no such epoch, the store can't, or the ledger was written
-                meanwhile.
-        """
-        ledger = self.registers.load(name)
-        if ledger is None or ledger.manifest is None or not hasattr(self.store, "redirect"):
-            raise _unmovable(name)
-        store, token = cast("MovableStore", self.store), new_token()
-        manifest = replace(store.redirect(ledger.manifest, place), token=token)
-        moved = ledger.moved(manifest=manifest, token=token)
-        if self.registers.swap(moved).stamp != moved.stamp:
-            raise contended(name)
-
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
         """What is kept of the offsets of the last two decided epochs, by epoch."""
         return {} if ledger is None else kept_offsets.kept(self.store, ledger)
@@ -263,14 +245,6 @@ class Admin:
 
 def _of(staged: Staged) -> Computation:
     return staged.query_id, staged.run, staged.epoch
-
-
-def _unmovable(name: str) -> SparkonceError:
-    return SparkonceError(
-        f"No epoch of sink {name!r} can go to another place",
-        why="none is decided and not yet applied, or the store keeps a target for good",
-        todo="leave --to out",
-    )
 
 
 def _unfinished(name: str) -> SparkonceError:

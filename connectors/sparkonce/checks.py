@@ -11,6 +11,20 @@ from sparkonce import schema_text, text
 from sparkonce.errors import OptionError
 from sparkonce.options import suggestion
 
+Contradiction = tuple[Any, str, str, str]
+"""When options don't fit each other or the target, what is wrong, why, and what to do."""
+
+
+def refuse(contradictions: Iterable[Contradiction]) -> None:
+    """Refuse options of which one of these is so.
+
+    Raises:
+        OptionError: it says which.
+    """
+    for when, what, why, todo in contradictions:
+        if when:
+            raise OptionError(what, why, todo)
+
 
 def column(option: str, name: str, schema: pa.Schema) -> str:
     """The column that an option names, in its case or another.

@@ -98,17 +98,10 @@ def status(admin: Admin, sink: str | None, as_json: bool) -> None:
 @over_store
 @click.option("--accept-loss", is_flag=True, help="Where the store lost chunks, leave them out.")
 @click.option("--sink", "only", metavar="SINK", help="This sink alone, as status names it.")
-@click.option("--to", metavar="PLACE", help="Where its rest goes; elasticsearch: another index.")
 @as_json
-def recover(
-    admin: Admin, accept_loss: bool, only: str | None, to: str | None, as_json: bool
-) -> None:
+def recover(admin: Admin, accept_loss: bool, only: str | None, as_json: bool) -> None:
     """Finish every epoch that is decided and not yet applied."""
-    if to and not only:
-        raise click.UsageError("--to needs --sink, which names the epoch that goes there.")
     unfinished = [sink for sink in admin.sinks() if _unfinished(sink) and only in (None, sink.name)]
-    if to and only:
-        admin.redirect(only, to)
     done = [_recovered(admin, sink, accept_loss) for sink in unfinished]
     failed = sum("error" in one for one in done)
     if as_json:

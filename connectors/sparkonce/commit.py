@@ -275,7 +275,6 @@ class Committer:
             target=self.plan.target,
             detail=self.plan.stored,
             parts=parts,
-            written=sum(receipt.written for receipt in receipts),
             unstored=base.unstored,
         )
 

@@ -112,11 +112,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
         self.connector, self.options, self.schema = connector, options, schema
         sink = self._sink()
-        self.checkpoint = checkpoint.canonical(sink.checkpoint)
         sink.check()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """Stage the rows of one task, or write them.
+        """Stage the rows of one task.
 
         Raises:
             SparkonceError: they can't be written, or are not of the columns that Spark announced.
@@ -126,7 +125,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink = self._sink()
         context = _epoch_context()
         rows = columns.as_announced(iterator, self.schema)
-        receipt = sink.write(_task(sink, context), rows, self.checkpoint)
+        receipt = sink.write(_task(sink, context), rows)
         return Message(receipt, shuffle.may_mix(context.getLocalProperty, pyspark.__version__))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -264,6 +264,7 @@ def from_record(record: Record) -> Ledger | None:
 
 
 def _manifest(body: dict[str, object]) -> Manifest:
+    body.pop("written", None)  # rows that release 0.1.0 could write before their decision
     parts = tuple(
         Part(part["partition"], part["attempt"], tuple(part["rows"]), tuple(part["sizes"]))
         for part in body["parts"]  # type: ignore[attr-defined]

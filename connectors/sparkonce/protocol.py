@@ -26,9 +26,6 @@ Stored = Mapping[str, Any]
 FORMAT = 1
 """Version of the manifest and of the chunks it names."""
 
-BLOCK = 1000
-"""Rows of a partition, by their number, that may have one place in the order of direct rows."""
-
 Encoder = Callable[["pa.RecordBatch"], bytes]
 """Turns rows into one chunk, in the form that the store applies fastest; raises `BadRow`."""
 
@@ -72,8 +69,6 @@ class Plan(Generic[D]):
         stored: the same as JSON values, as the manifest keeps it.
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
             10 ms of work for a store.
-        direct: rows take effect when a task writes them, and nothing is staged; the store is a
-            `DirectStore`.
         key: columns that tell a row from others, for errors about one.
     """
 
@@ -83,7 +78,6 @@ class Plan(Generic[D]):
     detail: D
     stored: Stored
     cells: int = 24_000
-    direct: bool = False
     key: Sequence[str] = ()
 
 
@@ -125,7 +119,6 @@ class Receipt:
         rows: the row count of each chunk, in the order of `seq`.
         sizes: the bytes of each chunk.
         skipped: token of the decision that made the task skip its rows; None if it did not.
-        written: rows that took effect at once, and were not staged.
         bad: rows of the chunks that go into dead letters.
     """
 
@@ -133,7 +126,6 @@ class Receipt:
     rows: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     skipped: str | None = None
-    written: int = 0
     bad: Reasons = field(default_factory=dict)
 
 
@@ -157,7 +149,6 @@ class Manifest:
         detail: what its plan stored.
         parts: the attempts that count, in the order of their partitions.
         notes: what the store itself added when it prepared to apply (a fence, a write index).
-        written: rows that took effect before the decision, when tasks wrote them.
         unstored: rows that went into dead letters in the epochs before this one, since the last
             row that was stored.
     """
@@ -172,13 +163,12 @@ class Manifest:
     parts: tuple[Part, ...]
     notes: Stored = field(default_factory=dict)
     format: int = FORMAT
-    written: int = 0
     unstored: int = 0
 
     @property
     def rows(self) -> int:
-        """Rows in all chunks, and those that were not staged."""
-        return self.written + sum(sum(part.rows) for part in self.parts)
+        """Rows in all chunks."""
+        return sum(sum(part.rows) for part in self.parts)
 
     @property
     def chunks(self) -> list[tuple[Part, int]]:
@@ -383,57 +373,6 @@ class Store(Protocol):
             attempts: to be dropped; what is not there is left out.
             over: the stamp, empty where there is no record; None for attempts that no decision
                 can hold, since nobody has their receipts.
-        """
-
-
-class Outlet(Protocol):
-    """A task's way straight into the target.
-
-    Attributes:
-        width: how many calls of `put` may run at once.
-    """
-
-    width: int
-
-    def put(self, first: int, rows: pa.RecordBatch) -> None:
-        """Let rows take effect, unless a row that comes later in the order of the sink has.
-
-        That order is by epoch, by partition, and by the number of the row in its partition; rows
-        that lie in one block (`BLOCK`) come in one call, and may have one place. Repeating a call,
-        or a call of another attempt, changes nothing, before and after others.
-
-        Args:
-            first: the number of the first row in its partition, from 0 on.
-            rows: of one or more blocks.
-
-        Raises:
-            BadRow: a row can't be stored; others of the call may be there.
-        """
-
-
-class DirectStore(Store, Protocol):
-    """A store whose rows can take effect when a task writes them."""
-
-    def outlet(self, task: Task) -> Outlet | None:
-        """A way into the target for one task; None if a later epoch of its query has one already.
-
-        All tasks of one query and epoch, whatever their run, share one place among the epochs of
-        all that write to the target: above those that had theirs, or were decided, before the first
-        of these tasks asked.
-        """
-
-
-class MovableStore(Store, Protocol):
-    """A store in which the rest of a decided epoch can go to another place."""
-
-    def redirect(self, manifest: Manifest, place: str) -> Manifest:
-        """The decision with another place; its first one takes no more of its rows from now on.
-
-        Applying it later must leave out the rows that are in the first place. Nothing of the ledger
-        is written. Repeating it, before or after the ledger holds what came of it, does no harm.
-
-        Raises:
-            StoreRefused: the rows can't go there.
         """
 
 

@@ -155,7 +155,7 @@ class Registers:
         """
         epoch = ledger.query_id, ledger.epoch
         for _ in range(LOST_RACES):
-            # Not by its token, which an operator may have changed to send the rest elsewhere.
+            # Not by its token: after a failover another driver may have decided the epoch anew.
             if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
                 return ledger
             applied, since = self._applied(ledger.manifest, advance, since), None

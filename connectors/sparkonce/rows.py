@@ -20,13 +20,11 @@ class Bad(NamedTuple):
     """A row that can't be stored.
 
     Attributes:
-        number: its place among the rows that it was found in.
         kind: why, in words that others share.
         reason: why, with what the row holds.
         row: the row alone.
     """
 
-    number: int
     kind: str
     reason: str
     row: pa.RecordBatch
@@ -35,13 +33,11 @@ class Bad(NamedTuple):
 def shown(rows: pa.RecordBatch, row: int) -> str:
     """What a row holds, in short, for an error: its first columns, and of each the first letters.
 
-    A column without a name is a connector's own, and not shown.
-
     Args:
         rows: of a query.
         row: its place among them.
     """
-    names = [name for name in rows.schema.names[:8] if name]
+    names = rows.schema.names[:8]
     return ", ".join(f"{name}={shown_value(rows.column(name)[row])}" for name in names)
 
 
@@ -66,24 +62,23 @@ def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
 
 
 def sorted_out(
-    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], first: int = 0
+    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T]
 ) -> tuple[list[T], list[Bad]]:
     """What the good rows are encoded to, and the bad ones.
 
     Args:
         rows: of a query; those behind a bad one are encoded apart from those before it.
         encode: raises `BadRow` or ``ValueError`` if it can't encode one of the rows.
-        first: the number of the first row.
     """
     try:
         return [encode(rows)], []
     except (BadRow, ValueError) as error:
         if len(rows) == 1:
             said = (error.why, error.what) if isinstance(error, BadRow) else (str(error),) * 2
-            return [], [Bad(first, *said, rows)]
+            return [], [Bad(*said, rows)]
     middle = len(rows) // 2
-    before = sorted_out(rows.slice(0, middle), encode, first)
-    behind = sorted_out(rows.slice(middle), encode, first + middle)
+    before = sorted_out(rows.slice(0, middle), encode)
+    behind = sorted_out(rows.slice(middle), encode)
     return before[0] + behind[0], before[1] + behind[1]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from sparkonce import direct, options
+from sparkonce import options
 from sparkonce.bad_rows import NONE
-from sparkonce.guards import Driver, Policy
-from sparkonce.protocol import DirectStore, Encoder, Plan, Receipt, Sorter, Store, Task
+from sparkonce.guards import Policy
+from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Store, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
 from sparkonce.rows import naming
@@ -40,31 +40,13 @@ class Sink:
         """Refuse server and target where they are not fit; see `Store.check`."""
         self.patience.run(lambda: self.store.check(self.plan))
 
-    def write(
-        self, task: Task, batches: Iterable[pa.RecordBatch], checkpoint: str | None = None
-    ) -> Receipt:
-        """Stage the rows of one task, or let them take effect at once if the plan is direct.
-
-        Args:
-            task: who writes.
-            batches: its rows.
-            checkpoint: where the driver finds the checkpoint; a path may lead a task elsewhere.
+    def write(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+        """Stage the rows of one task.
 
         Raises:
             SparkonceError: they can't be written.
         """
-        if not self.plan.direct:
-            return stage(self.store, task, batches, self.encode, self.size, self.patience)
-        store = cast("DirectStore", self.store)
-        driver = Driver(
-            name=task.sink,
-            target=self.plan.target,
-            query_id=task.query_id,
-            run_id=task.run_id,
-            epoch=task.epoch,
-            checkpoint=checkpoint,
-        )
-        return direct.write(store, task, driver, batches, self.size, self.policy, self.patience)
+        return stage(self.store, task, batches, self.encode, self.size, self.patience)
 
 
 def open_sink(connector: str, raw: Mapping[str, str], schema: pa.Schema) -> Sink:

@@ -48,7 +48,7 @@ def stage(
     """
     ledger = from_record(patience.run(lambda: store.read(task.sink)))
     if ledger and ledger.has_decided(task.query_id, task.epoch):
-        drain(batches)
+        _drain(batches)
         return Receipt(task, skipped=ledger.token)
     staging = _Staging(store, task, encode, size.bytes, patience)
     with _dropped_if_failed(store, task):
@@ -74,7 +74,7 @@ def _dropped_if_failed(store: Store, task: Task) -> Iterator[None]:
         raise
 
 
-def drain(batches: Iterable[pa.RecordBatch]) -> None:
+def _drain(batches: Iterable[pa.RecordBatch]) -> None:
     """Read rows, and forget them."""
     # A stateful operator before the sink saves its state only once its rows are all read.
     for _ in batches:

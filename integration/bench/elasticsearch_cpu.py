@@ -68,9 +68,6 @@ def turn(meter: Meter, url: str, batch: Any) -> None:
     sink, receipts = query(url, "alone"), []
     meter.measure("stage", lambda: receipts.extend(sink.stage_batches(0, batches)))
     meter.measure("commit", lambda: sink.commit(0, receipts))
-    fresh(url, "direct")
-    sink = query(url, "direct", write="direct")
-    meter.measure("write=direct", lambda: sink.run_batches(0, batches))
 
 
 def main() -> None:

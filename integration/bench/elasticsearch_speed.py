@@ -103,8 +103,8 @@ def nested(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(made.values()), list(made))
 
 
-def query(url: str, index: str, **given: str) -> ElasticsearchQuery:
-    made = ElasticsearchQuery(SCHEMA, url=url, index=index, key="id", **given)
+def query(url: str, index: str) -> ElasticsearchQuery:
+    made = ElasticsearchQuery(SCHEMA, url=url, index=index, key="id")
     made.sink.check()
     return made
 
@@ -153,17 +153,6 @@ def raw_bulk(url: str, bodies: list[bytes], threads: int = 4) -> None:
         list(pool.map(send, bodies))
 
 
-def direct(url: str, rows: int, rounds: int) -> float:
-    """Rows a second where tasks write by themselves; here one task, with requests side by side."""
-    fresh(url, "direct")
-    sink, took = query(url, "direct", write="direct"), []
-    for epoch in range(rounds + 1):
-        batch = make_rows(epoch * rows, rows)
-        batches = [batch.slice(at, 10_000) for at in range(0, rows, 10_000)]
-        took.append(timed(lambda: sink.run_batches(epoch, batches)))  # noqa: B023
-    return rows / statistics.median(took[1:])
-
-
 def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
     fresh(url, "alone")
     sink = query(url, "alone")
@@ -181,10 +170,9 @@ def alone(url: str, rows: int, rounds: int) -> dict[str, float]:
             for name, each in zip(found, (raw, stage, commit, stage + commit), strict=True):
                 found[name].append(each)
     rates = {name: rows / statistics.median(each) for name, each in found.items()}
-    at_once = direct(url, rows, rounds)
     flat = make_rows(0, rows)
     lines = {"encoding, one core": encoding(flat), "the same, nested": encoding(nested(flat))}
-    return {**lines, **rates, "write=direct": at_once}
+    return {**lines, **rates}
 
 
 # -- through Spark
@@ -211,10 +199,7 @@ def in_partitions(url: str, **settings: int) -> Callable[[DataFrame, int], None]
 
 
 def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
-    def sparkonce(rows: DataFrame, **options: str) -> DataStreamWriter:
-        made = rows.writeStream.format("elasticsearch").options(url=url, index="sink", key="id")
-        return made.options(**options)
-
+    options = {"url": url, "index": "sink", "key": "id"}
     return {
         "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
         "foreachBatch + parallel_bulk, driver": lambda rows: rows.writeStream.foreachBatch(
@@ -226,8 +211,7 @@ def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
         "the same, tuned": lambda rows: rows.writeStream.foreachBatch(
             in_partitions(url, chunk_size=5000)
         ),
-        "sparkonce": sparkonce,
-        "sparkonce, write=direct": lambda rows: sparkonce(rows, write="direct"),
+        "sparkonce": lambda rows: rows.writeStream.format("elasticsearch").options(**options),
     }
 
 

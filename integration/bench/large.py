@@ -122,7 +122,7 @@ STORES = {
     "elasticsearch": Store(
         "elasticsearch",
         "index",
-        {"upsert": UPSERT, "upsert, write=direct": {**UPSERT, "write": "direct"}},
+        {"upsert": UPSERT},
         (100_000, 5_000_000),
         plain,
         elasticsearch_speed.measured,

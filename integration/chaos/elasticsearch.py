@@ -72,7 +72,6 @@ class ElasticsearchTarget(OnServer):
             # Without a key a row that is written by two attempts is there twice.
             ROWS: {
                 "writeMode": "append",
-                "visibility": "epoch",
                 "visibleAlias": VISIBLE,
                 "sinkId": "chaos",
             },

@@ -64,17 +64,17 @@ def _plain(word: str) -> str:
     return ""
 
 
-def tell(query: Query, rows: Callable[[range], list[dict[str, int]]] = ones) -> None:
+def tell(query: Query) -> None:
     """An epoch is done; the next is decided, one chunk of it applied; one more is staged."""
-    query.run(0, rows(DONE))
-    receipts = query.stage(1, rows(DECIDED[:15]), rows(DECIDED[15:]))
+    query.run(0, ones(DONE))
+    receipts = query.stage(1, ones(DECIDED[:15]), ones(DECIDED[15:]))
     sink = query.sink
     dying = FaultyStore(sink.store)
     dying.fail_next("apply", DIES_WITHIN)
     driver = Driver(query.name, sink.plan.target, query.query_id, query.run_id, 1)
     with suppress(Crash):
         Committer(dying, sink.plan, sink.policy, Patience(0)).commit(driver, receipts)
-    query.stage(2, rows(STAGED))
+    query.stage(2, ones(STAGED))
 
 
 def goes_on(query: Query, counts: Callable[[], Counter[int]]) -> None:

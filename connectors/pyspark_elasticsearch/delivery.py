@@ -1,0 +1,225 @@
+"""One epoch on its way into the target: prepared, decided, applied, shown."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from pyspark_elasticsearch import former, visibility
+from pyspark_elasticsearch.aside import Aside, Sent
+from pyspark_elasticsearch.chunks import chunk_name, numbered, unpacked
+from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.guarded import SCRIPTED, script
+from pyspark_elasticsearch.log import Log, Place, places
+from pyspark_elasticsearch.preflight import Watch
+from pyspark_elasticsearch.records import Destination, Records
+from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
+from sparkonce import losses
+from sparkonce.bad_rows import MaxBadRows
+from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
+from sparkonce.lanes import in_order
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, Record
+
+MARK_EVERY = 10.0
+"""Seconds after which a long apply notes how far it has come."""
+
+
+class Gone(Exception):
+    """A chunk is not there."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.id)
+        self.place = place
+
+
+@dataclass(frozen=True)
+class Means:
+    """What every delivery of a store works with.
+
+    Attributes:
+        dead_letter: the index of rows that can't be stored; None if one of them stops the epoch.
+        max_bad_rows: how many of an epoch may go there.
+    """
+
+    cluster: Cluster
+    records: Records
+    log: Log
+    watch: Watch
+    dead_letter: str | None
+    max_bad_rows: MaxBadRows
+
+
+class Delivery:
+    """Takes one epoch to the target, and keeps what this process alone knows of it.
+
+    Args:
+        means: of the store.
+        manifest: of the epoch.
+
+    Attributes:
+        acknowledged: whether the cluster has acknowledged the decision to this process.
+        fresh_until: by `time.monotonic()`, until when nobody else can have sent a row of it.
+    """
+
+    def __init__(self, means: Means, manifest: Manifest) -> None:
+        self.means, self.manifest, self.places = means, manifest, places(manifest)
+        self.acknowledged, self.fresh_until = False, 0.0
+
+    def prepare(self) -> Manifest:
+        """Draw the fence, and note the index that the target is now.
+
+        Raises:
+            StoreRefused: it has too many chunks, or the target is not fit any more.
+        """
+        manifest = self.manifest
+        if not self.places:
+            return manifest
+        if len(self.places) >> ORDINAL_BITS:
+            raise _too_many(manifest)
+        self.fresh_until = time.monotonic() + PAUSE
+        index = self.means.watch.require_still_fit(manifest.detail)
+        fence = self.means.records.draw(index.name if index else manifest.target)
+        to = Destination(fence, index.name, index.since) if index else Destination(fence, "")
+        self.manifest = replace(manifest, notes=asdict(to))
+        return self.manifest
+
+    def decide(self, decided: Record) -> Record:
+        """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
+        gone = self.means.log.missing(self.places)
+        if gone is not None:
+            there = self.means.records.read(self.manifest.sink)
+            if there.stamp != decided.replaces:
+                return there
+            raise _missing(self.manifest, gone)
+        there = self.means.records.swap(self.manifest.sink, decided)
+        self.acknowledged = there is decided
+        return there
+
+    def apply(self, advance: Advance) -> Applied:
+        """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
+        manifest, means, total = self.manifest, self.means, len(self.places)
+        fresh_until, self.fresh_until = self.fresh_until, 0.0
+        done = self._begun()
+        if done is None or not total:
+            return ALL_STORED
+        aside = Aside(means.log, manifest, means.dead_letter, means.max_bad_rows)
+        aside.resume(self.places[:done])
+        if done >= total:
+            return aside.tally.applied
+        former.require_known(manifest)
+        if not fresh_until:
+            at = manifest.notes["index"] or manifest.detail["index"]
+            means.watch.require_still_fit({**manifest.detail, "index": at})
+        piped = means.watch.piped
+        sender = Sender(means.cluster, means.records, manifest, fresh_until, piped=piped)
+        try:
+            self._apply_from(done, sender, aside, advance)
+        except Superseded:
+            return ALL_STORED
+        except Gone as gone:
+            # Only a write proves that the ledger read here is the present one.
+            reached = self._advance(0, always=True)
+            if reached is not None and reached < total:
+                raise _lost(manifest, gone.place) from None
+            return ALL_STORED
+        alias = manifest.detail["visibleAlias"]
+        if alias and means.records.progress(manifest.sink, manifest.token) is not None:
+            visibility.show(means.cluster, alias, manifest)
+        self._advance(total)
+        aside.warn()
+        return aside.tally.applied
+
+    def _begun(self) -> int | None:
+        """Chunks that took effect; None if the decision is no longer the last one.
+
+        A primary that was cut off from the cluster shows writes that it can't replicate, and that
+        will be lost ("dirty reads" in Elasticsearch's manual). Rows sent for such a decision would
+        come again under the next one; so, unless the decision itself was acknowledged to this
+        process, a write on top of it must be.
+        """
+        if self.acknowledged:
+            return self.means.records.progress(self.manifest.sink, self.manifest.token)
+        return self._advance(0, always=True)
+
+    def _advance(self, reached: int, *, always: bool = False) -> int | None:
+        manifest = self.manifest
+        return self.means.records.advance(manifest.sink, manifest.token, reached, always=always)
+
+    def _apply_from(self, done: int, sender: Sender, aside: Aside, advance: Advance) -> None:
+        marked = time.monotonic()
+        for reached, rows in enumerate(self._applied(done, sender, aside), done + 1):
+            advance(rows)
+            # The end is noted by `apply`, once readers see the epoch.
+            if reached < len(self.places) and time.monotonic() - marked > MARK_EVERY:
+                if self._advance(reached) is None:
+                    raise Superseded
+                marked = time.monotonic()
+        aside.end()
+
+    def _applied(self, done: int, sender: Sender, aside: Aside) -> Iterator[int]:
+        """The rows of each chunk, in order, once it is applied; several are on their way.
+
+        The changes of updates have no order but that in which they come.
+        """
+        wanted = enumerate(self.places[done:], done)
+        width = 1 if self.manifest.detail["mode"] == "update" else self.means.cluster.parallelism
+        steps = (partial(self._apply_one, sender, aside, *one) for one in wanted)
+        return in_order(steps, width, "sparkonce-apply")
+
+    def _apply_one(self, sender: Sender, aside: Aside, ordinal: int, place: Place) -> int:
+        """Apply a chunk; the number of rows that it was made of."""
+        found = self.means.log.fetch(place)
+        if found.payload is None or len(found.payload) != place.size:
+            raise Gone(place)
+        chunk, fence = unpacked(found.payload), sender.to.fence
+        lines = chunk.filled(
+            name=chunk_name(place.attempt, place.seq),
+            version=fence << ORDINAL_BITS | ordinal,
+            script=self._script(fence, ordinal),
+            stamp=visibility.stamp(self.manifest),
+        )
+        judged = found.judged
+        if judged:
+            left = [one for one in numbered(lines) if one.position not in judged]
+            tried, refused = len(left), sender.settle(left)
+        else:
+            tried, refused = chunk.operations, sender.send(lines, chunk.operations)
+        if tried > len(refused):
+            aside.tally.stored = True
+        aside.take(place, found, Sent(chunk, lines, refused))
+        return place.rows
+
+    def _script(self, fence: int, ordinal: int) -> bytes:
+        mode = self.manifest.detail["mode"]
+        if mode not in SCRIPTED:
+            return b""
+        source, sink = json.dumps(script(mode)), json.dumps(self.manifest.sink)
+        params = f'"params":{{"s":{sink},"f":{fence},"o":{ordinal},'
+        return f'"lang":"painless","source":{source},{params}'.encode()
+
+
+def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:
+    why = "someone dropped it, or the cluster lost what was staged"
+    return losses.missing(manifest, place.attempt, place.seq, why)
+
+
+def _lost(manifest: Manifest, place: Place) -> StoreLostData:
+    return losses.lost(
+        manifest,
+        place.attempt,
+        place.seq,
+        why="the cluster lost data, or someone deleted from the connector's log",
+        todo="restore the cluster from a snapshot and restart the query; or run `sparkonce recover`"
+        " with --accept-loss, which leaves the rest of that epoch out",
+    )
+
+
+def _too_many(manifest: Manifest) -> StoreRefused:
+    return StoreRefused(
+        f"Epoch {manifest.epoch} has {len(manifest.chunks):,} chunks",
+        why=f"a document's version has room for {1 << ORDINAL_BITS:,}",
+        todo="raise option chunkRows, or limit what a trigger reads",
+    )
