@@ -1,17 +1,16 @@
 """What the rows of a query do to what is stored: one frozen type each, read once from options.
 
-A connector refuses what it can't do by a table of contradictions; `require_fit` is the one loop
-over such tables.
+What a connector can't do it refuses by a table of contradictions, which `checks.refuse` goes
+through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sparkonce import checks, operations
-from sparkonce.errors import OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,66 +131,35 @@ def _order_option(options: Options) -> str:
     return next((name for name in ("sequenceColumn", "versionColumn") if name in options), "")
 
 
-class Contradiction(NamedTuple):
-    """Options that exclude each other.
+def contradictions(change: Change, options: Options) -> Iterator[checks.Contradiction]:
+    """What holds for every connector that has the options in question.
 
-    Attributes:
-        when: whether it is so with this change and these options.
-        what: is said of it; ``{mode}`` stands for the write mode, ``{option}`` for an option's
-            value.
-        why: they do.
-        todo: against it.
+    Args:
+        change: what the options describe.
+        options: of a query.
     """
-
-    when: Callable[[Change, Options], object]
-    what: str
-    why: str
-    todo: str
-
-
-COMMON = (
-    Contradiction(
-        lambda change, _: not isinstance(change, Append) and not change.key,
-        "Option key is missing, and writeMode={mode} needs it",
+    both = f"Options writeMode={mode_of(change)} and {{}} contradict each other"
+    yield (
+        not isinstance(change, Append) and not change.key,
+        f"Option key is missing, and writeMode={mode_of(change)} needs it",
         "it says which stored row a row is about",
         'add .option("key", ...), the columns that name a row',
-    ),
-    Contradiction(
-        lambda change, options: options["nulls"] == "keep" and not hasattr(change, "nulls"),
-        "Options writeMode={mode} and nulls=keep contradict each other",
+    )
+    yield (
+        options["nulls"] == "keep" and not hasattr(change, "nulls"),
+        both.format("nulls=keep"),
         "nulls says whether a null is written over what is stored",
         "leave nulls out",
-    ),
-    Contradiction(
-        lambda change, options: options.get("opColumn") and not isinstance(change, Upsert),
-        "Options writeMode={mode} and opColumn contradict each other",
+    )
+    yield (
+        options.get("opColumn") and not isinstance(change, Upsert),
+        both.format("opColumn"),
         "opColumn says of each row whether it is written or deleted",
         "leave writeMode out, or set it to upsert",
-    ),
-    Contradiction(
-        lambda _, options: (
-            (options.get("onBadRow") == "deadLetter") != bool(options.get("deadLetter"))
-        ),
+    )
+    yield (
+        (options.get("onBadRow") == "deadLetter") != bool(options.get("deadLetter")),
         "Options onBadRow=deadLetter and deadLetter belong together",
         "the one says that bad rows are put aside, the other where",
         "set both, for example deadLetter=orders_bad, or none",
-    ),
-)
-"""What holds for every connector that has the options in question."""
-
-
-def require_fit(table: Iterable[Contradiction], change: Change, options: Options) -> None:
-    """Refuse options that exclude each other.
-
-    Args:
-        table: of a connector; `COMMON` is looked at first.
-        change: what the options describe.
-        options: of a query.
-
-    Raises:
-        OptionError: a row of a table says so.
-    """
-    for one in (*COMMON, *table):
-        if one.when(change, options):
-            said = one.what.format(**{**options, "mode": mode_of(change)})
-            raise OptionError(said, why=one.why, todo=one.todo)
+    )

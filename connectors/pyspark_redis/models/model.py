@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_redis.template import Key, parse_key
-from sparkonce import change
+from sparkonce import change, checks
 from sparkonce.change import Change, Delete, Increment, Names, Upsert
-from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan, Stored
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sparkonce.options import Options
-
-CONTRADICTIONS = (
-    change.Contradiction(
-        lambda change, options: isinstance(change, Delete) and options["ttl"],
-        "Options writeMode=delete and ttl contradict each other",
-        "a deleted key has no expiry",
-        "leave ttl out",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -113,8 +103,7 @@ class Model:
         """
         key = parse_key(options["key"], schema)
         does = change.parse(options, schema, key.columns, lambda: self.added(key, schema))
-        change.require_fit(CONTRADICTIONS, does, options)
-        self._require_able(does)
+        checks.refuse((*change.contradictions(does, options), *self._contradictions(does, options)))
         fields = self._fields(does, key, schema)
         ttl = int(options["ttl"] * 1000) if options["ttl"] else None
         values = Values(
@@ -140,14 +129,19 @@ class Model:
             return self.written(key, schema)
         return does.added if isinstance(does, Increment) else ()
 
-    def _require_able(self, does: Change) -> None:
-        if not isinstance(does, self.changes):
-            able = ", ".join(one.__name__.lower() for one in self.changes)
-            raise OptionError(
-                f"Option model={self.name} can't do writeMode={change.mode_of(does)}",
-                why=f"its write modes are {able}",
-                todo="take one of those, or another model",
-            )
+    def _contradictions(self, does: Change, options: Options) -> Iterator[checks.Contradiction]:
+        yield (
+            not isinstance(does, self.changes),
+            f"Option model={self.name} can't do writeMode={change.mode_of(does)}",
+            f"its write modes are {', '.join(one.__name__.lower() for one in self.changes)}",
+            "take one of those, or another model",
+        )
+        yield (
+            isinstance(does, Delete) and options["ttl"],
+            "Options writeMode=delete and ttl contradict each other",
+            "a deleted key has no expiry",
+            "leave ttl out",
+        )
 
 
 def _is_float(schema: pa.Schema, name: str) -> bool:
