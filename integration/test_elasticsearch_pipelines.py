@@ -129,7 +129,7 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
         return apply(*given)
 
     store.apply = apply_behind_a_rollover
-    with pytest.raises(StoreRefused, match=rf"to {stream}-elsewhere/.*were taken back"):
+    with pytest.raises(StoreRefused, match=rf"to {stream}-elsewhere/.*: 2 were taken back"):
         query.run(1, rows(2, 3, 4))
     store.apply = apply
     query.restart()

@@ -75,11 +75,6 @@ def parse(text: str, schema: pa.Schema) -> list[Part]:
     return parts
 
 
-def columns(parts: Sequence[Part]) -> list[str]:
-    """The columns that a template names."""
-    return [part[0] for part in parts if not isinstance(part, str)]
-
-
 def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] = ()) -> Any:
     """The index of each row.
 

@@ -159,10 +159,10 @@ def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Co
         "a row that is sent again is looked for by its id, in all indices of the stream",
         "leave it out",
     )
-    through = pipelines.of(detail, target.settings)
+    named = ", ".join(map(repr, pipelines.of(detail, target.settings)))
     yield (
-        through,
-        f"Rows for data stream {target.name} would go through ingest pipeline {', '.join(map(repr, through))}",
+        named,
+        f"Rows for data stream {target.name} would go through ingest pipeline {named}",
         "a row that is sent again is looked for by its id, and a pipeline can change that",
         "leave option pipeline out, and set index.default_pipeline and index.final_pipeline to"
         " _none in the stream's last index and its index template; or write into an index, or a"

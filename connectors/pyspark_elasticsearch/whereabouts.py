@@ -115,9 +115,7 @@ def _is_there(item: bulk.Item) -> bool:
 def _is_ours(told: dict[str, Any], item: bulk.Item) -> bool:
     """Whether nothing else can be where a row went: it was made there, now or by an earlier try."""
     named = told["kind"] == "create" and item.id in ("", told["_id"])
-    return (named and item.status in (CREATED, 409)) or (
-        item.status == CREATED and item.at is not None
-    )
+    return (named and _is_there(item)) or (item.status == CREATED and item.at is not None)
 
 
 def _deletion(told: dict[str, Any], item: bulk.Item) -> dict[str, Any]:
