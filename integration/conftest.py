@@ -127,7 +127,7 @@ def make(mysql: Cursor, mysql_url: str, table: str) -> Callable[..., MySqlQuery]
     def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
         mysql.execute(f"CREATE TABLE {table} ({definition})")
         query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        query.sink.store.check()
+        query.sink.check()
         return query
 
     return make
@@ -211,7 +211,7 @@ def into_index(elasticsearch_url: str, index: str) -> Callable[..., Elasticsearc
     def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
         given = {"url": elasticsearch_url, "index": index, "createIndex": "true", **options}
         query = ElasticsearchQuery(schema, **given)
-        query.sink.store.check()
+        query.sink.check()
         return query
 
     return make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,9 @@ from sparkonce.sink import Sink, open_sink
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"
 ELASTICSEARCH = "pyspark_elasticsearch.connector:ElasticsearchConnector"
+
+LONG_AGO = 3600.0
+"""Seconds after which others may have taken over."""
 
 
 class Query:
@@ -113,13 +117,12 @@ class ElasticsearchQuery(Query):
 def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
     """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
     store = query.sink.store
-    store.delivery(decided).acknowledged = True
     is_over = store.records.is_over(decided)
     store.records.is_over = lambda _: is_over
     store.records.advance = lambda *_, **__: None
     store.records.progress = lambda *_: 0
     try:
-        store.apply(decided)
+        store.apply(decided, since=time.monotonic() - LONG_AGO)
     finally:
         del store.records.is_over, store.records.advance, store.records.progress
 
@@ -139,7 +142,6 @@ def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
             query.commit(epoch, receipts)
     finally:
         del store.apply
-    store.delivery(kept["manifest"]).fresh_until = 0.0  # whoever goes on knows not what was sent
     return kept["manifest"]
 
 

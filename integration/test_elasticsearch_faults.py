@@ -79,7 +79,7 @@ def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
         slow.options.pop("key")
         fast.options.pop("key")
     fast.query_id = slow.query_id
-    slow.sink.store.check()
+    slow.sink.check()
     receipts = slow.stage(0, [{"id": 1, "n": 1}])
     proxy.stall(b"/_bulk")
     with ThreadPoolExecutor(1) as pool:
@@ -104,7 +104,7 @@ def test_flood_stage_is_waited_for_and_then_named(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
     query = counting(elasticsearch_url, counter_index, timeout="1")
-    query.sink.store.check()
+    query.sink.check()
     receipts = query.stage(0, ones(range(5)))
     set_block(elastic, counter_index, "read_only_allow_delete", True)
     with pytest.raises(StoreRefused, match=r"not within 1 s.*flood.*free disk space"):
@@ -124,13 +124,13 @@ def test_read_only_index_is_refused_until_it_is_not(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str, block: str
 ) -> None:
     query = counting(elasticsearch_url, counter_index)
-    query.sink.store.check()
+    query.sink.check()
     receipts = query.stage(0, ones(range(5)))
     set_block(elastic, counter_index, block, True)
     with pytest.raises(StoreRefused, match=r"takes no writes.*remove the block"):
         query.commit(0, receipts)
     with pytest.raises(StoreRefused, match=f"has index.blocks.{block}"):
-        counting(elasticsearch_url, counter_index, sinkId="other").sink.store.check()
+        counting(elasticsearch_url, counter_index, sinkId="other").sink.check()
     set_block(elastic, counter_index, block, None)
     query.restart()
     query.run(0, ones(range(5)))
@@ -141,14 +141,14 @@ def test_closed_index_is_named_and_goes_on_once_it_is_open(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
     query = counting(elasticsearch_url, counter_index)
-    query.sink.store.check()
+    query.sink.check()
     receipts = query.stage(0, ones(range(5)))
     query.sink.store.prepare = lambda manifest: _prepared(query, manifest, elastic, counter_index)
     with pytest.raises(StoreRefused, match=r"closed.*_open"):
         query.commit(0, receipts)
     del query.sink.store.prepare
     with pytest.raises(StoreRefused, match="is closed"):
-        counting(elasticsearch_url, counter_index, sinkId="other").sink.store.check()
+        counting(elasticsearch_url, counter_index, sinkId="other").sink.check()
     elastic.indices.open(index=counter_index)
     query.restart()
     query.run(0, [])
@@ -166,7 +166,7 @@ def test_index_that_is_deleted_in_mid_query_is_not_made_anew(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
     query = counting(elasticsearch_url, counter_index)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, ones(range(5)))
     elastic.indices.delete(index=counter_index)
     with pytest.raises(StoreRefused, match=r"no index .* any more"):
@@ -218,13 +218,13 @@ def test_index_that_may_lose_what_it_acknowledged_is_refused(
 ) -> None:
     own = f"{counter_index}-own"
     given = {"indexPrefix": own, "onBadRow": "deadLetter", "deadLetter": f"{own}-bad"}
-    counting(elasticsearch_url, counter_index, **given).sink.store.check()
+    counting(elasticsearch_url, counter_index, **given).sink.check()
     index = counter_index if which == "target" else f"{own}-{which}"
     elastic.indices.put_settings(index=index, settings={"index.translog.durability": "async"})
     try:
         other = counting(elasticsearch_url, counter_index, **given, sinkId="b")
         with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
-            other.sink.store.check()
+            other.sink.check()
     finally:
         elastic.indices.delete(index=f"{own}-ledger,{own}-log,{own}-bad")
 
@@ -235,7 +235,7 @@ def test_column_that_a_strict_mapping_lacks_is_named_at_start(
     schema = pa.schema([("id", pa.int64()), ("nn", pa.int64())])
     query = ElasticsearchQuery(schema, url=elasticsearch_url, index=counter_index, key="id")
     with pytest.raises(OptionError, match=r"Column 'nn'.*strict.*did you mean 'n'"):
-        query.sink.store.check()
+        query.sink.check()
 
 
 TIME_SERIES: dict[str, Any] = {
@@ -276,25 +276,25 @@ def test_index_that_would_refuse_every_row_after_its_decision_is_refused_at_star
     if mode == "append":
         query.options.pop("key")
     with pytest.raises(OptionError, match=said):
-        query.sink.store.check()
+        query.sink.check()
     if "_routing" in about["mappings"]:
         schema = pa.schema([*COUNTER, ("land", pa.string())])
         given = {**query.options, "routing": "land"}
         fine = ElasticsearchQuery(schema, **given)
-        fine.sink.store.check()
+        fine.sink.check()
         fine.run(0, [{"id": 1, "n": 1, "land": "a"}])
         assert len(documents(elastic, index)) == (mode != "delete")
 
 
 def test_index_that_is_not_there_is_named_at_start(elasticsearch_url: str, index: str) -> None:
     with pytest.raises(OptionError, match=rf"no index {index}.*createIndex"):
-        counting(elasticsearch_url, index).sink.store.check()
+        counting(elasticsearch_url, index).sink.check()
 
 
 def test_unreachable_cluster_is_named_with_what_to_do() -> None:
     query = counting("http://127.0.0.1:1", "any", maxRetries="0")
     with pytest.raises(StoreUnreachable, match=r"did not answer.*check option url"):
-        query.sink.store.check()
+        query.sink.check()
 
 
 # -- rows that the mapping refuses

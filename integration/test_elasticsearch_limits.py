@@ -27,7 +27,7 @@ def test_request_that_a_node_has_never_room_for_is_cut_until_it_has(
     node = private_elasticsearch(limit)
     options = {"index": "texts", "createIndex": "true", "timeout": "60"}
     query = ElasticsearchQuery(TEXTS, url=node.url, **options)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, [{"id": id_, "text": "x" * 8000} for id_ in range(1000)])
     with connect_elasticsearch(node.url) as client:
         found = [row["id"] for row in documents(client, "texts").values()]

@@ -20,7 +20,7 @@ PROGRAM = textwrap.dedent(
     url, index, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
     rows = pa.record_batch({"id": pa.array(range(10_000)), "name": pa.array(["x" * 50] * 10_000)})
     query = ElasticsearchQuery(rows.schema, url=url, index=index, createIndex="true")
-    query.sink.store.check()
+    query.sink.check()
     query.run_batches(0, (rows for _ in range(batches)))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     """

@@ -40,7 +40,7 @@ def test_requests_and_chunks_are_cut_to_what_the_server_takes(
     node = private_elasticsearch("http.max_content_length: 1mb")
     options = {"url": node.url, "index": "texts", "key": "id", "createIndex": "true"}
     query = ElasticsearchQuery(TEXTS, **options, timeout="5")
-    query.sink.store.check()
+    query.sink.check()
     rows = [{"id": i, "text": f"{i} " * 2000} for i in range(300)]
     query.run(0, rows)
     with connect(node.url) as client:
@@ -48,7 +48,7 @@ def test_requests_and_chunks_are_cut_to_what_the_server_takes(
     with pytest.raises(RowRefused, match=r"id '300'.*bytes.*http.max_content_length"):
         query.run(1, [{"id": 299, "text": ""}, {"id": 300, "text": "x" * 2_000_000}])
     query.restart(onBadRow="deadLetter", deadLetter="texts-bad")
-    query.sink.store.check()
+    query.sink.check()
     query.run(1, [])
     with connect(node.url) as client:
         assert documents(client, "texts")["299"]["text"] == ""
@@ -59,7 +59,7 @@ def test_chunks_are_cut_to_what_the_server_takes(private_elasticsearch: Private)
     node = private_elasticsearch("http.max_content_length: 1mb")
     options = {"url": node.url, "index": "texts", "key": "id", "createIndex": "true"}
     query = ElasticsearchQuery(TEXTS, **options, timeout="5")
-    query.sink.store.check()
+    query.sink.check()
     noise = Random(7)
     rows = [{"id": i, "text": noise.randbytes(4000).hex()} for i in range(600)]
     query.run(0, rows[:300], rows[300:])
@@ -74,7 +74,7 @@ def test_node_that_is_killed_in_mid_bulk_and_comes_back_loses_and_doubles_nothin
 ) -> None:
     node = private_elasticsearch()
     query = counting(node.url, maxRetries="2", parallelism="2")
-    query.sink.store.check()
+    query.sink.check()
     rows = [{"id": i, "n": 1} for i in range(20_000)]
     query.run(0, rows)
 
@@ -144,7 +144,7 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
     ids = range(500)
     rows = [{"id": i, "n": 1} for i in ids]
     query = counting(second.url, timeout="30")
-    query.sink.store.check()
+    query.sink.check()
     for epoch in range(3):
         query.run(epoch, rows)
     with connect(first.url) as client:

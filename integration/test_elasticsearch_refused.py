@@ -44,7 +44,7 @@ def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand
     query = counting(elasticsearch_url, make_counters(elastic, index, "byte"), writeMode=mode)
     if mode == "append":
         query.options.pop("key")
-    query.sink.store.check()
+    query.sink.check()
     rows = ones(range(80))  # 20 chunks
     rows[27]["n"] = 1000
     for _ in range(2):
@@ -55,7 +55,7 @@ def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand
         assert "id '27'" in str(refused.value)
     assert "Epoch 0 stays decided" in str(refused.value)
     query.restart(onBadRow="deadLetter", deadLetter=bad_index)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, rows)
     query.run(1, [rows[26], {"id": 27, "n": 500}, rows[28]])
     twice = [] if mode == "upsert" else [26, 28]
@@ -72,7 +72,7 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
         elasticsearch_url, refusing, onBadRow="deadLetter", deadLetter=bad_index, writeMode="append"
     )
     query.options.pop("key")
-    query.sink.store.check()
+    query.sink.check()
     words_in(elastic, refusing)
     receipts = query.stage(0, ones(range(24, 32)))
 
@@ -122,7 +122,7 @@ def test_bad_rows_that_a_task_finds_are_put_aside(
         deadLetter=bad_index,
         chunkRows="3",
     )
-    query.sink.store.check()
+    query.sink.check()
     rows = [{"id": i, "x": 1.0} for i in range(7)]
     rows[2]["x"], rows[4]["id"] = float("nan"), None
     query.run(0, rows)
@@ -145,7 +145,7 @@ def test_letter_of_the_last_row_of_a_chunk_is_that_row_after_a_crash_before_it_i
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index, "writeMode": "append"}
     query = counting(elasticsearch_url, refusing, **aside)
     query.options.pop("key")
-    query.sink.store.check()
+    query.sink.check()
     words_in(elastic, refusing)
 
     def dies(*_: object) -> None:

@@ -17,4 +17,4 @@ def test_server_that_is_too_old_for_the_client_is_refused_with_what_to_install()
     with or_skip(lambda: ElasticsearchProcess(private_tree(OLDEST))) as node:
         query = ElasticsearchQuery(COUNTER, url=node.url, index="orders", createIndex="true")
         with pytest.raises(StoreRefused, match=r"client's 9.*pip install 'elasticsearch>=8.15,<9'"):
-            query.sink.store.check()
+            query.sink.check()

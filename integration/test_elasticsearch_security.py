@@ -101,7 +101,7 @@ def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) 
     aside = {"onBadRow": "deadLetter", "deadLetter": "counters-bad", "createIndex": "true"}
     shown = {"visibleAlias": "counters-visible"}
     query = ElasticsearchQuery(SMALL, pipeline="kept", **given, **aside, **shown)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, [{"n": 1}])
     client.indices.refresh(index="counters")
     assert client.count(index="counters-visible")["count"] == 1
@@ -116,7 +116,7 @@ def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) 
     client.index(index="counters", document={"@timestamp": 0}, op_type="create")
     given["sinkId"], aside["createIndex"] = "stream", "false"
     query = ElasticsearchQuery(STREAMED, **given, **aside)
-    query.sink.store.check()
+    query.sink.check()
     keep_log(query)
     at = datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc)
     manifest = decide(query, 0, [{"@timestamp": at, "n": n} for n in (1, 1000)])
@@ -147,26 +147,26 @@ def test_api_key_with_the_documented_rights_over_tls(
         }
         encoded = {name: key["encoded"] for name, key in keys.items()}
         query = counting(node.url, apiKey=encoded["enough"], **trusted)
-        query.sink.store.check()
+        query.sink.check()
         query.run(0, [{"id": 1, "n": 1}])
         query.run(1, [{"id": 1, "n": 1}])
         assert documents(client, "counters")["1"]["n"] == 2
 
     with pytest.raises(StoreRefused, match="certificate"):
-        counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.store.check()
+        counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.check()
     may_not = {"apiKey": encoded["none made"], **trusted}
-    counting(node.url, sinkId="b", **may_not).sink.store.check()
+    counting(node.url, sinkId="b", **may_not).sink.check()
     with pytest.raises(StoreRefused, match=r"no index sparkonce-b-ledger.*json/ledger.json"):
-        counting(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.store.check()
+        counting(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.check()
     with pytest.raises(StoreRefused, match=r"lacks a right.*docs/elasticsearch.md"):
-        counting(node.url, apiKey=encoded["nothing"], **trusted).sink.store.check()
+        counting(node.url, apiKey=encoded["nothing"], **trusted).sink.check()
     secret = tmp_path / "password"
     secret.write_text("wrong\n")
     wrong = {"user": "admin", "passwordFile": str(secret)}
     with pytest.raises(StoreRefused, match=r"does not take these credentials") as refused:
-        counting(node.url, **wrong, **trusted).sink.store.check()
+        counting(node.url, **wrong, **trusted).sink.check()
     assert "wrong" not in str(refused.value)
     secret.write_text(f"{PASSWORD}\n")
-    counting(node.url, **wrong, sinkId="c", **trusted).sink.store.check()
+    counting(node.url, **wrong, sinkId="c", **trusted).sink.check()
     with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
         _use_every_right(client, node.url, {"apiKey": encoded["enough"], **trusted})

@@ -42,7 +42,7 @@ def into(url: str, index: str, bad_index: str, mode: str, **options: str) -> Ela
     query = counting(url, index, **{**aside, **options}, writeMode=mode)
     if mode == "append":
         query.options.pop("key")
-    query.sink.store.check()
+    query.sink.check()
     return query
 
 

@@ -106,7 +106,7 @@ def test_new_index_finds_each_type_as_what_it_is(
     ]
     schema = pa.schema([(name, kind) for name, kind, _ in kinds])
     query = ElasticsearchQuery(schema, url=elasticsearch_url, index=index, createIndex="true")
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, [{name: value for name, _, value in kinds}])
     elastic.indices.refresh(index=index)
     for asked in (
@@ -180,7 +180,7 @@ def test_texts_are_stored_where_a_geo_point_or_a_number_is_mapped(
         [("p", pa.string()), ("d", pa.decimal128(9, 1)), ("n", pa.timestamp("us", "UTC"))]
     )
     query = ElasticsearchQuery(schema, url=elasticsearch_url, index=index)
-    query.sink.store.check()
+    query.sink.check()
     at = datetime(2020, 1, 1, 0, 0, 0, 1, UTC)
     query.run(0, [{"p": "40.5,-73.25", "d": Decimal("1.5"), "n": at}])
     elastic.indices.refresh(index=index)

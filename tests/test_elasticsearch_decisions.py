@@ -57,7 +57,7 @@ def shown(record: Record) -> dict[str, Any]:
 def store(cluster: CutOff) -> ElasticsearchStore:
     own = OwnIndices(cluster, "sparkonce")  # type: ignore[arg-type]
     options = {"deadLetter": None, "maxBadRows": NONE}
-    return ElasticsearchStore(cluster, own, None, options)  # type: ignore[arg-type]
+    return ElasticsearchStore(cluster, own, options)  # type: ignore[arg-type]
 
 
 def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent() -> None:
@@ -82,9 +82,8 @@ def test_rest_of_a_decision_that_used_what_is_gone_is_refused_by_name(
     cluster = CutOff(answers=True)
     begun = store(cluster)
     manifest = replace(MANIFEST, detail={**PLACES, **detail}, notes={**NOTES, **notes})
-    begun.delivery(manifest).acknowledged = True
     with pytest.raises(StoreRefused, match=f"was decided with {said}"):
-        begun.apply(manifest)
+        begun.apply(manifest, since=0.0)
     assert [method for method, _ in cluster.asked] == ["GET"]
 
 

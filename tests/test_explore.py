@@ -125,7 +125,9 @@ class LooksThenDrops(MemoryStore):
     def __init__(self) -> None:
         super().__init__(whole_epochs=False)
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self, sink: str, attempts: Sequence[str], over: str | None = None, *_: object
+    ) -> None:
         if over in (None, self.read(sink).stamp):
             super().discard(sink, attempts)
 

@@ -10,7 +10,6 @@ put into chunks as such), ``create`` (settings and mappings of a target that may
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.options import OPTIONS
 from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce import checks, schema_text
+from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
 
 CELLS = 48_000
@@ -34,7 +34,7 @@ class ElasticsearchConnector:
     name = "elasticsearch"
     options = OPTIONS
 
-    def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
+    def plan(self, options: Options, schema: pa.Schema) -> Plan[Any]:
         """See `Connector.plan`."""
         key = [checks.key_column("key", name, schema) for name in options["key"] or []]
         named = {
@@ -76,17 +76,15 @@ class ElasticsearchConnector:
             key=tuple(key),
         )
 
-    def encoder(self, plan: Plan) -> Encoder:
+    def encoder(self, plan: Plan[Any]) -> Encoder:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 
-    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> ElasticsearchStore:
+    def connect(self, options: Options) -> ElasticsearchStore:
         """See `Connector.connect`."""
-        if plan is None:
-            checks.require_dead_letter(options, "an index", "orders-bad")
+        checks.require_dead_letter(options, "an index", "orders-bad")
         cluster = Cluster(options)
-        own = OwnIndices(cluster, options["indexPrefix"])
-        return ElasticsearchStore(cluster, own, plan, options)
+        return ElasticsearchStore(cluster, OwnIndices(cluster, options["indexPrefix"]), options)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""

@@ -19,9 +19,9 @@ from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
 from sparkonce import losses
 from sparkonce.bad_rows import MaxBadRows
-from sparkonce.errors import StagedDataMissing, StoreLostData, StoreRefused
+from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.lanes import in_order
-from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, Record
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
 MARK_EVERY = 10.0
 """Seconds after which a long apply notes how far it has come."""
@@ -59,14 +59,11 @@ class Delivery:
         means: of the store.
         manifest: of the epoch.
 
-    Attributes:
-        acknowledged: whether the cluster has acknowledged the decision to this process.
-        fresh_until: by `time.monotonic()`, until when nobody else can have sent a row of it.
     """
 
     def __init__(self, means: Means, manifest: Manifest) -> None:
-        self.means, self.manifest, self.places = means, manifest, places(manifest)
-        self.acknowledged, self.fresh_until = False, 0.0
+        self.means, self.manifest = means, manifest
+        self.places = places(manifest.sink, manifest.parts)
 
     def prepare(self) -> Manifest:
         """Draw the fence, and note the index that the target is now.
@@ -79,30 +76,19 @@ class Delivery:
             return manifest
         if len(self.places) >> ORDINAL_BITS:
             raise _too_many(manifest)
-        self.fresh_until = time.monotonic() + PAUSE
         index = self.means.watch.require_still_fit(manifest.detail)
         fence = self.means.records.draw(index.name if index else manifest.target)
         to = Destination(fence, index.name, index.since) if index else Destination(fence, "")
-        self.manifest = replace(manifest, notes=asdict(to))
-        return self.manifest
+        return replace(manifest, notes=asdict(to))
 
-    def decide(self, decided: Record) -> Record:
-        """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
-        gone = self.means.log.missing(self.places)
-        if gone is not None:
-            there = self.means.records.read(self.manifest.sink)
-            if there.stamp != decided.replaces:
-                return there
-            raise _missing(self.manifest, gone)
-        there = self.means.records.swap(self.manifest.sink, decided)
-        self.acknowledged = there is decided
-        return there
+    def apply(self, advance: Advance, since: float | None) -> Applied:
+        """See `Store.apply`. Chunks in parallel; versions and guards keep their order.
 
-    def apply(self, advance: Advance) -> Applied:
-        """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
+        For a while since it was prepared nobody can have taken over, and nothing was sent.
+        """
         manifest, means, total = self.manifest, self.means, len(self.places)
-        fresh_until, self.fresh_until = self.fresh_until, 0.0
-        done = self._begun()
+        fresh_until = 0.0 if since is None else since + PAUSE
+        done = self._begun(acknowledged=since is not None)
         if done is None or not total:
             return ALL_STORED
         aside = Aside(means.log, manifest, means.dead_letter, means.max_bad_rows)
@@ -110,7 +96,7 @@ class Delivery:
         if done >= total:
             return aside.tally.applied
         former.require_known(manifest)
-        if not fresh_until:
+        if since is None:
             at = manifest.notes["index"] or manifest.detail["index"]
             means.watch.require_still_fit({**manifest.detail, "index": at})
         piped = means.watch.piped
@@ -132,7 +118,7 @@ class Delivery:
         aside.warn()
         return aside.tally.applied
 
-    def _begun(self) -> int | None:
+    def _begun(self, *, acknowledged: bool) -> int | None:
         """Chunks that took effect; None if the decision is no longer the last one.
 
         A primary that was cut off from the cluster shows writes that it can't replicate, and that
@@ -140,7 +126,7 @@ class Delivery:
         come again under the next one; so, unless the decision itself was acknowledged to this
         process, a write on top of it must be.
         """
-        if self.acknowledged:
+        if acknowledged:
             return self.means.records.progress(self.manifest.sink, self.manifest.token)
         return self._advance(0, always=True)
 
@@ -199,11 +185,6 @@ class Delivery:
         source, sink = json.dumps(script(mode)), json.dumps(self.manifest.sink)
         params = f'"params":{{"s":{sink},"f":{fence},"o":{ordinal},'
         return f'"lang":"painless","source":{source},{params}'.encode()
-
-
-def _missing(manifest: Manifest, place: Place) -> StagedDataMissing:
-    why = "someone dropped it, or the cluster lost what was staged"
-    return losses.missing(manifest, place.attempt, place.seq, why)
 
 
 def _lost(manifest: Manifest, place: Place) -> StoreLostData:

@@ -17,7 +17,7 @@ from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.clock import Clock
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
-from sparkonce.protocol import Chunk, Manifest, Staged
+from sparkonce.protocol import Chunk, Part, Staged
 
 VERDICTS = 20
 """Verdicts that are read at once: each may have 400 kB."""
@@ -71,11 +71,12 @@ class Found(NamedTuple):
         return frozenset(int(at) for at in self.letters if at.isdigit())
 
 
-def places(manifest: Manifest) -> list[Place]:
-    """The chunks of a manifest, in its order."""
+def places(sink: str, parts: Iterable[Part]) -> list[Place]:
+    """The chunks of these attempts of a sink, in their order."""
     return [
-        Place(manifest.sink, part.attempt, seq, part.rows[seq], part.sizes[seq])
-        for part, seq in manifest.chunks
+        Place(sink, part.attempt, seq, part.rows[seq], part.sizes[seq])
+        for part in parts
+        for seq in range(len(part.rows))
     ]
 
 
@@ -195,12 +196,10 @@ class Log:
         Args:
             sink: whose they are.
             attempts: by name.
-            known: chunks that need no search, which would find them late; of any attempts.
+            known: chunks that need no search, which would find them late.
         """
-        named = set(attempts)
-        found = [place for place in known if place.sink == sink and place.attempt in named]
-        self._drop_places(found)
-        self._drop_listed(sink, sorted(named - {place.attempt for place in found}))
+        self._drop_places(known)
+        self._drop_listed(sink, sorted({*attempts} - {place.attempt for place in known}))
 
     def refresh(self) -> None:
         """Let listings show what is there now."""

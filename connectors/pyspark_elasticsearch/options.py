@@ -5,27 +5,7 @@ from __future__ import annotations
 from pyspark_elasticsearch import address
 from pyspark_elasticsearch.names import index_name, plain_name
 from sparkonce.bad_rows import max_bad_rows
-from sparkonce.options import COMMON, Option, boolean, choice, columns, integer, pattern
-
-GONE = {
-    "write": "leave it out: the driver applies what tasks stage, which was as fast",
-    "sequenceColumn": "name the column in versionColumn, a whole number, date or timestamp: the"
-    " highest one wins, in this epoch and any other",
-    "versioning": "leave it out: documents get versions that only grow, or those of versionColumn",
-    "onConflict": "leave it out: a document with a version of somebody else stops the query; let"
-    " others write without versions of their own, or give both the same versionColumn",
-    "visibility": "leave it out: with visibleAlias alone readers of that alias see whole epochs",
-    "shards": "set number_of_shards by an index template (PUT _index_template/...), or create the"
-    " index beforehand",
-    "replicas": "set number_of_replicas by an index template (PUT _index_template/...), or later"
-    " (PUT <index>/_settings)",
-    "createIndices": "leave it out: indices that are there are used as they are; create"
-    " <indexPrefix>-ledger, <indexPrefix>-log and the one of dead letters beforehand, as"
-    " docs/elasticsearch.md shows, where the user may not",
-    "tlsMode": "leave it out: https is always verified; name the CA that signed the cluster's"
-    " certificate in tlsCaFile",
-}
-"""Options of earlier releases, and what to do instead."""
+from sparkonce.options import COMMON, Option, boolean, choice, columns, gone, integer, pattern
 
 OPTIONS = (
     Option(
@@ -113,4 +93,47 @@ OPTIONS = (
     Option("tlsCertFile", "Client certificate (PEM)."),
     Option("tlsKeyFile", "Key of the client certificate (PEM)."),
     *COMMON,
+    gone(
+        "write",
+        "leave it out: the driver applies what tasks stage, which was as fast",
+    ),
+    gone(
+        "sequenceColumn",
+        "name the column in versionColumn, a whole number, date or timestamp: the"
+        " highest one wins, in this epoch and any other",
+    ),
+    gone(
+        "versioning",
+        "leave it out: documents get versions that only grow, or those of versionColumn",
+    ),
+    gone(
+        "onConflict",
+        "leave it out: a document with a version of somebody else stops the query; let"
+        " others write without versions of their own, or give both the same versionColumn",
+    ),
+    gone(
+        "visibility",
+        "leave it out: with visibleAlias alone readers of that alias see whole epochs",
+    ),
+    gone(
+        "shards",
+        "set number_of_shards by an index template (PUT _index_template/...), or create the"
+        " index beforehand",
+    ),
+    gone(
+        "replicas",
+        "set number_of_replicas by an index template (PUT _index_template/...), or later"
+        " (PUT <index>/_settings)",
+    ),
+    gone(
+        "createIndices",
+        "leave it out: indices that are there are used as they are; create"
+        " <indexPrefix>-ledger, <indexPrefix>-log and the one of dead letters beforehand, as"
+        " docs/elasticsearch.md shows, where the user may not",
+    ),
+    gone(
+        "tlsMode",
+        "leave it out: https is always verified; name the CA that signed the cluster's"
+        " certificate in tlsCaFile",
+    ),
 )

@@ -91,11 +91,10 @@ class Watch:
 
     Args:
         cluster: where.
-        new_index: settings and mappings of a target that may be made; None if it may not.
     """
 
-    def __init__(self, cluster: Cluster, new_index: Mapping[str, Any] | None) -> None:
-        self.cluster, self.new_index = cluster, new_index
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         self._of: Mapping[str, Any] = {}
         self._fit = NOTHING
 
@@ -105,7 +104,7 @@ class Watch:
         Raises:
             SparkonceError: it is not there and may not be made, or it is not fit.
         """
-        return self._whole(detail, self.new_index)
+        return self._whole(detail, detail["create"])
 
     def require_still_fit(self, detail: Mapping[str, Any]) -> targets.Target | None:
         """The target as it is now, which was there when the query began.

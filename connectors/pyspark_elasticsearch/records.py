@@ -16,7 +16,7 @@ from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import of_answer
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import StoreUnreachable
-from sparkonce.protocol import Manifest, Record
+from sparkonce.protocol import Beside, Decision, Manifest, Record
 
 RACES = 100
 
@@ -65,20 +65,29 @@ class Records:
         """The record, or ``Record()``."""
         return self._held(_record(name)).record
 
-    def swap(self, name: str, new: Record) -> Record:
-        """Compare and set; gives what is there then."""
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
+        """See `Store.swap`."""
+        return self._swap(name, new, over, applied, None)
+
+    def decide(self, decision: Decision) -> Record:
+        """Write a decision, and what is kept beside it."""
+        name = decision.manifest.sink
+        return self._swap(name, decision.record, decision.over, 0, decision.beside)
+
+    def _swap(
+        self, name: str, new: Record, over: str, applied: int, beside: Beside | None
+    ) -> Record:
         for _ in range(RACES):
             held = self._held(_record(name))
             there = held.record
-            if there.stamp != new.replaces or held.applied < new.applied:
+            if there.stamp != over or held.applied < applied:
                 return there
             if not new.revision:
                 if not held.source or self._delete(_record(name), held):
                     return new
                 continue
-            applied = held.applied if there.token == new.token else 0
-            source = _source(name, new, applied)
-            if self._write_both(name, new, source, held):
+            source = _source(name, new, held.applied if there.token == new.token else 0)
+            if self._write_both(name, source, held, beside):
                 return new
         raise _contended(name)
 
@@ -174,20 +183,23 @@ class Records:
         )
         return answer.status != 409 and bool(answer.body["result"])
 
-    def _write_both(self, name: str, new: Record, source: dict[str, Any], held: Held) -> bool:
+    def _write_both(
+        self, name: str, source: dict[str, Any], held: Held, beside: Beside | None
+    ) -> bool:
         """Write a record, and what is kept beside it, which costs no request of its own.
 
-        It is written even if something else is there now: Elasticsearch has no transactions.
+        Elasticsearch has no transactions: what is beside goes first, under the ledger's revision as
+        its version, so that no decision that comes late writes over that of a later one.
         """
-        if new.beside is None:
+        if beside is None:
             return self._write(_record(name), source, held)
         self.indices.ensure()
-        kept = Record(1, new.stamp, "", new.beside.body)
+        version = {"version": source["revision"], "version_type": "external"}
         guard = dict(held.guard)
         action = guard.pop("op_type", "index")
         lines = [
-            {"index": {"_id": _record(new.beside.name)}},
-            _source(new.beside.name, kept, 0),
+            {"index": {"_id": _record(beside.name), **version}},
+            _source(beside.name, Record(1, source["stamp"], "", beside.body), 0),
             {action: {"_id": _record(name), **guard}},
             source,
         ]

@@ -9,14 +9,17 @@ from typing import Any
 from pyspark_elasticsearch import apart, indices, preflight
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.delivery import Delivery, Means
-from pyspark_elasticsearch.log import Log
+from pyspark_elasticsearch.log import Log, places
 from pyspark_elasticsearch.records import Records
+from sparkonce import losses
 from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
+    Decision,
     Finish,
     Manifest,
+    Part,
     Plan,
     Record,
     Staged,
@@ -33,7 +36,6 @@ class ElasticsearchStore:
     Args:
         cluster: sends each request once.
         own: the connector's own indices.
-        plan: what the sink does; None where only the ledgers are looked after.
         options: of today, whatever a manifest says.
     """
 
@@ -41,29 +43,27 @@ class ElasticsearchStore:
         self,
         cluster: Cluster,
         own: indices.OwnIndices,
-        plan: Plan | None,
         options: Mapping[str, Any],
     ) -> None:
-        self.cluster, self.indices, self.plan = cluster, own, plan
+        self.cluster, self.indices = cluster, own
         self.records, self.log = Records(cluster, own), Log(cluster, own)
         self.dead_letter: str | None = options["deadLetter"]
-        self._watch = preflight.Watch(cluster, plan.detail["create"] if plan else None)
+        self._watch = preflight.Watch(cluster)
         self._means = Means(
             cluster, self.records, self.log, self._watch, self.dead_letter, options["maxBadRows"]
         )
         self._checked = -CHECKED_FOR
-        self._delivery: Delivery | None = None
 
-    def check(self) -> None:
+    def check(self, plan: Plan[Any] | None) -> None:
         """Refuse cluster and target, unless they were fit a moment ago."""
         if time.monotonic() - self._checked < CHECKED_FOR:
             return
         preflight.require_fit_server(self.cluster)
         self.indices.ensure()
         preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
-        if self.plan is not None:
-            self._require_apart(self.plan.detail["index"])
-            self._watch.require_fit(self.plan.detail)
+        if plan is not None:
+            self._require_apart(plan.detail["index"])
+            self._watch.require_fit(plan.detail)
         if self.dead_letter is not None:
             indices.ensure(self.cluster, self.dead_letter, "dead_letter")
             preflight.require_safe_index(self.cluster, self.dead_letter)
@@ -73,13 +73,13 @@ class ElasticsearchStore:
         """See `Store.read`."""
         return self.records.read(name)
 
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
-        return self.records.swap(name, new)
+        return self.records.swap(name, new, over, applied)
 
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. Two steps: Elasticsearch has no transactions."""
-        there = self.swap(name, new)
+        there = self.swap(name, new, over)
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
         return there
@@ -93,38 +93,48 @@ class ElasticsearchStore:
         self.indices.ensure()
         self.log.append(chunk)
 
-    def staged(self, sink: str) -> list[Staged]:
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
         """See `Store.staged`."""
-        return self.log.attempts(sink, fresh=self.plan is None)
+        return self.log.attempts(sink, fresh=fresh)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`."""
-        return self.delivery(manifest).prepare()
+        return Delivery(self._means, manifest).prepare()
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> None:  # noqa: ARG002
+    def publish(self, decision: Decision, finish: Finish) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
         return
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
-        """See `Store.decide`."""
-        return self.delivery(manifest).decide(decided)
+    def decide(self, decision: Decision) -> Record:
+        """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
+        manifest = decision.manifest
+        gone = self.log.missing(places(manifest.sink, manifest.parts))
+        if gone is None:
+            return self.records.decide(decision)
+        there = self.records.read(manifest.sink)
+        if there.stamp != decision.over:
+            return there
+        why = "someone dropped it, or the cluster lost what was staged"
+        raise losses.missing(manifest, gone.attempt, gone.seq, why)
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
+    def apply(
+        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+    ) -> Applied:
         """See `Store.apply`."""
-        if self.plan is None and self.dead_letter is not None:
+        if since is None and self.dead_letter is not None:
             self._require_apart(manifest.notes.get("index") or manifest.detail["index"])
-        return self.delivery(manifest).apply(advance)
+        return Delivery(self._means, manifest).apply(advance, since)
 
-    def delivery(self, manifest: Manifest) -> Delivery:
-        """The way of this epoch, from its `prepare` on, or from here; of others nothing is kept."""
-        if self._delivery is None or self._delivery.manifest.token != manifest.token:
-            self._delivery = Delivery(self._means, manifest)
-        return self._delivery
-
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),
+    ) -> None:
         """See `Store.discard`. Elasticsearch has no transactions: it looks, then drops."""
         if attempts and over in (None, self.read(sink).stamp):
-            self.log.drop(sink, attempts, self._delivery.places if self._delivery else ())
+            self.log.drop(sink, attempts, places(sink, parts))
 
     def _require_apart(self, index: str) -> None:
         own = self.indices.ledger, self.indices.log

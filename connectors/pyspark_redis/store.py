@@ -34,6 +34,7 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    Part,
     Plan,
     Record,
     Staged,
@@ -221,7 +222,13 @@ class RedisStore:
             advance(part.rows[seq])
         return ALL_STORED
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),  # noqa: ARG002
+    ) -> None:
         """See `Store.discard`. A script, since Redis takes no transaction when it is full."""
         if attempts:
             logs = [self._log(sink, attempt) for attempt in attempts]

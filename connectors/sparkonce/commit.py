@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -261,11 +261,6 @@ class Committer:
 
     def manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
         """What is decided if the ledger takes it: all receipts, in the order of partitions."""
-        parts = tuple(
-            Part(receipt.task.partition, receipt.task.attempt, receipt.rows, receipt.sizes)
-            for receipt in sorted(receipts, key=lambda receipt: receipt.task.partition)
-            if receipt.rows
-        )
         return Manifest(
             sink=driver.name,
             generation=base.generation,
@@ -274,7 +269,7 @@ class Committer:
             token=new_token(),
             target=self.plan.target,
             detail=self.plan.stored,
-            parts=parts,
+            parts=_parts(receipts),
             unstored=base.unstored,
         )
 
@@ -285,12 +280,21 @@ class Committer:
         decision back. Receipts of the commit that is done are dropped by name: a store may list
         them late.
         """
-        done = {receipt.task.attempt for receipt in receipts if receipt.rows} - ledger.held
+        parts = [part for part in _parts(receipts) if part.attempt not in ledger.held]
         try:
-            over = done.union(leftovers(self.store, ledger))
-            self.store.discard(ledger.name, sorted(over), ledger.stamp)
+            over = {part.attempt for part in parts}.union(leftovers(self.store, ledger))
+            self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
         except StoreError as error:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
+
+
+def _parts(receipts: Iterable[Receipt]) -> tuple[Part, ...]:
+    """What was staged, in the order of partitions."""
+    return tuple(
+        Part(receipt.task.partition, receipt.task.attempt, receipt.rows, receipt.sizes)
+        for receipt in sorted(receipts, key=lambda receipt: receipt.task.partition)
+        if receipt.rows
+    )
 
 
 def leftovers(store: Store, ledger: Ledger, *, fresh: bool = False) -> list[str]:

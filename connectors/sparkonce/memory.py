@@ -23,6 +23,7 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    Part,
     Plan,
     Record,
     Staged,
@@ -147,7 +148,13 @@ class MemoryStore:
             advance(part.rows[seq])
         return ALL_STORED
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),  # noqa: ARG002
+    ) -> None:
         """See `Store.discard`."""
         self.link("discard", lambda: self._discard(sink, attempts, over))
 

@@ -362,7 +362,13 @@ class Store(Protocol):
             StoreLostData: a chunk is gone that was not applied.
         """
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),
+    ) -> None:
         """Drop staged attempts from the log, if the stamp of the sink's record is `over`.
 
         In one atomic step: a failover may bring a decision back that holds them. A store without
@@ -373,6 +379,8 @@ class Store(Protocol):
             attempts: to be dropped; what is not there is left out.
             over: the stamp, empty where there is no record; None for attempts that no decision
                 can hold, since nobody has their receipts.
+            parts: what is known of some of them: a store that finds what is staged by a search,
+                which may be late, finds these without.
         """
 
 

@@ -49,7 +49,9 @@ class ListsAPageOfNames(MemoryStore):
 
 
 class DiscardsAPage(MemoryStore):
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self, sink: str, attempts: Sequence[str], over: str | None = None, *_: object
+    ) -> None:
         super().discard(sink, attempts[:PAGE], over)
 
 

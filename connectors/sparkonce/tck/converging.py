@@ -23,6 +23,7 @@ from sparkonce.protocol import (
     Applied,
     Decision,
     Manifest,
+    Part,
     Record,
     Staged,
     ignore,
@@ -122,7 +123,13 @@ class ConvergingStore(MemoryStore):
                 return there
             return self._ask("decide", lambda: self._written(decision))
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),  # noqa: ARG002
+    ) -> None:
         """See `Store.discard`. It looks, then drops."""
         with self._between(sink):
             if over in (None, self.read(sink).stamp):

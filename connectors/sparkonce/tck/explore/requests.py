@@ -14,6 +14,7 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    Part,
     Plan,
     Record,
     Staged,
@@ -178,11 +179,17 @@ class Client:
         self._about = {"sink": manifest.sink, "manifest": manifest}
         return self._store.apply(manifest, advance, since)
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),
+    ) -> None:
         """See `Store.discard`."""
         named = ",".join(attempts) + ("" if over is None else f" over {over or 'nothing'}")
         self._about = {"sink": sink, "more": named}
-        self._store.discard(sink, attempts, over)
+        self._store.discard(sink, attempts, over, parts)
 
 
 def _about(decision: Decision) -> dict[str, Any]:
