@@ -190,10 +190,10 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
 
     def sleeps(*given: Any) -> Any:
         options = {"deadLetter": None, "maxBadRows": NONE}
-        other = type(store)(store.cluster, store.indices, None, options)
+        other = type(store)(store.cluster, store.indices, options)
         other.records.advance = dies
         with pytest.raises(KeyboardInterrupt):
-            other.apply(*given)
+            other.apply(given[0])
         elastic.indices.rollover(alias=stream)
         time.sleep(0.1)
         return apply(*given)

@@ -157,7 +157,7 @@ def test_bad_rows_of_an_epoch_that_was_applied_in_part_count_on(
 
     decided = query.committer()
     real = store.apply
-    store.apply = lambda manifest, _=None: real(manifest, dies)
+    store.apply = lambda manifest, *_: real(manifest, dies)
     try:
         with pytest.raises(KeyboardInterrupt):
             query.commit(0, receipts)

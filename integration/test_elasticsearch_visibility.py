@@ -75,7 +75,7 @@ def test_epoch_of_a_driver_that_died_in_its_middle_is_hidden_until_it_is_finishe
         if len(applied) == 5:
             raise KeyboardInterrupt
 
-    store.apply = lambda manifest, _=None: type(store).apply(store, manifest, dies)
+    store.apply = lambda manifest, *_: type(store).apply(store, manifest, dies)
     with pytest.raises(KeyboardInterrupt):
         query.commit(1, receipts)
     del store.apply
