@@ -59,7 +59,7 @@ def test_a_ledger_that_would_be_moved_without_its_rows_is_refused(
         mysql.execute(statement)
     mysql.execute(f"ALTER TABLE sparkonce_{own} ENGINE=MyISAM")
     mysql.execute(f"USE {home}")
-    options = {"ledgerSchema": other, "createTables": "false"}
+    options = {"ledgerSchema": other}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, key="id", **options)
     with pytest.raises(StoreUnsafe, match=f"sparkonce_{own} has the engine MyISAM"):
         query.sink.store.check()

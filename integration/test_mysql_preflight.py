@@ -172,7 +172,7 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
         ):
             query(url, table, **MODES[mode]).sink.store.check()
         mysql.execute(grant[0].replace("'app'@'%'", user))
-        rows = query(url, table, **MODES[mode], chunkRows="3", createTables="false")
+        rows = query(url, table, **MODES[mode], chunkRows="3")
         if mode == "delete":
             with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
                 rows.sink.store.check()
@@ -219,14 +219,6 @@ def test_password_comes_from_a_file_and_may_change(
         file.write_text("second\n")
         rows.sink.store.session.pool.close_idle()
         rows.run(1, [{"id": 2, "n": 1}])
-
-
-def test_unix_socket(private_mysql: Private) -> None:
-    server = private_mysql("--skip-networking=0")
-    url = "mysql://root@db.example/sparkonce_test"
-    rows = query(url, "t", unixSocket=server.socket, createTable="true")
-    rows.sink.store.check()
-    assert rows.run(0, [{"id": 1, "n": 1}]).rows == 1
 
 
 def make_certificate(home: Path, name: str) -> None:

@@ -151,16 +151,6 @@ def test_float_is_the_same_float_in_the_table(
     assert mysql.fetchone() == (pa.scalar(value, pa.float32()).as_py(),)
 
 
-@pytest.mark.parametrize("column", ["VARCHAR(2)", "CHAR(2)", "TEXT"])
-def test_space_at_the_end_is_cut_where_that_is_asked_for(
-    query: Any, mysql: Cursor, table: str, column: str
-) -> None:
-    text = "ab" if column != "TEXT" else "a" * 65535
-    query(STR, column, cutTrailingSpace="true").run(0, [{"id": 1, "v": f"{text} \t\n"}])
-    mysql.execute(f"SELECT v FROM {table}")
-    assert mysql.fetchone() == (text,)
-
-
 def test_space_at_the_end_is_kept_where_there_is_room(
     query: Any, mysql: Cursor, table: str
 ) -> None:

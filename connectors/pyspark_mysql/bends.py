@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.columns import Column
 from pyspark_mysql.literals import LITERAL as ONE_LITERAL
-from pyspark_mysql.literals import identifier
 
 LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
 NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
@@ -33,7 +32,6 @@ UNICODE = ("", "binary", "utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
 """Character sets that have all characters; none is that of bytes."""
 MEMBER = re.compile("'(?:[^']|'')*'")
 MOST_REPEATS = 1000
-MARK = "sparkonce_null_"
 SPACE = r"[\t-\r ]'|_utf8mb4 X'[0-9a-f]*(?:09|0[a-d]|20)'"
 """How a text ends with what both servers take for white space, in every character set."""
 ENDS_SPACED = rf"(?:{SPACE})[,)]"
@@ -122,9 +120,9 @@ class Bends:
         self.of_nulls = [bend for bend in bends if bend.is_null]
         self.cuts = list(cuts)
 
-    def find(self, rows: Rows, *, nulls: bool = True) -> dict[int, Finder]:
+    def find(self, rows: Rows) -> dict[int, Finder]:
         """The rows that must not be sent, by number."""
-        has_null = nulls and self.of_nulls and b"NULL" in bytes(rows.lines)
+        has_null = self.of_nulls and b"NULL" in bytes(rows.lines)
         bends = [*self.of_values, *(self.of_nulls if has_null else [])]
         if not (bends or self.cuts):
             return {}
@@ -142,19 +140,6 @@ class Bends:
 
     def _first_cut(self, literals: list[bytes]) -> Cutting | None:
         return next((cut for cut in self.cuts if cut.takes(literals[cut.place])), None)
-
-    def condition(self, unless: str) -> str:
-        """What is true of a stored row, and fails for one with a null; see `failed`."""
-        # The text is no constant: a constant would be looked at although no row has a null.
-        return "".join(
-            f" AND ({unless} OR {name} IS NOT NULL"
-            f" OR CAST(CONCAT('{MARK}{bend.place}_', {name} IS NULL) AS SIGNED))"
-            for bend, name in ((bend, identifier(bend.name)) for bend in self.of_nulls)
-        )
-
-    def failed(self, message: str) -> Bend | None:
-        """The one whose condition failed so."""
-        return next((b for b in self.of_nulls if f"{MARK}{b.place}_" in message), None)
 
 
 def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:

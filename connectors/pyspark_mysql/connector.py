@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysql import address, steps, tables
+from pyspark_mysql import address, gather, tables
 from pyspark_mysql.chunks import ChunkEncoder
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import kind_of
@@ -105,10 +105,9 @@ class MySqlConnector:
         database = _database(options)
         session = Session(options, database)
         schema = options["ledgerSchema"] or database
-        create = bool(options["createTables"]) and plan is not None
         return MySqlStore(
             session,
-            tables.OwnTables(session, schema, create=create),
+            tables.OwnTables(session, schema, create=plan is not None),
             plan,
             create_target=options["createTable"],
             whole=options["atomicity"] == "epoch",
@@ -161,7 +160,7 @@ def _require_table_apart(table: tuple[str, str], options: Mapping[str, Any]) -> 
 
 def _require_foreign_columns(names: Sequence[str]) -> None:
     for name in names:
-        if name.lower() in steps.OWN:
+        if name.lower() in gather.OWN:
             raise OptionError(
                 f"Column {name!r} has a name that the connector needs in its temporary table",
                 why="rows are numbered and flagged there",
@@ -218,11 +217,12 @@ def _require_foldable(
     for name, value, fits in (
         ("writeMode", mode, "upsert"),
         ("atomicity", options["atomicity"], "epoch"),
+        ("nulls", options["nulls"], "write"),
     ):
         if value != fits:
             raise OptionError(
                 f"Options {given} and {name}={value} contradict each other",
-                why="the last change of a key in an epoch is written, and it alone",
+                why="of a key's rows in an epoch the last one is written, and it alone",
                 todo=f"leave {name} out, or set it to {fits}",
             )
     for option, column, allowed in (

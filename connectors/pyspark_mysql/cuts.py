@@ -23,7 +23,7 @@ REFUSING = ("utf16", "utf16le", "utf32", "ucs2")
 WIDE = {"utf8", "utf8mb3", "utf8mb4", "big5", "cp932", "eucjpms"}
 WIDE |= {"euckr", "gb18030", "gb2312", "gbk", "sjis", "ujis"}
 """Character sets with characters of more than a byte; taken to need as many as UTF-8 does."""
-ADVICE = "trim the text before the sink, {}, or set option cutTrailingSpace=true"
+ADVICE = "trim the text before the sink, or {}"
 
 
 class Cut(NamedTuple):

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark_mysql.columns import Column
-
 BY_KEY = ("upsert", "increment")
 """Write modes that look a stored row up by its key."""
 
@@ -41,12 +39,6 @@ class Index:
 def is_ambiguous(detail: Mapping[str, Any], unique: Iterable[Index]) -> bool:
     """Whether a row could be taken for a stored one by another unique key than its own."""
     return detail["mode"] in BY_KEY and any(not key.is_of(detail["key"]) for key in unique)
-
-
-def is_spelled(detail: Mapping[str, Any], columns: Iterable[Column]) -> bool:
-    """Whether equal keys may differ: by case, by accents, or by a space behind them."""
-    key = {name.lower() for name in detail["key"]}
-    return any(column.is_spelled for column in columns if column.name.lower() in key)
 
 
 def is_indexed(detail: Mapping[str, Any], indexes: Iterable[Index]) -> bool:

@@ -9,23 +9,21 @@ from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import chunks, fold, gone, preflight
+from pyspark_mysql import chunks, gone, preflight
 from pyspark_mysql.ahead import read_ahead
-from pyspark_mysql.apply import Applier, RefusedRow
+from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import Aside, DeadLetters
 from pyspark_mysql.failures import Kind, known, translated
 from pyspark_mysql.log import DROPPED_BYTES, DROPPED_PIECES, Log
 from pyspark_mysql.records import Records
+from pyspark_mysql.refusals import RefusedRow
 from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
+from pyspark_mysql.target import definitions
 from sparkonce.bad_rows import TooManyBadRows
-from sparkonce.errors import (
-    BadRow,
-    RowRefused,
-    StoreError,
-)
+from sparkonce.errors import BadRow, RowRefused, StoreError
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -178,8 +176,13 @@ class MySqlStore:
                 raise gone.missing(manifest, part.attempt, seq)
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
-        """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row."""
+        """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row.
+
+        The target is looked at once, and again only where a table was altered since.
+        """
         aside: Aside | None = None
+        applier: Applier | None = None
+        looked: list[str] = []
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with translated(f"applying epoch {manifest.epoch}"):
                 self.tables.ensure()
@@ -192,7 +195,11 @@ class MySqlStore:
                         continue
                     if done < ordinal:
                         raise gone.progress_lost(manifest)
-                    self._apply_decided(manifest, ordinal, aside)
+                    self._hold(manifest.detail)
+                    held = definitions(self.session, self._written(manifest))
+                    if applier is None or not held or held != looked:
+                        applier, looked = self._applier(manifest, aside), held
+                    self._apply_decided(manifest, ordinal, applier)
                     self.log.drop_chunk(manifest.sink, part.attempt, seq)
                     self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
@@ -232,7 +239,7 @@ class MySqlStore:
             self.tables.require_transactions()
         if self.dead_letters is not None:
             with translated("looking at the table of option deadLetter"):
-                self.dead_letters.ensure(create=self.tables.create)
+                self.dead_letters.ensure()
         if self.plan is not None:
             detail = self.plan.detail
             preflight.require_fit_target(self.session, detail, create=self.create_target)
@@ -243,26 +250,27 @@ class MySqlStore:
             return None
         return self.dead_letters.of(manifest, sum(p.rows[seq] for p, seq in manifest.chunks[:done]))
 
-    def _applier(self, manifest: Manifest, aside: Aside | None) -> Applier:
-        """Whatever the manifest says, today's options say where bad rows go.
-
-        It is made in the transaction: what it learns of the target is true until that ends.
-        """
-        self._hold(manifest.detail)
+    def _written(self, manifest: Manifest) -> list[tuple[str, ...]]:
+        """The tables that an epoch writes, the target first."""
         letters = [self.dead_letters.name] if self.dead_letters else []
-        held = [*self.tables.names, *letters]
-        target = preflight.hold_target(self.session, manifest.detail, held)
-        return fold.applier(self.session, manifest.detail, target, aside)
+        return [tuple(manifest.detail["table"]), *self.tables.names, *letters]
+
+    def _applier(self, manifest: Manifest, aside: Aside | None) -> Applier:
+        """What applies rows while the tables are held as they are now.
+
+        Whatever the manifest says, today's options say where bad rows go.
+        """
+        others = self._written(manifest)[1:]
+        target = preflight.hold_target(self.session, manifest.detail, others)
+        return Applier(self.session, manifest.detail, target, aside)
 
     def _apply_all(self, manifest: Manifest, aside: Aside | None) -> Applied:
+        self._hold(manifest.detail)
         applier = self._applier(manifest, aside)
-        applier.begin()
         try:
             read = partial(self._chunk, manifest, gone.missing)
-            with read_ahead(read, manifest.chunks) as found:
-                for chunk in found:
-                    applier.apply(chunk)
-            applier.end()
+            with read_ahead(read, manifest.chunks) as chunks:
+                applier.apply(chunks)
             return aside.end() if aside else ALL_STORED
         except (RefusedRow, TooManyBadRows) as error:
             raise BadRow(
@@ -284,15 +292,12 @@ class MySqlStore:
             raise gone(manifest, part.attempt, seq)
         return chunks.decode(payload)._replace(partition=part.partition)
 
-    def _apply_decided(self, manifest: Manifest, ordinal: int, aside: Aside | None) -> None:
+    def _apply_decided(self, manifest: Manifest, ordinal: int, applier: Applier) -> None:
         chunk = self._chunk(manifest, gone.lost, manifest.chunks[ordinal])
         try:
-            applier = self._applier(manifest, aside)
-            applier.begin()
-            applier.apply(chunk)
-            applier.end()
-            if aside is not None and ordinal == len(manifest.chunks) - 1:
-                aside.end()
+            applier.apply([chunk])
+            if applier.aside is not None and ordinal == len(manifest.chunks) - 1:
+                applier.aside.end()
         except (RefusedRow, TooManyBadRows) as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"

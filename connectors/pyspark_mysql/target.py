@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pymysql
+
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
+from pyspark_mysql.failures import number
 from pyspark_mysql.keys import Index
+from pyspark_mysql.literals import identifier
+
+NO_RIGHT = 1142
+NEXT = re.compile(r" AUTO_INCREMENT=\d+")
+"""The number of the next row, which each row moves."""
 
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
@@ -56,6 +65,31 @@ def look(session: Session, table: Sequence[str]) -> Target:
     """
     columns = [_column(row) for row in session.run(COLUMNS, *table)]
     return Target(columns, _indexes(session.run(INDEXES, *table)))
+
+
+def definitions(session: Session, tables: Iterable[Sequence[str]]) -> list[str]:
+    """What the server would make tables anew by: an altered one has another definition.
+
+    Empty where the user may not see one, having rights to single columns only.
+
+    Raises:
+        pymysql.MySQLError: a table is not there, or the server does not answer.
+    """
+    try:
+        shown = [session.run(f"SHOW CREATE TABLE {identifier(*table)}") for table in tables]
+    except pymysql.MySQLError as error:
+        if number(error) != NO_RIGHT:
+            raise
+        return []
+    return [NEXT.sub("", definition) for ((_, definition, *_),) in shown]
+
+
+def stored(detail: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
+    """The same plan without the sequence, where the table has no such column."""
+    sequence = detail["sequence"]
+    if not sequence or target.column(sequence):
+        return detail
+    return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
 
 
 def _column(row: Sequence[Any]) -> Column:
