@@ -7,7 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 import pymysql
 
-from pyspark_mysql.bends import Finder
+from pyspark_mysql.bends import Bend
+from pyspark_mysql.cuts import Cut
 from pyspark_mysql.dead_letters import Aside, of_literals
 from pyspark_mysql.failures import Kind, known, message
 from pyspark_mysql.statements import OTHER
@@ -61,7 +62,7 @@ class Refusals:
             refused = RefusedRow(message(error), *known(error)[1:])
         self.refuse(row, refused)
 
-    def bent(self, row: list[str], bend: Finder) -> None:
+    def bent(self, row: list[str], bend: Bend | Cut) -> None:
         """Refuse a row, by its literals, of which the server would make something else.
 
         Raises:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -67,11 +68,16 @@ class MySqlStore:
         self.session, self.tables, self.plan = session, tables, plan
         self.create_target, self.whole = create_target, whole
         self.dead_letters = dead_letters
-        self.records, self.log = (
-            Records(session, tables.ledger),
-            Log(session, tables.log, tables.ledger),
-        )
+        self.records = Records(session, tables.ledger)
+        self.log = Log(session, tables.log, tables.ledger)
         self._checked: WeakSet[Live] = WeakSet()
+
+    @contextmanager
+    def _step(self, doing: str) -> Iterator[None]:
+        """A step of the protocol, in whose errors `doing` says what was tried."""
+        with translated(doing):
+            self.tables.ensure()
+            yield
 
     def check(self) -> None:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""
@@ -82,16 +88,13 @@ class MySqlStore:
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
-        with translated("reading the ledger"):
-            self.tables.ensure()
+        with self._step("reading the ledger"):
             return self.records.read(name)
 
     def swap(self, name: str, new: Record) -> Record:
         """See `Store.swap`."""
-        with translated("writing the ledger"):
-            self.tables.ensure()
-            with self.session.transaction():
-                return self._write(name, new)
+        with self._step("writing the ledger"), self.session.transaction():
+            return self._write(name, new)
 
     def _write(self, name: str, new: Record) -> Record:
         if new.revision and not new.replaces:
@@ -124,14 +127,12 @@ class MySqlStore:
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
-        with translated("staging rows"):
-            self.tables.ensure()
+        with self._step("staging rows"):
             self.log.append(chunk)
 
     def staged(self, sink: str) -> list[Staged]:
         """See `Store.staged`."""
-        with translated("listing staged rows"):
-            self.tables.ensure()
+        with self._step("listing staged rows"):
             return self.log.attempts(sink)
 
     def prepare(self, manifest: Manifest) -> Manifest:
@@ -145,29 +146,25 @@ class MySqlStore:
         """
         if not self.whole:
             return None
-        with translated(f"publishing epoch {manifest.epoch}"):
-            self.tables.ensure()
-            with self.session.transaction():
-                held = self.records.read(manifest.sink, lock=True)
-                if not held.revision or held.stamp != decided.replaces:
-                    return held
-                aside = self._aside(manifest)
-                finished = finish(self._apply_all(manifest, aside))
-                self._drop_few(manifest)
-                self.records.update(manifest.sink, finished)
-                self.records.keep(decided)
+        with self._step(f"publishing epoch {manifest.epoch}"), self.session.transaction():
+            held = self.records.read(manifest.sink, lock=True)
+            if not held.revision or held.stamp != decided.replaces:
+                return held
+            aside = self._aside(manifest)
+            finished = finish(self._apply_all(manifest, aside))
+            self._drop_few(manifest)
+            self.records.update(manifest.sink, finished)
+            self.records.keep(decided)
         if aside is not None:
             aside.warn()
         return finished
 
     def decide(self, decided: Record, manifest: Manifest) -> Record:
         """See `Store.decide`."""
-        with translated(f"deciding epoch {manifest.epoch}"):
-            self.tables.ensure()
-            with self.session.transaction():
-                if self.records.read(manifest.sink, lock=True).stamp == decided.replaces:
-                    self._require_whole(manifest)
-                return self._write(manifest.sink, decided)
+        with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():
+            if self.records.read(manifest.sink, lock=True).stamp == decided.replaces:
+                self._require_whole(manifest)
+            return self._write(manifest.sink, decided)
 
     def _require_whole(self, manifest: Manifest) -> None:
         there = self.log.shapes(manifest.sink, manifest.attempts)
@@ -184,24 +181,22 @@ class MySqlStore:
         applier: Applier | None = None
         looked: list[str] = []
         for ordinal, (part, seq) in enumerate(manifest.chunks):
-            with translated(f"applying epoch {manifest.epoch}"):
-                self.tables.ensure()
-                with self.session.transaction():
-                    done = self.records.progress(manifest.sink, manifest.token)
-                    if done is None:
-                        return ALL_STORED
-                    aside = aside or self._aside(manifest, done)
-                    if done > ordinal:
-                        continue
-                    if done < ordinal:
-                        raise gone.progress_lost(manifest)
-                    self._hold(manifest.detail)
-                    held = definitions(self.session, self._written(manifest))
-                    if applier is None or not held or held != looked:
-                        applier, looked = self._applier(manifest, aside), held
-                    self._apply_decided(manifest, ordinal, applier)
-                    self.log.drop_chunk(manifest.sink, part.attempt, seq)
-                    self.records.advance(manifest.sink, ordinal + 1)
+            with self._step(f"applying epoch {manifest.epoch}"), self.session.transaction():
+                done = self.records.progress(manifest.sink, manifest.token)
+                if done is None:
+                    return ALL_STORED
+                aside = aside or self._aside(manifest, done)
+                if done > ordinal:
+                    continue
+                if done < ordinal:
+                    raise gone.progress_lost(manifest)
+                self._hold(manifest.detail)
+                held = definitions(self.session, self._written(manifest))
+                if applier is None or not held or held != looked:
+                    applier, looked = self._applier(manifest, aside), held
+                self._apply_decided(manifest, ordinal, applier)
+                self.log.drop_chunk(manifest.sink, part.attempt, seq)
+                self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
         if aside is None:
             return ALL_STORED
@@ -211,8 +206,7 @@ class MySqlStore:
     def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
         """See `Store.discard`."""
         if attempts:
-            with translated("dropping staged rows"):
-                self.tables.ensure()
+            with self._step("dropping staged rows"):
                 self.log.drop(sink, attempts, over)
 
     def _there(self) -> bool:
