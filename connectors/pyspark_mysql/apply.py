@@ -12,7 +12,6 @@ from pyspark_mysql.cuts import cuts_of
 from pyspark_mysql.dead_letters import Aside
 from pyspark_mysql.gather import Gathered
 from pyspark_mysql.inserting import Inserting
-from pyspark_mysql.keys import is_ambiguous, is_indexed
 from pyspark_mysql.load import Loading, can_load
 from pyspark_mysql.refusals import Refusals
 from pyspark_mysql.statements import frame
@@ -52,7 +51,7 @@ class Applier:
         self, session: Session, detail: Mapping[str, Any], target: Target, aside: Aside | None
     ) -> None:
         self.target, self.aside = target, aside
-        ambiguous = is_ambiguous(detail, target.unique_keys)
+        ambiguous = target.is_ambiguous(detail)
         self.refusals = Refusals(detail, aside, ambiguous=ambiguous)
         bends = bends_of(detail, target.columns)
         # Of the nulls of a change stream only those count that are left in the end.
@@ -66,7 +65,7 @@ class Applier:
     ) -> Way:
         if detail["mode"] == "delete":
             gathered = Gathered(session, detail, self.refusals)
-            return Deleting(gathered, indexed=is_indexed(detail, self.target.indexes))
+            return Deleting(gathered, indexed=self.target.is_indexed(detail["key"]))
         if detail["folded"]:
             gathered = Gathered(session, detail, self.refusals)
             return Winners(gathered, self.target, nulls, ambiguous=ambiguous)

@@ -29,16 +29,8 @@ from sparkonce.protocol import Encoder, Plan
 EXACT_KEY = re.compile(
     r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
 )
-SEQUENCES = (
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "decimal",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-)
+TIMESTAMPS = ("timestamp", "timestamp_ntz")
+SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTAMPS)
 PREFIX = "sparkonce_"
 CELLS = 48_000
 """Values in a chunk: each is a transaction, which the server syncs to disk."""

@@ -24,11 +24,10 @@ from pyspark_mysql.failures import (
     translate,
     translated,
 )
-from pyspark_mysql.keys import BY_KEY, Index
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
 from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
-from pyspark_mysql.target import Target, look, stored
+from pyspark_mysql.target import BY_KEY, Index, Target, look, stored
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 

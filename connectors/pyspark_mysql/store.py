@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import chunks, gone, preflight
-from pyspark_mysql.ahead import read_ahead
+from pyspark_mysql import chunks, preflight
 from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import Aside, DeadLetters
 from pyspark_mysql.failures import Kind, known, translated
-from pyspark_mysql.log import DROPPED_BYTES, DROPPED_PIECES, Log
+from pyspark_mysql.log import Log, lost, missing, progress_lost
 from pyspark_mysql.records import Records
 from pyspark_mysql.refusals import RefusedRow
 from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
 from pyspark_mysql.target import definitions
 from sparkonce.bad_rows import TooManyBadRows
-from sparkonce.errors import BadRow, RowRefused, StoreError
+from sparkonce.errors import BadRow, RowRefused
+from sparkonce.lanes import in_order
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -32,15 +32,14 @@ from sparkonce.protocol import (
     Chunk,
     Finish,
     Manifest,
-    Part,
     Plan,
     Record,
     Staged,
     ignore,
 )
 
-Gone = Callable[[Manifest, str, int], StoreError]
-"""The error for a chunk that is not there."""
+FEW = 4
+"""So many chunks are not worth a thread, and a connection of its own."""
 
 
 class MySqlStore:
@@ -152,7 +151,7 @@ class MySqlStore:
                 return held
             aside = self._aside(manifest)
             finished = finish(self._apply_all(manifest, aside))
-            self._drop_few(manifest)
+            self.log.drop_few(manifest)
             self.records.update(manifest.sink, finished)
             self.records.keep(decided)
         if aside is not None:
@@ -163,14 +162,8 @@ class MySqlStore:
         """See `Store.decide`."""
         with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():
             if self.records.read(manifest.sink, lock=True).stamp == decided.replaces:
-                self._require_whole(manifest)
+                self.log.require_whole(manifest)
             return self._write(manifest.sink, decided)
-
-    def _require_whole(self, manifest: Manifest) -> None:
-        there = self.log.shapes(manifest.sink, manifest.attempts)
-        for part, seq in manifest.chunks:
-            if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
-                raise gone.missing(manifest, part.attempt, seq)
 
     def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
         """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row.
@@ -189,7 +182,7 @@ class MySqlStore:
                 if done > ordinal:
                     continue
                 if done < ordinal:
-                    raise gone.progress_lost(manifest)
+                    raise progress_lost(manifest)
                 self._hold(manifest.detail)
                 held = definitions(self.session, self._written(manifest))
                 if applier is None or not held or held != looked:
@@ -262,9 +255,8 @@ class MySqlStore:
         self._hold(manifest.detail)
         applier = self._applier(manifest, aside)
         try:
-            read = partial(self._chunk, manifest, gone.missing)
-            with read_ahead(read, manifest.chunks) as chunks:
-                applier.apply(chunks)
+            with closing(self._chunks(manifest)) as found:
+                applier.apply(found)
             return aside.end() if aside else ALL_STORED
         except (RefusedRow, TooManyBadRows) as error:
             raise BadRow(
@@ -273,21 +265,16 @@ class MySqlStore:
                 error.todo,
             ) from None
 
-    def _drop_few(self, manifest: Manifest) -> None:
-        """Drop what one statement drops; in a transaction of its own it would wait for the disk."""
-        sizes = [size for part in manifest.parts for size in part.sizes]
-        if len(sizes) <= DROPPED_PIECES and sum(sizes) <= DROPPED_BYTES:
-            self.log.drop(manifest.sink, manifest.attempts)
-
-    def _chunk(self, manifest: Manifest, gone: Gone, at: tuple[Part, int]) -> chunks.Chunk:
-        part, seq = at
-        payload = self.log.payload(manifest.sink, part.attempt, seq)
-        if len(payload) != part.sizes[seq]:
-            raise gone(manifest, part.attempt, seq)
-        return chunks.decode(payload)._replace(partition=part.partition)
+    def _chunks(self, manifest: Manifest) -> Generator[chunks.Chunk, None, None]:
+        """The chunks of an epoch; while the server applies one, a thread reads the next."""
+        steps = [partial(self.log.chunk, manifest, *at, missing) for at in manifest.chunks]
+        if len(steps) <= FEW:
+            yield from (step() for step in steps)
+        else:
+            yield from in_order(steps, 1, "sparkonce-ahead")
 
     def _apply_decided(self, manifest: Manifest, ordinal: int, applier: Applier) -> None:
-        chunk = self._chunk(manifest, gone.lost, manifest.chunks[ordinal])
+        chunk = self.log.chunk(manifest, *manifest.chunks[ordinal], lost)
         try:
             applier.apply([chunk])
             if applier.aside is not None and ordinal == len(manifest.chunks) - 1:
