@@ -218,13 +218,12 @@ def test_operations_may_hand_a_unique_value_on(
 
 
 @pytest.mark.parametrize("options", [{"opColumn": "op"}, {"sequenceColumn": "at"}])
-def test_keys_may_be_as_long_as_a_unique_key_can_be(
-    mysql: Cursor, mysql_url: str, table: str, rows: Any, options: dict[str, str]
+def test_long_keys_that_begin_alike_are_told_apart(
+    mysql: Cursor, mysql_url: str, mysql_name: str, table: str, rows: Any, options: dict[str, str]
 ) -> None:
-    """Left to their defaults, servers sort texts by their first 1024 bytes."""
-    mysql.execute(
-        f"CREATE TABLE {table} (id VARCHAR(760) CHARACTER SET utf8mb4 PRIMARY KEY, v INT)"
-    )
+    """By itself MariaDB compares no more than 1024 bytes of a TEXT, which can be a key there."""
+    key = "TEXT UNIQUE NOT NULL" if mysql_name == "mariadb" else "VARCHAR(760) PRIMARY KEY"
+    mysql.execute(f"CREATE TABLE {table} (id {key}, v INT)")
     columns = {"id": pa.string(), "op": pa.string(), "v": pa.int32(), "at": pa.int32()}
     unused = "at" if "opColumn" in options else "op"
     schema = pa.schema([column for column in columns.items() if column[0] != unused])
@@ -241,7 +240,7 @@ def test_keys_may_be_as_long_as_a_unique_key_can_be(
 def test_repeated_keys_cost_little(
     mysql: Cursor, mysql_url: str, table: str, rows: Any, hot: bool, sequence: dict[str, str]
 ) -> None:
-    """It takes 1 to 2 s; a server that compares each row of a key with each takes a minute."""
+    """It takes 0.3 to 1 s, and 10 s where a server looks at all rows of a key for each of them."""
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, v VARCHAR(9), at BIGINT)")
     schema = SCHEMA.set(0, pa.field("id", pa.int64())).remove(3)
     query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", opColumn="op", **sequence)
@@ -259,7 +258,7 @@ def test_repeated_keys_cost_little(
     receipts = query.stage_batches(0, made.to_batches())
     began = time.monotonic()
     query.commit(0, receipts)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 6
     kept = sum((40_000 - keys + n) % 5 > 0 for n in range(keys))
     assert rows("COUNT(*)") == [(kept,)]
 
