@@ -92,7 +92,7 @@ def test_ddl_makes_the_connectors_tables(url: str, mysql: Cursor, unique: str) -
     mysql.execute(f"USE {unique}")
     for statement in filter(str.strip, sparkonce("ddl", "mysql").output.split(";")):
         mysql.execute(statement)
-    query = counting(url, createTables="false")
+    query = counting(url)
     query.sink.check()
     assert query.run(0, ones(1)).epoch == 0
 

@@ -15,8 +15,8 @@ from integration.servers.mysql import connect
 from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import fold
-from sparkonce.errors import StoreRefused, StoreUnsafe
+from pyspark_mysql import store
+from sparkonce.errors import StoreError, StoreRefused, StoreUnsafe
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
@@ -25,7 +25,7 @@ COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 def query(mysql: Cursor, mysql_url: str, table: str) -> MySqlQuery:
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
     made = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", writeMode="increment")
-    made.sink.store.check()
+    made.sink.check()
     made.run(0, [{"id": 1, "n": 1}])
     return made
 
@@ -54,7 +54,7 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
         altered.set()
 
     altering = threading.Thread(target=alter)
-    look = fold.applier
+    look = store.Applier
 
     def look_and_alter(*args: Any) -> Any:
         found = look(*args)
@@ -62,7 +62,7 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
         assert not altered.wait(1), "the table was altered in mid-transaction"
         return found
 
-    monkeypatch.setattr(fold, "applier", look_and_alter)
+    monkeypatch.setattr(store, "Applier", look_and_alter)
     query.run(1, [{"id": 2, "n": 1}, {"id": 1, "n": 1}])
     altering.join()
     mysql.execute(f"SELECT id, n FROM {table} ORDER BY id")
@@ -76,9 +76,9 @@ def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
     options = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
-    query.sink.store.check()
+    query.sink.check()
     other = {"log": "sparkonce_log", "letters": f"{table}_bad"}[role]
-    look = fold.applier
+    look = store.Applier
 
     def look_and_alter(*args: Any) -> Any:
         mysql.execute("SET SESSION lock_wait_timeout = 1")
@@ -86,7 +86,7 @@ def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
             mysql.execute(f"ALTER TABLE {other} ENGINE=InnoDB")
         return look(*args)
 
-    monkeypatch.setattr(fold, "applier", look_and_alter)
+    monkeypatch.setattr(store, "Applier", look_and_alter)
     query.run(0, [{"id": 1, "n": 1}])
     mysql.execute(f"DROP TABLE {table}_bad")
 
@@ -126,7 +126,7 @@ def test_table_that_is_altered_or_renamed_in_mid_query(
     mysql_url: str, mysql: Cursor, counters: str
 ) -> None:
     query = counting(mysql_url, counters)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, ones(range(10)))
     receipts = query.stage(1, ones(range(10)))
     for harm, cure, said in (
@@ -159,3 +159,55 @@ def test_table_that_is_dropped_in_mid_query_is_refused_until_it_is_there(
     mysql.execute(f"CREATE TABLE {counters} (id BIGINT PRIMARY KEY, n BIGINT)")
     assert query.commit(1, receipts).epoch == 1
     assert counts(mysql, counters) == Counter(range(5))
+
+
+BETWEEN_CHUNKS = {
+    "narrowed": ("MODIFY n TINYINT UNSIGNED", "row with id=1: .*Out of range"),
+    "taken away": ("DROP n", "'n' of the query is not in the table"),
+    "rounding": ("MODIFY n YEAR", "a year is no sum"),
+    "another unique key": ("ADD UNIQUE (n)", "another stored row's value in another unique key"),
+    "without transactions": ("ENGINE=MyISAM", "has the engine MyISAM"),
+}
+
+
+@pytest.mark.parametrize("case", BETWEEN_CHUNKS)
+def test_a_target_that_is_altered_between_two_chunks_is_looked_at_again(
+    mysql: Cursor, mysql_url: str, table: str, case: str
+) -> None:
+    """With a transaction a chunk nothing keeps it from being altered in between."""
+    harm, said = BETWEEN_CHUNKS[case]
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    options = {"writeMode": "increment", "atomicity": "chunk", "chunkRows": "1"}
+    query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", **options)
+    query.sink.check()
+    query.run(0, [{"id": 1, "n": 5}])
+    own = query.sink.store
+    apply = own.apply
+
+    def altering(manifest: Any, *_: Any) -> Any:
+        return apply(manifest, lambda _: mysql.execute(f"ALTER TABLE {table} {harm}"))
+
+    own.apply = altering
+    second = {"id": 2, "n": 5} if "unique" in case else {"id": 1, "n": -9}
+    try:
+        with pytest.raises(StoreError, match=said):
+            query.run(1, [{"id": 9, "n": 1}, second])
+    finally:
+        del own.apply
+    mysql.execute(f"SELECT COUNT(*) FROM {table}")
+    assert mysql.fetchall() == ((2,),), "the first chunk has taken effect, and nothing of the other"
+
+
+def test_a_target_is_looked_at_once_an_epoch(
+    mysql: Cursor, mysql_url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT)")
+    options = {"writeMode": "append", "atomicity": "chunk", "chunkRows": "1"}
+    query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
+    query.sink.check()
+    looks, look = [], store.Applier
+    monkeypatch.setattr(store, "Applier", lambda *args: looks.append(args) or look(*args))
+    query.run(0, [{"id": n, "n": n} for n in range(1, 6)])
+    assert len(looks) == 1
+    mysql.execute(f"SELECT COUNT(*) FROM {table}")
+    assert mysql.fetchall() == ((5,),)

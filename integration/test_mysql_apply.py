@@ -12,7 +12,7 @@ from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
-from sparkonce.errors import BadRow, SparkonceError
+from sparkonce.errors import BadRow, StoreRefused
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -157,7 +157,7 @@ def test_names_with_odd_characters_are_quoted(mysql: Cursor, mysql_url: str, uni
         query = MySqlQuery(
             schema, url=mysql_url, dbtable=option, key="id", writeMode=mode, sinkId=f"s{epoch}"
         )
-        query.sink.store.check()
+        query.sink.check()
         query.run(0, [{"id": int(mode == "append"), column: 2}])
     mysql.execute(f"SELECT * FROM `{quoted[0]}` ORDER BY 1", ())
     assert mysql.fetchall() == ((0, 4), (1, 2))
@@ -170,10 +170,10 @@ def test_table_is_created_from_the_schema_with_the_key_as_its_primary_key(
     schema = pa.schema([("k", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
     options = {"url": mysql_url, "dbtable": table, "key": "k"}
     query = MySqlQuery(schema, createTable="true", **options)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, [{"k": k, "n": 1, "tags": ["x"]} for k in ("a", "A", "a ", "á")])
     assert len(stored()) == 4, "a new table's keys are equal as Spark's are"
-    MySqlQuery(schema, createTable="true", chunkRows="7", **options).sink.store.check()
+    MySqlQuery(schema, createTable="true", chunkRows="7", **options).sink.check()
 
 
 def test_ledger_may_lie_in_another_database(
@@ -203,7 +203,7 @@ def test_database_with_an_odd_name(mysql: Cursor, mysql_url: str, unique: str) -
             createTable="true",
             sequenceColumn="id",
         )
-        query.sink.store.check()
+        query.sink.check()
         query.run(0, [row(1)])
         query.run(1, [row(1, "b")])
         assert query.name in query.sink.store.names()
@@ -213,25 +213,35 @@ def test_database_with_an_odd_name(mysql: Cursor, mysql_url: str, unique: str) -
         mysql.execute(f"DROP DATABASE {quoted}")
 
 
+@pytest.mark.parametrize("granted", [True, False])
 def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
-    mysql: Cursor, mysql_url: str, table: str, unique: str, make: Make
+    mysql: Cursor, mysql_url: str, table: str, unique: str, granted: bool
 ) -> None:
-    mysql.execute(f"CREATE DATABASE {unique}_ledger")
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
     mysql.execute("SELECT DATABASE()")
     ((home,),) = mysql.fetchall()
-    options = {"ledgerSchema": f"{unique}_ledger", "createTables": "false"}
+    mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
+    mysql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {unique}")
+    mysql.execute(f"CREATE DATABASE {unique}_ledger")
+    rights = f"GRANT SELECT, INSERT, UPDATE, DELETE ON {unique}_ledger.* TO {unique}"
+    if granted:
+        mysql.execute(rights)
+    url = mysql_url.replace("root@", f"{unique}:pw@")
+    query = MySqlQuery(COUNTER, url=url, dbtable=table, ledgerSchema=f"{unique}_ledger")
     try:
-        with pytest.raises(SparkonceError, match="sparkonce ddl mysql"):
-            make(COUNTER, "id BIGINT PRIMARY KEY, n INT", **options)
+        with pytest.raises(StoreRefused, match=r"not there.*command denied.*sparkonce ddl mysql"):
+            query.sink.check()
         mysql.execute(f"USE {unique}_ledger")
         for statement in MySqlConnector().ddl():
             mysql.execute(statement)
+        mysql.execute(rights)
         mysql.execute(f"USE {home}")
-        query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
-        query.sink.store.check()
+        query.sink.store.session.pool.close_idle()  # such rights are read when one connects
+        query.sink.check()
         assert query.run(0, [{"id": 1, "n": 1}]).rows == 1
     finally:
         mysql.execute(f"DROP DATABASE {unique}_ledger")
+        mysql.execute(f"DROP USER {unique}")
 
 
 REFUSED = {

@@ -95,7 +95,7 @@ def test_what_is_staged_behind_a_chunk_in_pieces_is_there_at_once(
     schema = pa.schema([("id", pa.int64()), ("s", pa.binary())])
     options = {"dbtable": "t", "key": "id", "createTable": "true", "chunkRows": "8"}
     query = MySqlQuery(schema, url=server.url, **options)
-    query.sink.store.check()
+    query.sink.check()
     rows = [{"id": i, "s": os.urandom(8000)} for i in range(8)] + [{"id": 8, "s": b""}]
     receipts = query.stage(0, rows)
     other = MySqlQuery(schema, url=server.url, timeout="29", **options)

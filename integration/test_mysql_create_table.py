@@ -30,14 +30,14 @@ def test_name_that_the_server_can_not_have_makes_no_table(
     mysql: Cursor, mysql_url: str, table: str, name: str
 ) -> None:
     with pytest.raises(OptionError, match="can't make a column of the name"):
-        query(mysql_url, table, name).sink.store.check()
+        query(mysql_url, table, name).sink.check()
     assert tables(mysql, table) == 0
 
 
 @pytest.mark.parametrize("name", ["n" * 64, "é`.€ x", "\uffee"])
 def test_odd_name_is_made_as_it_is(mysql: Cursor, mysql_url: str, table: str, name: str) -> None:
     made = query(mysql_url, table, name)
-    made.sink.store.check()
+    made.sink.check()
     made.run(0, [{"id": 1, name: 2}])
     mysql.execute(f"SELECT * FROM {table}")
     assert mysql.fetchall() == ((1, 2),)
@@ -56,7 +56,7 @@ def test_made_table_that_does_not_fit_is_dropped_unless_someone_has_written_to_i
 
     monkeypatch.setattr(preflight, "target_ddl", other)
     with pytest.raises(OptionError, match="'n' of the query is not in the table"):
-        query(mysql_url, table, "n").sink.store.check()
+        query(mysql_url, table, "n").sink.check()
     assert tables(mysql, table) == int(written)
     mysql.execute("SELECT 1")  # and nothing is locked
 
@@ -79,7 +79,7 @@ def test_table_that_is_dropped_in_a_session_is_made_anew_by_the_next_query(
     try:
         for _ in range(2):
             query = MySqlQuery(schema, **options)
-            query.sink.store.check()
+            query.sink.check()
             query.run(0, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
             mysql.execute(f"DROP TABLE {dropped[gone]}")
         assert tables(mysql, table) == int(gone != "target")
@@ -116,11 +116,11 @@ def test_a_right_that_is_missing_leaves_no_table(
         mysql.execute(f"REVOKE DROP, LOCK TABLES ON {unique}_db.* FROM {unique}")
     query = MySqlQuery(ROWS, url=user, dbtable="t", key="id", createTable="true")
     with pytest.raises(StoreRefused, match="UPDATE command denied"):
-        query.sink.store.check()
+        query.sink.check()
     assert left(mysql, unique) == set()
     mysql.execute(f"GRANT UPDATE ON {unique}_db.* TO {unique}")
     query.sink.store.session.pool.close_idle()  # such rights are read when one connects
-    query.sink.store.check()
+    query.sink.check()
     assert left(mysql, unique) == {"t"}
 
 
@@ -130,7 +130,7 @@ def test_a_temporary_table_that_can_not_be_had_leaves_no_table(
     mysql.execute(f"GRANT UPDATE, DELETE ON {unique}_db.* TO {unique}")
     options = {"key": "id", "opColumn": "op", "createTable": "true"}
     with pytest.raises(StoreRefused, match=r"trying a temporary table.*Access denied"):
-        MySqlQuery(ROWS, url=user, dbtable="t", **options).sink.store.check()
+        MySqlQuery(ROWS, url=user, dbtable="t", **options).sink.check()
     assert left(mysql, unique) == set()
 
 
@@ -140,7 +140,7 @@ def test_dead_letters_that_can_not_be_written_leave_no_table(
     mysql.execute(f"CREATE TABLE {unique}_db.bad (sink TEXT) ENGINE=MyISAM")
     options = {"onBadRow": "deadLetter", "deadLetter": "bad", "createTable": "true"}
     with pytest.raises(StoreUnsafe, match="bad has the engine MyISAM"):
-        MySqlQuery(ROWS, url=user, dbtable="t", **options).sink.store.check()
+        MySqlQuery(ROWS, url=user, dbtable="t", **options).sink.check()
     assert left(mysql, unique) == {"bad"}
 
 
@@ -164,8 +164,6 @@ def test_a_table_that_the_server_can_not_make_is_no_bad_row(
         pytest.skip("MariaDB has columns of that scale")
     schema, options, said = TOO_LARGE[what]
     with pytest.raises(OptionError, match=f"createTable can't make table .*{said}") as refused:
-        MySqlQuery(
-            schema, url=mysql_url, dbtable=table, createTable="true", **options
-        ).sink.store.check()
+        MySqlQuery(schema, url=mysql_url, dbtable=table, createTable="true", **options).sink.check()
     assert "cast or drop columns" in str(refused.value)
     assert tables(mysql, table) == 0

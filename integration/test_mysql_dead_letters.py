@@ -55,7 +55,7 @@ def test_bad_rows_of_server_and_client_are_put_aside(
     mysql_url: str, tables: str, found: Any, atomicity: str
 ) -> None:
     bad = query(mysql_url, tables, atomicity=atomicity, chunkRows="4")
-    bad.sink.store.check()
+    bad.sink.check()
     rows = [row(i) for i in range(10)]
     rows[3], rows[5], rows[8] = row(3, 300), row(None), row(8, 1, float("inf"))
     bad.run(0, rows, [row(20, -999)])
@@ -75,7 +75,7 @@ def test_sum_that_overflows_in_a_later_epoch_is_put_aside(
     mysql_url: str, tables: str, found: Any
 ) -> None:
     bad = query(mysql_url, tables)
-    bad.sink.store.check()
+    bad.sink.check()
     bad.run(0, [row(1, 100), row(2, 100)])
     bad.run(1, [row(1, 100), row(2, 1)])
     stored, letters = found()
@@ -88,7 +88,7 @@ def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, tables: str, found: Any
 ) -> None:
     bad = query(mysql_proxy.url, tables)
-    bad.sink.store.check()
+    bad.sink.check()
     bad.run(0, [row(1)])
     statements = queries_of(mysql_proxy, lambda: bad.run(1, [row(1), row(2, 300)]))
     for epoch in range(2, statements + 2):
@@ -109,12 +109,12 @@ def test_epoch_that_is_stuck_chunk_by_chunk_goes_on_once_bad_rows_may_go_aside(
     stuck = MySqlQuery(
         ROWS, url=mysql_url, dbtable=tables, key="id", writeMode="increment", atomicity="chunk"
     )
-    stuck.sink.store.check()
+    stuck.sink.check()
     rows = [row(1), row(2, 300), row(3)]
     with pytest.raises(RowRefused, match="id=2"):
         stuck.run(0, rows)
     stuck.restart(onBadRow="deadLetter", deadLetter=f"{tables}_bad")
-    stuck.sink.store.check()
+    stuck.sink.check()
     stuck.run(0, rows)
     stored, letters = found()
     assert stored == {1: 1, 3: 1}
@@ -135,7 +135,7 @@ def test_row_that_is_larger_than_a_packet_is_put_aside_and_cut(
         onBadRow="deadLetter",
         deadLetter="bad",
     )
-    large.sink.store.check()
+    large.sink.check()
     large.run(0, [{"id": 1, "s": "x" * packet}, {"id": 2, "s": "y"}])
     with connect(server.url) as client, client.cursor() as mysql:
         mysql.execute("SELECT id, s FROM t")

@@ -31,7 +31,7 @@ def query(mysql_url: str, table: str) -> Make:
     def query(columns: dict[str, pa.DataType], **options: str) -> MySqlQuery:
         schema = pa.schema(list(columns.items()))
         made = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        made.sink.store.check()
+        made.sink.check()
         return made
 
     return query
@@ -74,17 +74,6 @@ def test_rows_are_deleted_by_the_keys_they_were_written_with(
     assert stored() == []
 
 
-def test_spaces_that_a_char_column_strips_are_no_part_of_its_keys(
-    create: Any, query: Make, stored: Any, mysql_name: str
-) -> None:
-    collation = "utf8mb4_0900_bin" if mysql_name == "mysql" else "utf8mb4_nopad_bin"
-    create(f"k CHAR(4) CHARACTER SET utf8mb4 COLLATE {collation} PRIMARY KEY, v INT")
-    given = {"key": "k", "cutTrailingSpace": "true"}
-    query({"k": STR, "v": INT}, **given).run(0, [{"k": "a ", "v": 1}])
-    query({"k": STR}, writeMode="delete", **given).run(0, [{"k": "a "}])
-    assert stored() == []
-
-
 @pytest.mark.parametrize(
     "definition",
     ["k INT, INDEX (k)", "k INT", "k TEXT", "k VARCHAR(2000)", "k TEXT, INDEX (k(9))"],
@@ -115,18 +104,21 @@ def test_key_that_its_column_cannot_hold_is_refused(
 
 
 @pytest.mark.parametrize(("rule", "size"), [("RESTRICT", 15), ("CASCADE", 3), ("SET NULL", 15)])
-def test_rows_that_point_to_each_other_are_deleted_in_any_order(
+def test_rows_that_point_to_each_other_are_deleted_child_by_child(
     create: Any, query: Make, stored: Any, mysql: Cursor, table: str, rule: str, size: int
 ) -> None:
+    """In any order where the foreign key takes the child along, or lets it go."""
     create(f"id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {table} (id) ON DELETE {rule}")
     tree = ", ".join(f"({i}, {i // 2 or 'NULL'})" for i in range(1, size + 1))
     mysql.execute(f"INSERT INTO {table} VALUES {tree}, (90, NULL), (91, 90)")
     deleting = query({"id": INT}, key="id", writeMode="delete")
-    deleting.run(0, [{"id": i} for i in sorted(range(1, size + 1), key=lambda i: i % 2)])
-    assert stored() == [(90, None), (91, 90)]
+    ids = [{"id": i} for i in range(1, size + 1)]
     if rule == "RESTRICT":
-        with pytest.raises(BadRow, match=r"row with id=90: .*foreign key"):
-            deleting.run(1, [{"id": 90}])
+        with pytest.raises(BadRow, match=r"row with id=1: .*foreign key"):
+            deleting.run(0, ids)
+        ids.reverse()
+    deleting.run(0, ids)
+    assert stored() == [(90, None), (91, 90)]
 
 
 def test_column_of_a_name_that_the_connector_needs_is_refused(query: Make) -> None:

@@ -42,9 +42,9 @@ def test_dead_letters_that_a_repeated_transaction_would_double_are_refused(
     options = {"onBadRow": "deadLetter", "deadLetter": f"{other}.bad"}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, key="id", **options)
     with pytest.raises(StoreUnsafe, match=r"bad has the engine MyISAM"):
-        query.sink.store.check()
+        query.sink.check()
     mysql.execute(f"ALTER TABLE {other}.bad ENGINE=InnoDB")
-    query.sink.store.check()
+    query.sink.check()
 
 
 @pytest.mark.parametrize("own", ["ledger", "log"])
@@ -59,10 +59,10 @@ def test_a_ledger_that_would_be_moved_without_its_rows_is_refused(
         mysql.execute(statement)
     mysql.execute(f"ALTER TABLE sparkonce_{own} ENGINE=MyISAM")
     mysql.execute(f"USE {home}")
-    options = {"ledgerSchema": other, "createTables": "false"}
+    options = {"ledgerSchema": other}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, key="id", **options)
     with pytest.raises(StoreUnsafe, match=f"sparkonce_{own} has the engine MyISAM"):
-        query.sink.store.check()
+        query.sink.check()
 
 
 @pytest.mark.parametrize("atomicity", ["epoch", *also("chunk")])
@@ -74,13 +74,13 @@ def test_an_engine_without_transactions_is_refused_in_mid_query(
     options = {"ledgerSchema": other, "onBadRow": "deadLetter", "deadLetter": f"{other}.bad"}
     options |= {"key": "id", "writeMode": "increment", "atomicity": atomicity}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=target, **options)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, [{"id": 1, "n": 1}])
     mysql.execute(f"ALTER TABLE {other}.{role} ENGINE=MyISAM")
     with pytest.raises(StoreUnsafe, match=f"{role} has the engine MyISAM"):
         query.run(1, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
     mysql.execute(f"ALTER TABLE {other}.{role} ENGINE=InnoDB")
-    query.sink.store.check()
+    query.sink.check()
     query.run(1, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
     mysql.execute(f"SELECT n, (SELECT COUNT(*) FROM {other}.bad) FROM {target}")
     assert mysql.fetchall() == ((2, 1),)
@@ -112,7 +112,7 @@ def test_a_table_that_commits_apart_from_the_ledger_is_refused(
         options = {"dbtable": target, "onBadRow": "deadLetter", "deadLetter": federated}
     query = MySqlQuery(COUNTER, url=mysql_url, **options)
     with pytest.raises(StoreUnsafe, match=f"{federated} has the engine FEDERATED.*XA"):
-        query.sink.store.check()
+        query.sink.check()
 
 
 def test_a_table_that_keeps_its_history_is_written_like_any_other(
@@ -122,7 +122,7 @@ def test_a_table_that_keeps_its_history_is_written_like_any_other(
         pytest.skip("only MariaDB has such tables")
     mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT) WITH SYSTEM VERSIONING")
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", writeMode="increment")
-    query.sink.store.check()
+    query.sink.check()
     for epoch in range(3):
         query.run(epoch, [{"id": 1, "n": 1}, {"id": 2, "n": 1}])
     mysql.execute(f"SELECT * FROM {table} ORDER BY id")

@@ -56,7 +56,7 @@ def run(server: MySqlProcess, statement: str) -> None:
 
 def query(server: MySqlProcess, **options: str) -> MySqlQuery:
     made = MySqlQuery(SCHEMA, url=server.url, dbtable="t", writeMode="append", **options)
-    made.sink.store.check()
+    made.sink.check()
     return made
 
 

@@ -47,7 +47,7 @@ def query(url: str, table: str, kind: pa.DataType, mode: str) -> MySqlQuery:
     options = {"sequenceColumn": "n"} if mode == "folded" else {"writeMode": mode}
     schema = pa.schema([("k", kind), ("n", pa.int64())])
     made = MySqlQuery(schema, url=url, dbtable=table, key="k", **options)
-    made.sink.store.check()
+    made.sink.check()
     return made
 
 
@@ -90,7 +90,7 @@ def test_a_value_that_is_no_key_is_stored_as_the_column_has_it(
     mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v {key.column})")
     schema = pa.schema([("id", pa.int32()), ("v", key.kind)])
     made = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
-    made.sink.store.check()
+    made.sink.check()
     values = [key.value, *key.others, None]
     made.run(0, [{"id": at, "v": value} for at, value in enumerate(values)])
     mysql.execute(f"SELECT v FROM {table} ORDER BY id")

@@ -87,7 +87,7 @@ def test_attempts_are_dropped_some_megabytes_and_some_hundred_chunks_at_a_time(
     latest: MySqlQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = latest.sink.store
-    store.check()
+    latest.sink.check()
     monkeypatch.setattr("pyspark_mysql.log.DROPPED_PIECES", 5)
     monkeypatch.setattr("pyspark_mysql.log.NAMED", 2)
     small = [{"id": 1, "at": at, "body": b""} for at in range(7)]

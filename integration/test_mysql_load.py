@@ -88,7 +88,7 @@ def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterat
         options = {"url": mysql_url, "dbtable": name, "writeMode": "append", **options}
         query = MySqlQuery(schema, **options)
         query.sink.store.session.pool.close_idle()  # a connection knows what held when it was made
-        query.sink.store.check()
+        query.sink.check()
         return query
 
     yield make
@@ -286,6 +286,6 @@ def test_a_row_larger_than_a_packet_is_refused_as_by_insert(
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
     options = {"dbtable": "t", "writeMode": "append", "createTable": "true"}
     query = MySqlQuery(schema, url=server.url, **options)
-    query.sink.store.check()
+    query.sink.check()
     with pytest.raises(BadRow, match="max_allowed_packet"):
         query.run(0, [{"id": 1, "text": "x" * 3_000_000}])

@@ -38,7 +38,7 @@ def test_rows_count_once_whatever_the_network_cuts(
 ) -> None:
     local_infile(True)
     query = counting(mysql_proxy.url, counters, chunkRows="200")
-    query.sink.store.check()
+    query.sink.check()
     receipts = query.stage(0, ones(IDS))
     getattr(mysql_proxy, fault)(sent, nth=nth)
     query.commit(0, receipts)

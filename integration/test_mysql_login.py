@@ -62,17 +62,17 @@ def test_a_password_that_can_not_be_read_for_a_moment_opens_no_connection(
     tmp_path: Path,
     wrong: bytes | None,
 ) -> None:
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, rows())
     query.sink.store.session.pool.close_idle()
     wait_until(lambda: not opened(), 10, "idle connections to be closed")
     secret = tmp_path / "secret"
     secret.unlink() if wrong is None else secret.write_bytes(wrong)
     with pytest.raises(StoreRefused if wrong == b"" else OptionError):
-        query.sink.store.check()
+        query.sink.check()
     assert opened() == 0
     secret.write_text("right")
-    query.sink.store.check()
+    query.sink.check()
     query.run(1, rows())
     mysql.execute(f"SELECT n FROM {table}")
     assert mysql.fetchall() == ((2,),)
@@ -84,10 +84,10 @@ def test_a_connection_whose_session_can_not_be_set_up_is_closed(
     with monkeypatch.context() as patched:
         patched.setattr(connection, "MODE", "NO_SUCH_MODE")
         with pytest.raises(StoreRefused, match=r"sql_mode.*NO_SUCH_MODE") as refused:
-            query.sink.store.check()
+            query.sink.check()
         wait_until(lambda: not opened(), 10, "the connection to be closed")
         assert refused.value  # whose traceback would keep it open
-    query.sink.store.check()
+    query.sink.check()
     assert opened() == 1
 
 

@@ -113,4 +113,4 @@ def test_transaction_never_goes_on_over_another_connection(
 def test_unreachable_server_is_named_with_what_to_do() -> None:
     query = counting("mysql://127.0.0.1:1/d", "t")
     with pytest.raises(StoreUnreachable, match="check option url and the server"):
-        query.sink.store.check()
+        query.sink.check()

@@ -34,7 +34,7 @@ def test_packet_that_is_smaller_than_a_chunk(private_mysql: Private, mode: str, 
     schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
     options = {"dbtable": "t", "key": "id", "createTable": "true", "writeMode": mode}
     query = MySqlQuery(schema, url=server.url, **options)
-    query.sink.store.check()
+    query.sink.check()
     noise = [{"id": i, "s": f"{hash(str(i)):x}" * 5} for i in range(5000)]
     (receipt,) = query.stage(0, noise)
     assert receipt.sizes[0] > 65536, "a chunk must be larger than a packet"
@@ -49,7 +49,7 @@ def test_packet_that_is_smaller_than_a_chunk(private_mysql: Private, mode: str, 
 def test_server_that_is_killed_and_restarts_is_waited_for(private_mysql: Private) -> None:
     server = private_mysql()
     query = counting(server.url, "t", createTable="true")
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, ones(range(10)))
     receipts = query.stage(1, ones(range(10, 20)))
     server.kill()
@@ -68,7 +68,7 @@ def test_server_that_ends_in_mid_transaction_and_restarts_counts_each_row_once(
 ) -> None:
     server = private_mysql()
     query = counting(server.url, "t", createTable="true")
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, ones(range(10)))
     receipts = query.stage(1, ones(range(10)))
     with ThreadPoolExecutor(1) as pool:
@@ -96,7 +96,7 @@ def test_read_only_server_is_refused_until_it_is_not(private_mysql: Private) -> 
         cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
         options = {"createTable": "true", "user": "app", "password": "pw", "maxRetries": "1"}
         query = counting(server.url.replace("root@", ""), "t", **options)
-        query.sink.store.check()
+        query.sink.check()
         query.run(0, ones(range(10)))
         receipts = query.stage(1, ones(range(10)))
         cursor.execute("SET GLOBAL read_only = 1")
@@ -110,7 +110,7 @@ def test_read_only_server_is_refused_until_it_is_not(private_mysql: Private) -> 
 def test_statement_based_binary_log_is_refused(private_mysql: Private) -> None:
     server = private_mysql("--log-bin=b", "--server-id=1", "--binlog-format=STATEMENT")
     with pytest.raises(StoreUnsafe, match="binlog_format=STATEMENT"):
-        counting(server.url, "t", createTable="true").sink.store.check()
+        counting(server.url, "t", createTable="true").sink.check()
 
 
 GTID = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
@@ -131,7 +131,7 @@ def test_epochs_are_written_to_a_binary_log(
         query = MySqlQuery(
             COUNTER, url=server.url, dbtable="t", key="id", createTable="true", **options
         )
-        query.sink.store.check()
+        query.sink.check()
         query.run(0, ones(range(10)))
         query.run(1, ones(range(5)))
         with connect(server.url) as client, client.cursor() as cursor:
@@ -142,7 +142,7 @@ def test_epoch_above_a_limit_of_the_server_goes_chunk_by_chunk(private_mysql: Pr
     limits = ("--max-binlog-cache-size=64K", "--binlog-cache-size=8K", "--binlog-format=ROW")
     server = private_mysql("--log-bin=b", "--server-id=1", *limits)
     query = counting(server.url, "t", createTable="true", chunkRows="500")
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, ones(range(10)))
     receipts = query.stage(1, ones(range(20_000)))
     with pytest.raises(StoreRefused, match=r"max_binlog_cache_size.*set option atomicity=chunk"):
@@ -163,7 +163,7 @@ def test_server_in_offline_mode_is_waited_for(private_mysql: Private, mysql_name
         cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
         cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
         query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
-        query.sink.store.check()
+        query.sink.check()
         receipts = query.stage(0, ones(range(10)))
         cursor.execute("SET GLOBAL offline_mode = ON")
         with pytest.raises(StoreUnreachable, match="offline"):
@@ -180,7 +180,7 @@ def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql:
         cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
         cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
     query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
-    query.sink.store.check()
+    query.sink.check()
     assert query.run(0, ones(range(10))).rows == 10
 
 
@@ -194,7 +194,7 @@ def test_checks_that_the_server_leaves_out_by_default_are_made(private_mysql: Pr
         cursor.execute(f"CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT, {foreign})")
         cursor.execute("SET GLOBAL foreign_key_checks = 0, GLOBAL unique_checks = 0")
         query = MySqlQuery(COUNTER, url=server.url, dbtable="t", writeMode="append", chunkRows="9")
-        query.sink.store.check()
+        query.sink.check()
         good = [{"id": i, "n": 0} for i in range(30)]
         for bad, reason in (
             ({"id": 3, "n": 0}, "Duplicate entry '3'"),

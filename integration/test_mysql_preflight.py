@@ -56,26 +56,26 @@ def test_target_that_does_not_fit_is_refused(
     if definition:
         mysql.execute(f"CREATE TABLE {table} ({definition})")
     with pytest.raises(OptionError, match=said):
-        query(mysql_url, table, **options).sink.store.check()
+        query(mysql_url, table, **options).sink.check()
 
 
 def test_prefix_of_a_column_is_no_key(mysql: Cursor, mysql_url: str, table: str) -> None:
     mysql.execute(f"CREATE TABLE {table} (id VARCHAR(20), n BIGINT, UNIQUE u (id(3)))")
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     with pytest.raises(OptionError, match="is no unique key"):
-        MySqlQuery(schema, url=mysql_url, dbtable=table, key="id").sink.store.check()
+        MySqlQuery(schema, url=mysql_url, dbtable=table, key="id").sink.check()
 
 
 def test_engine_without_transactions_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
     mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT) ENGINE=MyISAM")
     with pytest.raises(StoreUnsafe, match=r"has the engine MyISAM.*ALTER TABLE .* ENGINE=InnoDB"):
-        query(mysql_url, table).sink.store.check()
+        query(mysql_url, table).sink.check()
 
 
 def test_view_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
     mysql.execute(f"CREATE VIEW {table}_v AS SELECT 1 AS id, 2 AS n")
     with pytest.raises(OptionError, match="is a view"):
-        query(mysql_url, f"{table}_v").sink.store.check()
+        query(mysql_url, f"{table}_v").sink.check()
     mysql.execute(f"DROP VIEW {table}_v")
 
 
@@ -83,27 +83,27 @@ def test_what_was_checked_is_looked_at_by_one_query_before_each_epoch(
     mysql: Cursor, mysql_proxy: Proxy, table: str
 ) -> None:
     mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
-    store = query(mysql_proxy.url, table).sink.store
-    store.check()
-    assert queries_of(mysql_proxy, store.check) == 1
+    sink = query(mysql_proxy.url, table).sink
+    sink.check()
+    assert queries_of(mysql_proxy, sink.check) == 1
     mysql.execute(f"ALTER TABLE {table} DROP n")
     with pytest.raises(OptionError, match="'n' of the query is not in the table"):
-        store.check()
+        sink.check()
     mysql.execute(f"ALTER TABLE {table} ADD n BIGINT")
-    store.check()
-    assert queries_of(mysql_proxy, store.check) == 1
+    sink.check()
+    assert queries_of(mysql_proxy, sink.check) == 1
 
 
 def test_a_new_connection_is_checked_in_full(mysql: Cursor, mysql_url: str, table: str) -> None:
     """It may lead to another server."""
     mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
-    store = query(mysql_url, table).sink.store
-    store.check()
+    sink = query(mysql_url, table).sink
+    sink.check()
     mysql.execute(f"ALTER TABLE {table} ENGINE=MyISAM")
-    store.check()  # the commit refuses it
-    store.session.pool.close_idle()
+    sink.check()  # the commit refuses it
+    sink.store.session.pool.close_idle()
     with pytest.raises(StoreUnsafe, match="has the engine MyISAM"):
-        store.check()
+        sink.check()
 
 
 def test_operator_who_looks_makes_no_tables(mysql: Cursor, mysql_url: str, unique: str) -> None:
@@ -162,7 +162,7 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
     try:
         mysql.execute(f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, n BIGINT)")
         owner = query(mysql_url.replace(home, database), table)
-        owner.sink.store.check()  # makes the connector's own tables
+        owner.sink.check()  # makes the connector's own tables
         grant = grants(database, table)
         for statement in grant[1:3]:
             mysql.execute(statement.replace("'app'@'%'", user))
@@ -170,15 +170,15 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
         with pytest.raises(
             StoreRefused, match=r"lacks a right: (INSERT|UPDATE|DELETE) command denied"
         ):
-            query(url, table, **MODES[mode]).sink.store.check()
+            query(url, table, **MODES[mode]).sink.check()
         mysql.execute(grant[0].replace("'app'@'%'", user))
-        rows = query(url, table, **MODES[mode], chunkRows="3", createTables="false")
+        rows = query(url, table, **MODES[mode], chunkRows="3")
         if mode == "delete":
             with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
-                rows.sink.store.check()
+                rows.sink.check()
             mysql.execute(grant[3].replace("'app'@'%'", user))
             rows.sink.store.session.pool.close_idle()  # such rights are read when one connects
-        rows.sink.store.check()
+        rows.sink.check()
         rows.run(0, [{"id": i, "n": i} for i in range(10)])
         rows.run(1, [{"id": i, "n": i} for i in range(10, 20)])
         abandoned = rows.stage(2, [{"id": 30, "n": None}])
@@ -195,7 +195,7 @@ def test_wrong_password_is_refused_and_not_shown(mysql: Cursor, mysql_url: str, 
     url = mysql_url.replace("root@", "")
     given = {"user": user, "password": "not-this-one"}
     with pytest.raises(StoreRefused, match="check options user, password") as refused:
-        query(url, "t", **given).sink.store.check()
+        query(url, "t", **given).sink.check()
     assert "not-this-one" not in str(refused.value)
     mysql.execute(f"DROP USER {user}")
 
@@ -213,20 +213,12 @@ def test_password_comes_from_a_file_and_may_change(
         file.write_text("first\n")
         url = server.url.replace("root@", "app@")
         rows = query(url, "t", passwordFile=str(file), createTable="true")
-        rows.sink.store.check()
+        rows.sink.check()
         rows.run(0, [{"id": 1, "n": 1}])
         cursor.execute("ALTER USER app IDENTIFIED BY 'second'")
         file.write_text("second\n")
         rows.sink.store.session.pool.close_idle()
         rows.run(1, [{"id": 2, "n": 1}])
-
-
-def test_unix_socket(private_mysql: Private) -> None:
-    server = private_mysql("--skip-networking=0")
-    url = "mysql://root@db.example/sparkonce_test"
-    rows = query(url, "t", unixSocket=server.socket, createTable="true")
-    rows.sink.store.check()
-    assert rows.run(0, [{"id": 1, "n": 1}]).rows == 1
 
 
 def make_certificate(home: Path, name: str) -> None:
@@ -254,7 +246,7 @@ def test_server_is_verified_and_the_client_shows_its_certificate(
     url = server.url.replace("root@", "app:pw@")
     shown = {"tlsCertFile": f"{tmp_path}/client.crt", "tlsKeyFile": f"{tmp_path}/client.key"}
     rows = query(url, "t", tlsCaFile=f"{tmp_path}/server.crt", createTable="true", **shown)
-    rows.sink.store.check()
+    rows.sink.check()
     assert rows.run(0, [{"id": 1, "n": 1}]).rows == 1
 
     for options, said in (
@@ -263,8 +255,8 @@ def test_server_is_verified_and_the_client_shows_its_certificate(
         ({"tlsMode": "off"}, "Access denied|user and password"),
     ):
         with pytest.raises(SparkonceError, match=said):
-            query(url, "t", **options).sink.store.check()
-    query(url, "t", tlsMode="unverified", **shown).sink.store.check()
+            query(url, "t", **options).sink.check()
+    query(url, "t", tlsMode="unverified", **shown).sink.check()
 
 
 def test_rights_to_single_columns_hide_no_unique_key(
@@ -276,14 +268,14 @@ def test_rights_to_single_columns_hide_no_unique_key(
     unique_too = "e INT NOT NULL DEFAULT 10 UNIQUE"
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, {unique_too})")
     mysql.execute(f"INSERT INTO {table} VALUES (1, 1, 10)")
-    query(mysql_url, table, key="id").sink.store.check()  # makes the connector's own tables
+    query(mysql_url, table, key="id").sink.check()  # makes the connector's own tables
     mysql.execute(f"GRANT SELECT (id, n), INSERT (id, n), UPDATE (id, n) ON {table} TO {user}")
     for own in ("ledger", "log"):
         rights = "SELECT, INSERT, UPDATE, DELETE"
         mysql.execute(f"GRANT {rights} ON {home}.sparkonce_{own} TO {user}")
     of_user = query(mysql_url.replace("root@", f"{user}:pw@"), table, key="id")
     with suppress(SparkonceError):  # MariaDB refuses the user, MySQL the row
-        of_user.sink.store.check()
+        of_user.sink.check()
         of_user.run(0, [{"id": 2, "n": 5}])
     mysql.execute(f"SELECT * FROM {table}")
     assert mysql.fetchall() == ((1, 1, 10),)

@@ -43,7 +43,7 @@ def test_row_that_the_table_itself_refuses_is_named_and_may_go_aside(
     with pytest.raises(BadRow, match="id=1"):
         MySqlQuery(COUNTER, **options).run(0, rows)
     query = MySqlQuery(COUNTER, onBadRow="deadLetter", deadLetter=aside, **options)
-    query.sink.store.check()
+    query.sink.check()
     query.run(0, rows)
     mysql.execute(f"SELECT id FROM {table}")
     assert mysql.fetchall() == ((2,),)
@@ -78,7 +78,7 @@ def test_answer_that_names_no_row_puts_none_aside(
     barred(mysql, table, ALL_BARRED.format("HY000", number, "'no server'"))
     options = {"url": mysql_url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
     query = MySqlQuery(COUNTER, **options)
-    query.sink.store.check()
+    query.sink.check()
     with pytest.raises(error, match=f"{number} no server"):
         query.run(0, [{"id": 1, "n": 1}])
     assert aside_of(mysql, aside) == 0

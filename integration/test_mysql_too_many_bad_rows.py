@@ -83,7 +83,7 @@ def test_good_rows_by_the_thousands_do_not_go_aside(
 ) -> None:
     make(mysql, table, case)
     query.restart(**way)
-    query.sink.store.check()
+    query.sink.check()
     for _ in range(3):  # a supervisor
         with pytest.raises(REFUSED, match=r"of epoch 0 can't be stored.* lets 200 go") as error:
             query.run(0, ones(0, 2000))
@@ -102,7 +102,7 @@ def test_small_partitions_hide_nothing(
 ) -> None:
     make(mysql, table, "no partition")
     query.restart(**way)
-    query.sink.store.check()
+    query.sink.check()
     with pytest.raises(REFUSED, match="201 rows of 2,000 of epoch 0"):
         query.run(0, *(ones(10 * n, 10 * n + 10) for n in range(200)))
 
@@ -118,7 +118,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
     close(mysql, table)
     query.restart(**way)
-    query.sink.store.check()
+    query.sink.check()
     with caplog.at_level(logging.WARNING, "sparkonce"):
         ledger = query.run(0, ones(0, 10), ones(-990, 0))
     assert (count(mysql, f"{table}_bad"), count(mysql, table)) == (10, 990)
@@ -135,7 +135,7 @@ def test_a_slow_stream_into_a_broken_table_stops_too_until_a_row_is_stored(
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
     close(mysql, table)
     query.restart(**way)
-    query.sink.store.check()
+    query.sink.check()
     for epoch in range(5):
         assert query.run(epoch, ones(epoch, epoch + 2)).unstored == 2 * epoch + 2
         query.restart()
@@ -155,7 +155,7 @@ def test_rows_that_tasks_refuse_stop_an_epoch_before_it_is_decided(
 ) -> None:
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
     query.restart(key="id", atomicity=atomicity)
-    query.sink.store.check()
+    query.sink.check()
     rows: list[dict[str, Any]] = [*ones(0, 89), *({"id": None, "n": n} for n in range(11))]
     with pytest.raises(BadRow, match=r"11 rows of 100 of epoch 0 .*11 x a key that is NULL") as it:
         query.run(0, rows)
@@ -172,7 +172,7 @@ def test_a_number_of_rows_is_that_and_none_is_none(
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
     close(mysql, table)
     query.restart(maxBadRows="0")
-    query.sink.store.check()
+    query.sink.check()
     with pytest.raises(SparkonceError, match="1 rows of 3 of epoch 0"):
         query.run(0, ones(-2, 1))
     assert count(mysql, table) == 0

@@ -132,7 +132,7 @@ def test_type_reads_back_as_the_same_value(
     mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v {column})")
     schema = pa.schema([("id", pa.int32()), ("v", case.kind)])
     query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
-    query.sink.store.check()
+    query.sink.check()
     rows = [{"id": at, "v": value} for at, value in enumerate([*case.values, None])]
     query.run(0, _as_arrow(rows, schema))
     mysql.execute(f"SELECT v FROM {table} ORDER BY id")
@@ -201,7 +201,7 @@ def test_type_that_does_not_fit_is_refused_before_any_row(
     mysql.execute(f"CREATE TABLE {table} (id INT, v {column})")
     schema = pa.schema([("id", pa.int32()), ("v", kind)])
     with pytest.raises(OptionError, match=f"Column 'v' of type .* does not fit .*{why}") as refused:
-        MySqlQuery(schema, url=mysql_url, dbtable=table).sink.store.check()
+        MySqlQuery(schema, url=mysql_url, dbtable=table).sink.check()
     assert re.match("[A-Z]+", column)[0].lower() in str(refused.value)
 
 

@@ -65,7 +65,7 @@ def test_row_that_has_another_rows_unique_value_changes_nothing(
         query.run(1, rows[:1])
     assert stored() == before
     query.restart(onBadRow="deadLetter", deadLetter=f"{table}_bad")
-    query.sink.store.check()
+    query.sink.check()
     query.run(1, rows[:1])
     query.run(2, rows[1:])
     mysql.execute(f"SELECT COUNT(*) FROM {table}_bad")

@@ -131,8 +131,8 @@ def test_chunk_is_its_rows_however_it_is_cut(rows: list[tuple[object, ...]], mos
     parts = list(whole.within(most))
     assert [row for part in parts for row in read(bytes(part.text))] == expected
     assert all(len(part) == 1 or len(part.text) < most for part in parts)
-    first, second = whole.halves()
-    assert len(first) + len(second) == len(rows)
+    first, second = whole[: most % len(rows)], whole[most % len(rows) :]
+    assert read(bytes(first.lines[:-1])) + read(bytes(second.text)) == expected
     assert len(whole.literals()) == 3
 
 

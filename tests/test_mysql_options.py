@@ -111,6 +111,8 @@ BAD = [
     ({"key": "id", "sequenceColumn": "name"}, "it can be tinyint"),
     ({"key": "id", "opColumn": "name", "writeMode": "append"}, "contradict each other"),
     ({"key": "id", "sequenceColumn": "price", "atomicity": "chunk"}, "contradict each other"),
+    ({"key": "id", "sequenceColumn": "price", "nulls": "keep"}, "contradict each other"),
+    ({"key": "id", "opColumn": "name", "nulls": "keep"}, "contradict each other"),
     ({"onBadRow": "deadLetter"}, "belong together"),
     ({"deadLetter": "bad"}, "belong together"),
     ({"deadLetter": "Orders", "onBadRow": "deadLetter"}, "dbtable and deadLetter both name"),
@@ -143,15 +145,15 @@ def test_variant_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"url": "mysql://h/d"}, ("h", 3306, None, None, None)),
-        ({"url": "mysql://u:p%40x@h:1/d"}, ("h", 1, "u", "p@x", None)),
-        ({"url": "jdbc:mysql://[::1]:1/d", "user": "u"}, ("::1", 1, "u", None, None)),
-        ({"url": "mysql:///d", "unixSocket": "/s"}, ("localhost", 3306, None, None, "/s")),
+        ({"url": "mysql://h/d"}, ("h", 3306, None, None)),
+        ({"url": "mysql://u:p%40x@h:1/d"}, ("h", 1, "u", "p@x")),
+        ({"url": "jdbc:mysql://[::1]:1/d", "user": "u"}, ("::1", 1, "u", None)),
+        ({"url": "mysql:///d"}, ("localhost", 3306, None, None)),
     ],
 )
 def test_address(given: dict[str, str], expected: tuple[object, ...]) -> None:
     where = address.parse(parse(**given))
-    assert (where.host, where.port, where.user, where.password, where.socket) == expected
+    assert (where.host, where.port, where.user, where.password) == expected
     assert where.database == "d"
 
 
@@ -180,7 +182,6 @@ def test_bad_address_is_refused_without_showing_a_password(given: dict[str, str]
         ("mysql://127.0.0.1/d", {}, None),
         ("mysql://localhost.example/d", {}, True),
         ("mysql://[::1]/d", {"tlsMode": "verify"}, True),
-        ("mysql://db.example/d", {"unixSocket": "/s"}, None),
     ],
 )
 def test_tls_is_verified_unless_no_network_lies_between(

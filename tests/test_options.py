@@ -21,6 +21,7 @@ from sparkonce.options import (
     seconds,
 )
 from sparkonce.printing import page_of_options
+from sparkonce.registry import for_name
 
 TABLE = (
     Option("url", "Where the store is.", required=True),
@@ -128,11 +129,15 @@ def test_what_spark_itself_puts_among_the_options_means_nothing() -> None:
     assert parse(TABLE, {**URL, "queryName": "clicks"}) == parse(TABLE, URL)
 
 
-def test_an_option_that_went_is_refused_with_what_to_do_instead() -> None:
-    with pytest.raises(OptionError) as refused:
-        parse(TABLE, {**URL, "chunkbytes": "1024"})
-    assert refused.value.what == "Option chunkBytes is no more"
-    assert "cut in two" in refused.value.todo
+@pytest.mark.parametrize("name", ["redis", "mysql", "elasticsearch"])
+def test_an_option_that_went_is_refused_with_what_to_do_instead(name: str) -> None:
+    table = for_name(name).options
+    for option in table:
+        if option not in known(table):
+            with pytest.raises(OptionError) as refused:
+                parse(table, {option.name.lower(): "true"}, complete=False)
+            assert refused.value.what == f"Option {option.name} is no more"
+            assert refused.value.todo == option.instead
 
 
 def test_an_option_that_went_is_neither_suggested_nor_listed() -> None:

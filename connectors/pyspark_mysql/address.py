@@ -23,7 +23,6 @@ class Address:
 
     Attributes:
         database: the one that the URL names; empty if it names none.
-        socket: path of a Unix socket, used instead of host and port.
     """
 
     host: str
@@ -31,17 +30,11 @@ class Address:
     database: str
     user: str | None
     password: str | None
-    socket: str | None
 
     @property
     def local(self) -> bool:
         """Whether no network lies between."""
-        return self.socket is not None or _LOCAL.fullmatch(self.host) is not None
-
-    @property
-    def shown(self) -> str:
-        """The address for messages."""
-        return self.socket or f"{self.host}:{self.port}"
+        return _LOCAL.fullmatch(self.host) is not None
 
 
 def url(text: str) -> str:
@@ -54,7 +47,7 @@ def url(text: str) -> str:
     if parameters and _FORM.fullmatch(plain):
         names = ", ".join(part.partition("=")[0] for part in parameters.split("&"))
         raise ValueError(
-            f"without parameters ({names}); options user, password, unixSocket and tls* stand for"
+            f"without parameters ({names}); options user, password and tls* stand for"
             " those that matter, the others are Connector/J's own"
         )
     if not _FORM.fullmatch(text):
@@ -67,7 +60,7 @@ def url(text: str) -> str:
 
 
 def parse(options: Mapping[str, Any]) -> Address:
-    """The address in options ``url``, ``user`` and ``unixSocket``.
+    """The address in options ``url`` and ``user``.
 
     Raises:
         OptionError: the URL and an option both give the user or the password.
@@ -91,5 +84,4 @@ def parse(options: Mapping[str, Any]) -> Address:
         database=unquote(parts.path.strip("/")),
         user=unquote(parts.username) if parts.username else options.get("user"),
         password=unquote(parts.password) if parts.password else None,
-        socket=options.get("unixSocket"),
     )

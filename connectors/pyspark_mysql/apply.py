@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
-import pymysql
-
-from pyspark_mysql.bends import Bends, Finder, bends_of
+from pyspark_mysql.bends import Bend, Bends, bends_of
 from pyspark_mysql.chunks import Chunk, Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.cuts import cuts_of
-from pyspark_mysql.dead_letters import Aside, of_literals
-from pyspark_mysql.failures import Kind, known, message
-from pyspark_mysql.keys import is_ambiguous
-from pyspark_mysql.statements import OTHER, Frame, frame
+from pyspark_mysql.dead_letters import Aside
+from pyspark_mysql.gather import Gathered
+from pyspark_mysql.inserting import Inserting
+from pyspark_mysql.load import Loading, can_load
+from pyspark_mysql.refusals import Refusals
+from pyspark_mysql.statements import frame
 from pyspark_mysql.target import Target
-from sparkonce.bad_rows import OF_TASK
-from sparkonce.errors import SparkonceError
-from sparkonce.letters import Letter
-
-ROOM = 1024
-"""Bytes of a packet that are left for its header."""
-
-STATEMENT = 64 * 1024
-"""Bytes of rows in a statement. MySQL takes those that fit into its caches a third faster than
-those of a megabyte; MariaDB does not mind."""
+from pyspark_mysql.winners import Deleting, Winners
 
 
-class RefusedRow(SparkonceError):
-    """The server refused this row; nothing of its statement took effect."""
+class Way(Protocol):
+    """A way to write rows, inside a transaction."""
+
+    def begin(self) -> None:
+        """What must be done in each transaction before the first rows."""
+
+    def write(self, rows: Rows) -> None:
+        """Take these rows.
+
+        Raises:
+            RefusedRow: one is refused; the caller rolls all of it back.
+            pymysql.MySQLError: anything else.
+        """
+
+    def end(self) -> bool:
+        """Let what was taken take effect; whether the server took any row. Raises as `write`."""
 
 
 class Applier:
@@ -38,138 +43,56 @@ class Applier:
     Args:
         session: of the server.
         detail: of the manifest.
-        target: looked at in this transaction.
+        target: as it is in this transaction, and in all in which this is used.
         aside: takes the rows that can't be stored; None if one of them stops the epoch.
-
-    Attributes:
-        changed: rows so far, as the server counts: one for a new row, two for an updated one.
     """
 
     def __init__(
-        self,
-        session: Session,
-        detail: Mapping[str, Any],
-        target: Target,
-        aside: Aside | None = None,
+        self, session: Session, detail: Mapping[str, Any], target: Target, aside: Aside | None
     ) -> None:
-        self.session, self.detail, self.target, self.aside = session, detail, target, aside
-        self.ambiguous = is_ambiguous(detail, target.unique_keys)
-        cuts = [] if session.options["cutTrailingSpace"] else cuts_of(detail, target.columns)
-        self.bends = Bends(bends_of(detail, target.columns), cuts)
-        self.frame = self._frame()
-        self.changed = 0
-        self.rows = self.refused = 0
-        self.partition: int | None = None
-        self.most = session.live.packet - len(self.frame.head) - len(self.frame.tail) - ROOM
+        self.target, self.aside = target, aside
+        ambiguous = target.is_ambiguous(detail)
+        self.refusals = Refusals(detail, aside, ambiguous=ambiguous)
+        bends = bends_of(detail, target.columns)
+        # Of the nulls of a change stream only those count that are left in the end.
+        nulls = [bend for bend in bends if bend.is_null and detail["folded"]]
+        values = [bend for bend in bends if bend not in nulls]
+        self.bends = Bends(values, cuts_of(detail, target.columns))
+        self.way = self._way(session, detail, nulls, ambiguous=ambiguous)
 
-    def begin(self) -> None:
-        """What must be done before the first chunk, in the transaction."""
+    def _way(
+        self, session: Session, detail: Mapping[str, Any], nulls: list[Bend], *, ambiguous: bool
+    ) -> Way:
+        if detail["mode"] == "delete":
+            gathered = Gathered(session, detail, self.refusals)
+            return Deleting(gathered, indexed=self.target.is_indexed(detail["key"]))
+        if detail["folded"]:
+            gathered = Gathered(session, detail, self.refusals)
+            return Winners(gathered, self.target, nulls, ambiguous=ambiguous)
+        statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
+        inserting = Inserting(session, statement, self.refusals)
+        if can_load(session, self.target.columns):
+            return Loading(inserting, detail, self.target.columns)
+        return inserting
 
-    def end(self) -> None:
-        """What must be done behind the last chunk, in the transaction."""
-        if self.aside is not None and self.stored_any():
-            self.aside.tally.stored = True
-
-    def stored_any(self) -> bool:
-        """Whether the server took any row."""
-        return self.rows > self.refused
-
-    def _frame(self) -> Frame:
-        mariadb = self.session.live.mariadb
-        return frame(self.detail, mariadb=mariadb, ambiguous=self.ambiguous)
-
-    def apply(self, chunk: Chunk) -> None:
-        """Apply a chunk.
+    def apply(self, chunks: Iterable[Chunk]) -> None:
+        """Apply chunks, in one transaction.
 
         Raises:
             RefusedRow: a row is refused; the caller rolls all of it back.
+            TooManyBadRows: so are more than may go aside.
             pymysql.MySQLError: anything else.
         """
-        self.partition = chunk.partition
-        for letter in chunk.bad:
-            error = RefusedRow(letter.reason, OF_TASK, "set option onBadRow=deadLetter again")
-            self._put_aside(error, letter)
-        self.rows += len(chunk.rows)
-        bent = self._bent(chunk.rows)
-        for at, bend in bent.items():
-            literals = chunk.rows.row(at).literals()
-            self._refuse(literals, _refused(bend, literals[bend.place]))
-        for rows in chunk.rows.without(bent):
-            self.write(rows)
-
-    def _bent(self, rows: Rows) -> dict[int, Finder]:
-        """The rows that must not be sent."""
-        return self.bends.find(rows)
-
-    def write(self, rows: Rows) -> None:
-        """Insert, update or delete these rows.
-
-        Raises:
-            RefusedRow: a row is refused.
-        """
-        for part in rows.within(min(self.most, STATEMENT)):
-            self._send(part)
-
-    def _send(self, rows: Rows) -> None:
-        if len(rows.text) > self.most:
-            self._refuse(rows.literals(), _larger_than_a_packet(rows, self.session.live.packet))
-            return
-        try:
-            sql = b"".join([self.frame.head, rows.text, self.frame.tail])
-            self.changed += self.session.change(sql)
-        except pymysql.MySQLError as error:
-            if known(error).kind is not Kind.ROW:
-                raise
-            if len(rows) == 1:
-                self._refuse(rows.literals(), self.explained(error))
-                return
-            for half in rows.halves():  # to find the row: one of them will fail
-                self._send(half)
-
-    def explained(self, error: pymysql.MySQLError) -> RefusedRow:
-        """Why the server refuses a row."""
-        if self.collides(error):
-            return RefusedRow(
-                "it has another stored row's value in another unique key",
-                "as an update it would change that row, whose key is another",
-                "mend the row or the stored one, or drop the other unique key",
-            )
-        bend = self.bends.failed(str(error))
-        if bend:
-            return _refused(bend, "NULL")
-        return RefusedRow(message(error), *known(error)[1:])
-
-    def collides(self, error: pymysql.MySQLError) -> bool:
-        """Whether another stored row was found by another unique key."""
-        return self.ambiguous and OTHER in str(error)
-
-    def _refuse(self, row: list[str], error: RefusedRow) -> None:
-        """Name a row by its key, or by all of it where it has none."""
-        literals = dict(zip(self.detail["columns"], row, strict=False))
-        key = {name: literals[name] for name in self.detail["key"]} or literals
-        shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
-        what = f"MySQL can't store the row with {shown}: {error.what}"
-        self.refused += 1
-        refused = RefusedRow(what, error.why, error.todo)
-        self._put_aside(refused, of_literals(what, row, self.detail) if self.aside else None)
-
-    def _put_aside(self, error: RefusedRow, letter: Letter | None) -> None:
-        if self.aside is None or letter is None:
-            raise error
-        self.aside.take(letter, self.partition, error.why)
-
-
-def _refused(bend: Finder, literal: str) -> RefusedRow:
-    return RefusedRow(f"column {bend.name!r} can't be {_shortened(literal)}", bend.why, bend.todo)
-
-
-def _larger_than_a_packet(rows: Rows, packet: int) -> RefusedRow:
-    return RefusedRow(
-        f"it takes {len(rows.text):,} bytes",
-        f"max_allowed_packet of the server is {packet:,}",
-        "raise it, or cut the row's large columns before the sink",
-    )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:76]}...'"
+        self.way.begin()
+        for chunk in chunks:
+            self.refusals.partition = chunk.partition
+            for letter in chunk.bad:
+                self.refusals.of_task(letter)
+            bent = self.bends.find(chunk.rows)
+            for at, bend in bent.items():
+                self.refusals.bent(chunk.rows[at : at + 1].literals(), bend)
+            for rows in chunk.rows.without(bent):
+                self.way.write(rows)
+        self.refusals.partition = None  # of what is left, a key's rows may come from several
+        if self.way.end() and self.aside is not None:
+            self.aside.tally.stored = True

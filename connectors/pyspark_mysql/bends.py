@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.columns import Column
+from pyspark_mysql.cuts import SPACE, Cut, placed
 from pyspark_mysql.literals import LITERAL as ONE_LITERAL
-from pyspark_mysql.literals import identifier
 
 LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
 NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
@@ -33,37 +33,7 @@ UNICODE = ("", "binary", "utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
 """Character sets that have all characters; none is that of bytes."""
 MEMBER = re.compile("'(?:[^']|'')*'")
 MOST_REPEATS = 1000
-MARK = "sparkonce_null_"
-SPACE = r"[\t-\r ]'|_utf8mb4 X'[0-9a-f]*(?:09|0[a-d]|20)'"
-"""How a text ends with what both servers take for white space, in every character set."""
 ENDS_SPACED = rf"(?:{SPACE})[,)]"
-
-
-class Finder(Protocol):
-    """Finds values of a column that must not be sent."""
-
-    @property
-    def place(self) -> int:
-        """Of the column in a row."""
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-
-    @property
-    def why(self) -> str:
-        """It must not be sent."""
-
-    @property
-    def todo(self) -> str:
-        """Against it."""
-
-
-class Cutting(Finder, Protocol):
-    """Finds texts that would be cut."""
-
-    def takes(self, literal: bytes) -> bool:
-        """Whether the server would cut this text."""
 
 
 class Bend(NamedTuple):
@@ -116,23 +86,23 @@ class Bends:
         cuts: the same, of texts that would be cut; see `pyspark_mysql.cuts`.
     """
 
-    def __init__(self, bends: Iterable[Bend], cuts: Iterable[Cutting] = ()) -> None:
+    def __init__(self, bends: Iterable[Bend], cuts: Iterable[Cut] = ()) -> None:
         bends = list(bends)
         self.of_values = [bend for bend in bends if not bend.is_null]
         self.of_nulls = [bend for bend in bends if bend.is_null]
         self.cuts = list(cuts)
 
-    def find(self, rows: Rows, *, nulls: bool = True) -> dict[int, Finder]:
+    def find(self, rows: Rows) -> dict[int, Bend | Cut]:
         """The rows that must not be sent, by number."""
-        has_null = nulls and self.of_nulls and b"NULL" in bytes(rows.lines)
+        has_null = self.of_nulls and b"NULL" in bytes(rows.lines)
         bends = [*self.of_values, *(self.of_nulls if has_null else [])]
         if not (bends or self.cuts):
             return {}
         texts = rows.texts()
-        found: dict[int, Finder] = {row: bend for bend in bends for row in bend.rows(texts)}
+        found: dict[int, Bend | Cut] = {row: bend for bend in bends for row in bend.rows(texts)}
         return {**self._cut(texts), **found}
 
-    def _cut(self, texts: Any) -> dict[int, Finder]:
+    def _cut(self, texts: Any) -> dict[int, Bend | Cut]:
         if not self.cuts:
             return {}
         spaced = pc.indices_nonzero(pc.match_substring_regex(texts, ENDS_SPACED))
@@ -140,21 +110,8 @@ class Bends:
         found = {row: self._first_cut(ONE_LITERAL.findall(text)) for row, text in rows}
         return {row: cut for row, cut in found.items() if cut is not None}
 
-    def _first_cut(self, literals: list[bytes]) -> Cutting | None:
+    def _first_cut(self, literals: list[bytes]) -> Cut | None:
         return next((cut for cut in self.cuts if cut.takes(literals[cut.place])), None)
-
-    def condition(self, unless: str) -> str:
-        """What is true of a stored row, and fails for one with a null; see `failed`."""
-        # The text is no constant: a constant would be looked at although no row has a null.
-        return "".join(
-            f" AND ({unless} OR {name} IS NOT NULL"
-            f" OR CAST(CONCAT('{MARK}{bend.place}_', {name} IS NULL) AS SIGNED))"
-            for bend, name in ((bend, identifier(bend.name)) for bend in self.of_nulls)
-        )
-
-    def failed(self, message: str) -> Bend | None:
-        """The one whose condition failed so."""
-        return next((b for b in self.of_nulls if f"{MARK}{b.place}_" in message), None)
 
 
 def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
@@ -170,12 +127,6 @@ def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]
 def _looked_up(detail: Mapping[str, Any]) -> list[str]:
     """The columns by which a plan finds stored rows."""
     return [] if detail["mode"] == "append" else list(detail["key"])
-
-
-def placed(detail: Mapping[str, Any], columns: Iterable[Column]) -> Iterator[tuple[int, Column]]:
-    """The columns that a plan writes, each with its place in a row."""
-    places = {name.lower(): place for place, name in enumerate(detail["columns"])}
-    return ((places[c.name.lower()], c) for c in columns if c.name.lower() in places)
 
 
 def zeroed(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:

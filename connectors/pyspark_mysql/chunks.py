@@ -129,22 +129,18 @@ class Rows:
         buffers = [None, offsets, pa.py_buffer(self._text)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
-    def row(self, number: int) -> Rows:
-        """One of the rows."""
-        return self._part(self._first + number, self._first + number + 1)
+    def __getitem__(self, which: slice) -> Rows:
+        """Some of the rows."""
+        first, last, _ = which.indices(len(self))
+        return Rows(self._text, self._offsets, self._first + first, self._first + last)
 
     def without(self, numbers: Iterable[int]) -> Iterator[Rows]:
         """The other rows, as lists of neighbours."""
-        first = self._first
+        first = 0
         for number in sorted(numbers):
-            yield self._part(first, self._first + number)
-            first = self._first + number + 1
-        yield self._part(first, self._last)
-
-    def halves(self) -> tuple[Rows, Rows]:
-        """The same rows, as two lists."""
-        middle = (self._first + self._last) // 2
-        return self._part(self._first, middle), self._part(middle, self._last)
+            yield self[first:number]
+            first = number + 1
+        yield self[first:]
 
     def within(self, most: int) -> Iterator[Rows]:
         """The same rows, as lists of at most so many bytes, or of one row that is larger."""
@@ -153,12 +149,12 @@ class Rows:
             end = self._offsets[first] + most
             last = bisect_right(self._offsets, end, first + 1, self._last + 1) - 1
             last = max(last, first + 1)
-            yield self._part(first, last)
+            yield Rows(self._text, self._offsets, first, last)
             first = last
 
     def literals(self) -> list[str]:
         """The literals of the first row."""
-        text = bytes(next(self.within(0)).text[1:-1])
+        text = bytes(self[:1].text[1:-1])
         found, at = [], 0
         while at < len(text):
             match = LITERAL.match(text, at)
@@ -166,9 +162,6 @@ class Rows:
             found.append(match[0].decode(errors="replace"))
             at = match.end() + 1
         return found
-
-    def _part(self, first: int, last: int) -> Rows:
-        return Rows(self._text, self._offsets, first, last)
 
 
 class Chunk(NamedTuple):

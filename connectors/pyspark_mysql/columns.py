@@ -112,14 +112,6 @@ class Column:
         given = self.has_default or self.generated or self.numbered or self.kind == "enum"
         return not self.nullable and not given
 
-    @property
-    def is_spelled(self) -> bool:
-        """Whether equal values of it may differ: by case, by accents, or by a space at the end."""
-        if self.kind in ("enum", "set") or self.collation in ("", "binary", "utf8mb4_0900_bin"):
-            return False
-        exact = "_bin" if self.kind == "char" else "_nopad_bin"
-        return not self.collation.endswith(exact)
-
 
 def kind_of(field: pa.Field) -> str:
     """Spark's name of a column's type; arrays, maps and structs are ``json``.

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysql import address, steps, tables
+from pyspark_mysql import address, gather, tables
 from pyspark_mysql.chunks import ChunkEncoder
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import kind_of
@@ -24,21 +24,14 @@ from pyspark_mysql.options import OPTIONS
 from pyspark_mysql.store import MySqlStore
 from sparkonce import checks, operations, schema_text
 from sparkonce.errors import OptionError
+from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
 
 EXACT_KEY = re.compile(
     r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
 )
-SEQUENCES = (
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "decimal",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-)
+TIMESTAMPS = ("timestamp", "timestamp_ntz")
+SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTAMPS)
 PREFIX = "sparkonce_"
 CELLS = 48_000
 """Values in a chunk: each is a transaction, which the server syncs to disk."""
@@ -51,7 +44,7 @@ class MySqlConnector:
     name = "mysql"
     options = OPTIONS
 
-    def plan(self, options: Mapping[str, Any], schema: pa.Schema) -> Plan:
+    def plan(self, options: Options, schema: pa.Schema) -> Plan[Any]:
         """See `Connector.plan`."""
         table = _table(options)
         key = [checks.key_column("key", name, schema) for name in options["key"] or []]
@@ -98,20 +91,18 @@ class MySqlConnector:
             key=tuple(key),
         )
 
-    def encoder(self, plan: Plan) -> Encoder:
+    def encoder(self, plan: Plan[Any]) -> Encoder:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 
-    def connect(self, options: Mapping[str, Any], plan: Plan | None = None) -> MySqlStore:
-        """See `Connector.connect`."""
+    def connect(self, options: Options) -> MySqlStore:
+        """See `Connector.connect`. Own tables are made for a query, which alone names a table."""
         database = _database(options)
         session = Session(options, database)
         schema = options["ledgerSchema"] or database
-        create = bool(options["createTables"]) and plan is not None
         return MySqlStore(
             session,
-            tables.OwnTables(session, schema, create=create),
-            plan,
+            tables.OwnTables(session, schema, create=options["dbtable"] is not None),
             create_target=options["createTable"],
             whole=options["atomicity"] == "epoch",
             dead_letters=_dead_letters(options, session),
@@ -163,7 +154,7 @@ def _require_table_apart(table: tuple[str, str], options: Mapping[str, Any]) -> 
 
 def _require_foreign_columns(names: Sequence[str]) -> None:
     for name in names:
-        if name.lower() in steps.OWN:
+        if name.lower() in gather.OWN:
             raise OptionError(
                 f"Column {name!r} has a name that the connector needs in its temporary table",
                 why="rows are numbered and flagged there",
@@ -220,11 +211,12 @@ def _require_foldable(
     for name, value, fits in (
         ("writeMode", mode, "upsert"),
         ("atomicity", options["atomicity"], "epoch"),
+        ("nulls", options["nulls"], "write"),
     ):
         if value != fits:
             raise OptionError(
                 f"Options {given} and {name}={value} contradict each other",
-                why="the last change of a key in an epoch is written, and it alone",
+                why="of a key's rows in an epoch the last one is written, and it alone",
                 todo=f"leave {name} out, or set it to {fits}",
             )
     for option, column, allowed in (

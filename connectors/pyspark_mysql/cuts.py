@@ -7,13 +7,14 @@ which some text ends with white space are looked at, each once, literal by liter
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pyspark_mysql.bends import SPACE, placed
 from pyspark_mysql.columns import Column
 from pyspark_mysql.literals import HEX_TEXT
 
+SPACE = r"[\t-\r ]'|_utf8mb4 X'[0-9a-f]*(?:09|0[a-d]|20)'"
+"""How a text ends with what both servers take for white space, in every character set."""
 SPACED = re.compile(rf"(?:{SPACE})\Z".encode())
 PADDED = re.compile(rb"(?: '|_utf8mb4 X'[0-9a-f]*20')\Z")
 TEXTS = ("tinytext", "text", "mediumtext")
@@ -23,7 +24,7 @@ REFUSING = ("utf16", "utf16le", "utf32", "ucs2")
 WIDE = {"utf8", "utf8mb3", "utf8mb4", "big5", "cp932", "eucjpms"}
 WIDE |= {"euckr", "gb18030", "gb2312", "gbk", "sjis", "ujis"}
 """Character sets with characters of more than a byte; taken to need as many as UTF-8 does."""
-ADVICE = "trim the text before the sink, {}, or set option cutTrailingSpace=true"
+ADVICE = "trim the text before the sink, or {}"
 
 
 class Cut(NamedTuple):
@@ -73,6 +74,12 @@ def cuts_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Cut]:
         if column.kind == "char":
             cuts.append(unpadded(place, column.name))
     return cuts
+
+
+def placed(detail: Mapping[str, Any], columns: Iterable[Column]) -> Iterator[tuple[int, Column]]:
+    """The columns that a plan writes, each with its place in a row."""
+    places = {name.lower(): place for place, name in enumerate(detail["columns"])}
+    return ((places[c.name.lower()], c) for c in columns if c.name.lower() in places)
 
 
 def _length(literal: bytes, in_bytes: bool) -> int:

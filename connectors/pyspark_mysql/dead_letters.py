@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysql.client import Session
-from pyspark_mysql.engines import require_transactions
+from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.literals import identifier, value
 from pyspark_mysql.tables import read_sql
 from sparkonce import letters, schema_text, untext
@@ -38,9 +38,9 @@ class DeadLetters:
         self.quoted = self.table.replace("%", "%%")
         self.name, self.most = table, most
 
-    def ensure(self, *, create: bool) -> None:
-        """Make the table, or see that rows can be written to it."""
-        if create:
+    def ensure(self) -> None:
+        """See that rows can be written to the table; make it if it is not there."""
+        if not is_there(self.session, self.name):
             self.session.run(read_sql("dead_letter", dead_letter=self.table))
         require_transactions(self.session, self.name)
         self.hold()

@@ -89,7 +89,6 @@ KNOWN = {
     1317: _lost("someone ended the statement (KILL)"),
     1927: _lost("someone ended the connection (KILL), or it was idle too long"),
     4031: _lost("the connection was idle too long"),
-    2002: _passing("the server is down, or option unixSocket is wrong"),
     2003: _passing("the server is down, or the network or option url is wrong"),
     2005: _passing("the host's name is not known"),
     1040: _BUSY,

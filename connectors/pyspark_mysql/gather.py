@@ -1,155 +1,173 @@
-"""Rows that are gathered in a temporary table first, and go from there to the target.
+"""The rows of an epoch in a temporary table, and statements by which the target follows it.
 
-Where the server refuses a statement, it is tried again in halves, and these in halves, until the
-rows are found that it does not take. A row may only have come before another one that it depends
-on: one that must let go of a unique value, or that a foreign key points to. So those that are left
-are tried again as long as any of them gets through, and from both ends in turns, as such rows often
-form a chain.
+The table's columns have the types and collations of the target's: so keys are cut and filled up in
+it as they are there, and are equal in it exactly when they are equal there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
-import pymysql
-
-from pyspark_mysql.apply import Applier, RefusedRow
 from pyspark_mysql.client import Session
-from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.failures import Kind, known, number
-from pyspark_mysql.foreign_keys import leads_back
+from pyspark_mysql.columns import definition
 from pyspark_mysql.literals import identifier, string
-from pyspark_mysql.statements import Frame
-from pyspark_mysql.steps import FLAG, ROW, Pace, Step, halves
-from pyspark_mysql.target import Target
+from pyspark_mysql.refusals import Refusals, refused
+from pyspark_mysql.statements import NEW, Frame
 
-OF_FOREIGN_KEYS = (1216, 1217, 1451, 1452, 1761, 1762)
-OF_OTHER_ROWS = (1022, 1062, 1169, 1644)
+OWN = ("sparkonce_flag", "sparkonce_row")
+"""Columns of a temporary table besides those of the query: whether the row deletes; its number."""
+FLAG, ROW = map(identifier, OWN)
+WON, CAME, GONE = "sparkonce_won", "came", "gone"
+"""A winner: its number among the rows, and whether its key is deleted, at least on the way."""
+NUMBER = f"{ROW} BIGINT AUTO_INCREMENT PRIMARY KEY"
+FEWEST, MOST = 500, 50_000
+
+UNCHECKED = "SET STATEMENT check_constraint_checks = 0 FOR "
+"""Since 11.4, MariaDB copies constraints of columns, which bind what comes out at the end alone."""
 
 
-class Scratch(Protocol):
-    """A temporary table and the statements about it."""
+class Gathered:
+    """The rows of an epoch, numbered as they came.
 
-    table: str
+    Args:
+        session: of the server.
+        detail: of the manifest.
+        refusals: of the epoch.
 
-    def create(self) -> list[str]:
-        """Make it; it lives as long as the connection, and is made anew."""
+    Attributes:
+        numbered: the table that has the numbers: that of the winners, if there are such.
+        source: what stands behind FROM, with the rows as ``sparkonce_new``.
+        number: of a row, in terms of the source.
+    """
+
+    def __init__(self, session: Session, detail: Mapping[str, Any], refusals: Refusals) -> None:
+        self.session, self.detail, self.refusals = session, detail, refusals
+        self.mariadb = session.live.mariadb
+        self.target = identifier(*detail["table"])
+        database = detail["table"][0]
+        self.table = self.numbered = identifier(database, "sparkonce_epoch")
+        self.source, self.number = f"{self.table} AS {NEW}", f"{NEW}.{ROW}"
+        if detail["folded"]:
+            self.numbered = identifier(database, "sparkonce_winners")
+            same = f"{NEW}.{ROW} = {WON}.{CAME}"
+            self.source = f"{self.numbered} AS {WON} STRAIGHT_JOIN {self.source} ON {same}"
+            self.number = f"{WON}.{ROW}"
 
     def arrival(self) -> Frame:
         """The statement that takes the rows of a chunk in."""
+        flag = [FLAG] if self.detail["folded"] else []
+        names = ", ".join([*map(identifier, self.detail["columns"]), *flag])
+        unchecked = UNCHECKED if self.mariadb else ""
+        return Frame(f"{unchecked}INSERT INTO {self.table} ({names}) VALUES ".encode(), b"")
 
-    def steps(self) -> list[Step]:
-        """What is done in the target, one after the other: deletes come before writes."""
+    def create(self, *own: str) -> None:
+        """Make the tables anew; they live as long as the connection.
 
+        Args:
+            own: definitions that the table of rows has besides the query's columns.
+        """
+        copied = [f"t.{identifier(n)}" for n in self.detail["columns"] if n != self._apart]
+        self._make(
+            self.table,
+            ", ".join([NUMBER, *own, *self._defined()]),
+            # Columns of an outer join may be null: a row that deletes has no other values.
+            f" SELECT {', '.join(copied)} FROM (SELECT 1) AS one"
+            f" LEFT JOIN {self.target} AS t ON FALSE LIMIT 0",
+        )
+        if self.detail["folded"]:
+            self._make(self.numbered, f"{NUMBER}, {CAME} BIGINT NOT NULL, {GONE} BOOLEAN NOT NULL")
 
-class Gathering(Applier):
-    """Applies all chunks of a transaction at once."""
+    def _make(self, table: str, definitions: str, select: str = "") -> None:
+        self.session.run(f"DROP TEMPORARY TABLE IF EXISTS {table}")
+        self.session.run(f"CREATE TEMPORARY TABLE {table} ({definitions}) ENGINE=InnoDB{select}")
 
-    scratch: Scratch
+    @property
+    def _apart(self) -> str | None:
+        """The sequence, unless it is of the key: compared as the query has it, not as stored."""
+        return None if self.detail["sequence"] in self.detail["key"] else self.detail["sequence"]
 
-    def __init__(
-        self,
-        session: Session,
-        detail: Mapping[str, Any],
-        target: Target,
-        aside: Aside | None = None,
-    ) -> None:
-        super().__init__(session, detail, target, aside)
-        self.loops = leads_back(session, detail["table"])
-        self.steps = self.scratch.steps()
-        # For each step the rows that were refused, and why they were so the last time.
-        self.waiting: list[dict[int, RefusedRow]] = [{} for _ in self.steps]
-        self.given_up: set[int] = set()
+    def _defined(self) -> Iterator[str]:
+        if self.detail["folded"]:
+            yield f"{FLAG} BOOLEAN"
+        if self._apart:
+            kind = self.detail["kinds"][self._apart]
+            yield definition(self._apart, kind, in_key=False, mariadb=self.mariadb)
 
-    def begin(self) -> None:
-        """Make the temporary table."""
-        for statement in self.scratch.create():
-            self.session.run(statement)
+    def follow(self, statement: str, tail: str = "") -> None:
+        """Run a statement for all rows, some numbers at a time.
 
-    def end(self) -> None:
-        """Do in the target what has been gathered.
+        Args:
+            statement: what stands before WHERE.
+            tail: what stands behind the numbers.
 
         Raises:
-            RefusedRow: the server refuses a row.
+            RefusedRow: the server does not take a row.
         """
+        ((last,),) = self.session.run(f"SELECT COALESCE(MAX({ROW}), 0) FROM {self.numbered}")
         timeout = float(self.session.options["timeout"])
-        ((last,),) = self.session.run(f"SELECT COALESCE(MAX({ROW}), 0) FROM {self.scratch.table}")
-        self.partition = None  # a key's rows may come from several
-        for place in range(len(self.steps)):
-            pace = Pace(timeout)
-            for rows in pace.ranges(int(last)):
-                with pace.timed():
-                    self._do(place, rows)
-        backwards = True
-        while any(self.waiting) and self._try_again(backwards=backwards):
-            backwards = not backwards
-        for waiting in self.waiting:
-            for row, error in sorted(waiting.items()):
-                self._give_up(row, error)
-        super().end()
 
-    def stored_any(self) -> bool:
-        """See `Applier.stored_any`."""
-        ((rows,),) = self.session.run(f"SELECT COUNT(*) FROM {self.scratch.table}")
-        return int(rows) > len(self.given_up)
+        def send(some: range) -> None:
+            where = f"{self.number} BETWEEN {some.start} AND {some[-1]}"
+            self.session.run(f"{statement} WHERE {where}{tail}")
 
-    def _do(self, place: int, rows: range) -> None:
-        try:
-            self.session.run(self.steps[place].sql(rows, self._held(place, rows)))
-        except pymysql.MySQLError as error:
-            if known(error).kind is not Kind.ROW:
-                raise
-            if len(rows) == 1:
-                self._put_off(place, rows.start, error)
-                return
-            for half in halves(rows):
-                self._do(place, half)
+        for row, error in refused(paced(int(last), timeout), send):
+            self.refusals.by_server(self.take_out(row.start), error)
 
-    def _held(self, place: int, rows: range) -> list[int]:
-        """Rows that are not written, as they could not be deleted, or not yet."""
-        if place == 0 or not (self.waiting[0] or self.given_up):
-            return []
-        return [row for row in rows if row in self.waiting[0] or row in self.given_up]
+    def delete(self, *, indexed: bool, which: str = "") -> None:
+        """Delete the rows of the target that have the keys of rows.
 
-    def _put_off(self, place: int, row: int, error: pymysql.MySQLError) -> None:
-        """Try a row again later, if what the server objects to may be gone by then."""
-        if self._may_pass(error):
-            self.waiting[place][row] = self.explained(error)
-        else:
-            self._give_up(row, self.explained(error))
+        They are looked up one by one, so that no other row of the target is locked; without an
+        index it is left to the server to find a better way.
 
-    def _may_pass(self, error: pymysql.MySQLError) -> bool:
-        if number(error) in OF_FOREIGN_KEYS:
-            return self.loops
-        return number(error) in OF_OTHER_ROWS or self.collides(error)
+        Args:
+            indexed: whether an index of the target finds them.
+            which: a further condition on the rows.
+        """
+        names = map(identifier, self.detail["key"])
+        same = " AND ".join(f"t.{name} = {NEW}.{name}" for name in names)
+        join = "STRAIGHT_JOIN" if indexed else "JOIN"
+        self.follow(f"DELETE t FROM {self.source} {join} {self.target} AS t ON {same}", which)
 
-    def _try_again(self, *, backwards: bool) -> bool:
-        """Whether any row got through."""
-        deleted: set[int] = set()
-        progress = False
-        for place, waiting in enumerate(self.waiting):
-            rows = {*waiting, *deleted}
-            self.waiting[place] = {}
-            for row in sorted(rows, reverse=backwards):
-                self._do(place, range(row, row + 1))
-            deleted = rows - self.waiting[place].keys()
-            progress = progress or bool(deleted)
-        return progress
+    def take_out(self, number: int) -> list[str]:
+        """Forget a row; its literals."""
+        names = [_exactly(name, self.detail["kinds"][name]) for name in self.detail["columns"]]
+        names += [f"{NEW}.{FLAG}"] if self.detail["folded"] else []
+        where = f"{self.number} = {number}"
+        (row,) = self.session.run(f"SELECT {', '.join(names)} FROM {self.source} WHERE {where}")
+        self.session.run(f"DELETE FROM {self.numbered} WHERE {ROW} = {number}")
+        return [literal(value) for value in row]
 
-    def _give_up(self, row: int, error: RefusedRow) -> None:
-        shown = [_exactly(name, self.detail["kinds"][name]) for name in self.detail["columns"]]
-        names = ", ".join([*shown, FLAG] if self.detail["folded"] else shown)
-        sql = f"SELECT {names} FROM {self.scratch.table} WHERE {ROW} = {row}"
-        (values,) = self.session.run(sql)
-        self.given_up.add(row)
-        self._refuse([literal(value) for value in values], error)
+    def any_left(self) -> bool:
+        """Whether there is a row that was not taken out."""
+        return bool(self.session.run(f"SELECT 1 FROM {self.numbered} LIMIT 1"))
+
+
+def paced(last: int, timeout: float) -> Iterator[range]:
+    """The numbers from 1 to the last one, some at a time.
+
+    There are fewer where it takes long until the next ones are asked for, so that a statement ends
+    long before the time-out.
+    """
+    first, most = 1, FEWEST
+    while first <= last:
+        some = range(first, min(first + most, last + 1))
+        began = time.monotonic()
+        yield some
+        share = (time.monotonic() - began) / timeout
+        if share < 0.05:
+            most = min(2 * most, MOST)
+        elif share > 0.2:
+            most = max(most // 2, 1)
+        first = some.stop
 
 
 def _exactly(name: str, kind: str) -> str:
     """A column whose digits are all shown: those of a FLOAT are not."""
-    return f"{identifier(name)} + 0e0" if kind == "float" else identifier(name)
+    column = identifier(NEW, name)
+    return f"{column} + 0e0" if kind == "float" else column
 
 
 def literal(value: Any) -> str:

@@ -1,23 +1,22 @@
 """New rows by LOAD DATA LOCAL, which MySQL takes in faster than INSERT.
 
 With LOCAL the server has no errors for rows, but warnings: it makes 127 of 300 in a TINYINT, and
-leaves a duplicate out. So a chunk that was not loaded without any is taken back and inserted.
+leaves a duplicate out. So rows that were not loaded without any are taken back and inserted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 import pymysql
 
-from pyspark_mysql.apply import STATEMENT, Applier
 from pyspark_mysql.bends import Bends, zeroed
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
 from pyspark_mysql.failures import Kind, known, number
+from pyspark_mysql.inserting import STATEMENT, Inserting
 from pyspark_mysql.literals import HEX_TEXT, identifier
 
 HERE = "sparkonce_chunk"
@@ -33,59 +32,68 @@ def can_load(session: Session, columns: Iterable[Column]) -> bool:
     return session.live.loads and all(column.kind != "bit" for column in columns)
 
 
-class Loading(Applier):
-    """Applies chunks of a plan that only appends."""
+class Loading:
+    """Loads rows while they are new, and inserts the others.
 
-    @cached_property
-    def zeroed(self) -> Bends:
-        """The nulls that must be inserted. MariaDB warns of all of them."""
+    Rows of a plan that only appends are all taken for new. Of others the first are inserted, and
+    the server's count says whether any was stored: a LOAD DATA that meets one keeps a shared lock
+    on it, by which two writers of the same keys would deadlock.
+
+    Args:
+        inserting: the other way.
+        detail: of the manifest.
+        columns: of the target.
+    """
+
+    def __init__(
+        self, inserting: Inserting, detail: Mapping[str, Any], columns: Iterable[Column]
+    ) -> None:
+        self.inserting, self.session = inserting, inserting.session
+        self.sql = load_statement(detail)
+        self.appends = self.known = self.all_new = detail["mode"] == "append"
+        # MariaDB warns of all of them.
         mariadb = self.session.live.mariadb
-        return Bends([] if mariadb else zeroed(self.detail, self.target.columns))
+        self.zeroed = Bends([] if mariadb else zeroed(detail, columns))
+
+    def begin(self) -> None:
+        """See `Way.begin`."""
 
     def write(self, rows: Rows) -> None:
-        """See `Applier.write`."""
-        if not self._loaded(rows):
-            super().write(rows)
+        """See `Way.write`."""
+        for part in rows.within(self.inserting.most if self.known else STATEMENT):
+            if not (self.all_new and self._loaded(part)):
+                self._insert(part)
+
+    def end(self) -> bool:
+        """See `Way.end`."""
+        return self.inserting.end()
+
+    def _insert(self, rows: Rows) -> None:
+        before = self.inserting.changed
+        self.inserting.write(rows)
+        if self.known:
+            self.all_new = self.appends
+        elif len(rows) >= ENOUGH:
+            self.known, self.all_new = True, self.inserting.changed - before == len(rows)
 
     def _loaded(self, rows: Rows) -> bool:
         """Whether all rows were loaded; else none was."""
         lines = rows.lines
-        larger = any(len(part.text) > self.most for part in rows.within(self.most))
+        larger = len(rows.text) > self.inserting.most
         if larger or HEX_TEXT in bytes(lines) or self.zeroed.find(rows):
             return False
         self.session.run(f"SAVEPOINT {HERE}")
         try:
-            loaded = self.session.load(load_statement(self.detail), lines)
+            loaded = self.session.load(self.sql, lines)
         except pymysql.MySQLError as error:
             if not _may_be_inserted(error):
                 raise
             loaded = -1
         if loaded != len(rows):
             self.session.run(f"ROLLBACK TO SAVEPOINT {HERE}")
-        return loaded == len(rows)
-
-
-class LoadingNew(Loading):
-    """Applies chunks of rows that may be stored already: loads them while they are new.
-
-    The first rows are inserted, and the server's count says whether any was stored: a LOAD DATA
-    that meets one keeps a shared lock on it, by which two writers of the same keys would deadlock.
-    """
-
-    undecided, all_new = True, False
-
-    def write(self, rows: Rows) -> None:
-        """See `Applier.write`."""
-        for part in rows.within(STATEMENT if self.undecided else self.most):
-            self.all_new = self.all_new and self._loaded(part)
-            if not self.all_new:
-                self._insert(part)
-
-    def _insert(self, rows: Rows) -> None:
-        changed = self.changed
-        Applier.write(self, rows)
-        if self.undecided and len(rows) >= ENOUGH:
-            self.undecided, self.all_new = False, self.changed - changed == len(rows)
+            return False
+        self.inserting.stored = True
+        return True
 
 
 def _may_be_inserted(error: pymysql.MySQLError) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from pyspark_mysql import chunks
 from pyspark_mysql.client import Session
-from sparkonce.protocol import Chunk, Staged
+from sparkonce import losses
+from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData, StoreUnreachable
+from sparkonce.protocol import Chunk, Manifest, Part, Staged
 
 ROOM = 4096
 """Bytes of a packet that are left for all that is not payload."""
@@ -17,6 +20,9 @@ of a deleted row there, in one transaction, whose size it may limit."""
 
 NAMED = 1000
 """Attempts that a statement names."""
+
+
+Gone = Callable[[Manifest, str, int], StoreError]
 
 
 class Piece(NamedTuple):
@@ -53,28 +59,42 @@ class Log:
             for piece, start in enumerate(starts):
                 self._write(chunk, piece, chunk.payload[start : start + most])
 
-    def payload(self, sink: str, attempt: str, seq: int) -> bytes:
-        """A chunk; empty if it is not there."""
+    def chunk(self, manifest: Manifest, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
+        """A chunk of a decision.
+
+        Args:
+            manifest: of the decision.
+            part: that the chunk is of.
+            seq: its number there.
+            gone: makes the error for one that is not there, or not whole.
+        """
         found = self.session.run(
             f"SELECT payload FROM {self.table}"
             " WHERE sink = %s AND attempt = %s AND seq = %s ORDER BY piece",
-            *(sink, attempt, seq),
+            *(manifest.sink, part.attempt, seq),
         )
-        return b"".join(payload for (payload,) in found)
+        payload = b"".join(payload for (payload,) in found)
+        if len(payload) != part.sizes[seq]:
+            raise gone(manifest, part.attempt, seq)
+        return chunks.decode(payload)._replace(partition=part.partition)
 
-    def shapes(
-        self, sink: str, attempts: Collection[str]
-    ) -> dict[tuple[str, int], tuple[int, int]]:
-        """Rows and bytes of each chunk of these attempts, by attempt and seq."""
-        shapes: dict[tuple[str, int], tuple[int, int]] = {}
-        for named in _some(attempts):
+    def require_whole(self, manifest: Manifest) -> None:
+        """See that all chunks are there.
+
+        Raises:
+            StagedDataMissing: one is not, or has another size.
+        """
+        there: dict[tuple[str, int], tuple[int, int]] = {}
+        for named in _some(manifest.attempts):
             found = self.session.run(
                 f"SELECT attempt, seq, MIN(row_count), SUM(bytes) FROM {self.table}"
                 f" WHERE sink = %s AND attempt IN ({_places(named)}) GROUP BY attempt, seq",
-                *(sink, *named),
+                *(manifest.sink, *named),
             )
-            shapes |= {(attempt, seq): (rows, int(size)) for attempt, seq, rows, size in found}
-        return shapes
+            there |= {(attempt, seq): (rows, int(size)) for attempt, seq, rows, size in found}
+        for part, seq in manifest.chunks:
+            if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
+                raise missing(manifest, part.attempt, seq)
 
     def attempts(self, sink: str) -> list[Staged]:
         """What is staged for a sink."""
@@ -109,6 +129,12 @@ class Log:
                 f"DELETE FROM {self.table} WHERE sink = %s AND ({which}){guard}",
                 *(sink, *(value for piece in pieces for value in piece[:3]), *args),
             )
+
+    def drop_few(self, manifest: Manifest) -> None:
+        """Drop what one statement drops; in a transaction of its own it would wait for the disk."""
+        sizes = [size for part in manifest.parts for size in part.sizes]
+        if len(sizes) <= DROPPED_PIECES and sum(sizes) <= DROPPED_BYTES:
+            self.drop(manifest.sink, manifest.attempts)
 
     def _while(self, sink: str, over: str | None) -> tuple[str, list[str]]:
         """SQL, with its values, that holds while the sink's record has this stamp."""
@@ -169,3 +195,26 @@ def _portions(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         size += piece.bytes
     if portion:
         yield portion
+
+
+def progress_lost(manifest: Manifest) -> StoreUnreachable:
+    """The decision is there, and less of it is applied than was."""
+    return StoreUnreachable(f"The server lost progress of epoch {manifest.epoch} (failover)")
+
+
+def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
+    """A chunk is gone before its epoch was decided."""
+    why = "someone dropped it, or the server lost what was staged"
+    return losses.missing(manifest, attempt, seq, why)
+
+
+def lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
+    """A chunk is gone of an epoch that is decided."""
+    return losses.lost(
+        manifest,
+        attempt,
+        seq,
+        why="the server lost data, or someone deleted from sparkonce_log",
+        todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
+        " with --accept-loss, which leaves the rest of that epoch out",
+    )

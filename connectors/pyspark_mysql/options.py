@@ -7,7 +7,7 @@ import re
 from pyspark_mysql import address
 from pyspark_mysql.literals import NAME, NAME_RULE
 from sparkonce.bad_rows import max_bad_rows
-from sparkonce.options import COMMON, Option, boolean, choice, columns
+from sparkonce.options import COMMON, Option, boolean, choice, columns, gone
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
@@ -75,13 +75,6 @@ OPTIONS = (
         " column.",
     ),
     Option(
-        "cutTrailingSpace",
-        "Whether white space at the end of a text is cut where its column does not keep it, as"
-        " MySQL does by itself. By default such a row is one that can't be stored.",
-        boolean,
-        False,
-    ),
-    Option(
         "onBadRow",
         "A row that can't be stored: `fail` stops the epoch, nothing of it takes effect, and the"
         " error names the row; `deadLetter` writes it to a table, and the others go on.",
@@ -103,7 +96,6 @@ OPTIONS = (
         "Database of the connector's own tables, on the same server. Default: the target's.",
         name,
     ),
-    Option("createTables", "Whether to create the connector's own tables.", boolean, True),
     Option(
         "atomicity",
         "`epoch`: a whole epoch is one transaction. `chunk`: one for each chunk, for servers that"
@@ -111,15 +103,28 @@ OPTIONS = (
         choice("epoch", "chunk"),
         "epoch",
     ),
-    Option("unixSocket", "Path of a Unix socket, used instead of the URL's host and port."),
     Option(
         "tlsMode",
         "`verify` checks the server's certificate and host name, `unverified` only encrypts."
-        " Default: `verify`, but `off` on this host (localhost, a Unix socket).",
+        " Default: `verify`, but `off` on this host (localhost).",
         choice("verify", "unverified", "off"),
     ),
     Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
     Option("tlsCertFile", "Client certificate (PEM)."),
     Option("tlsKeyFile", "Key of the client certificate (PEM)."),
     *COMMON,
+    gone(
+        "cutTrailingSpace",
+        "trim the text before the sink, or widen the column",
+    ),
+    gone(
+        "unixSocket",
+        "name 127.0.0.1 in option url: the server listens there, too, unless"
+        " skip_networking is set",
+    ),
+    gone(
+        "createTables",
+        "leave it out: ledger and log are made if they are not there; where the user"
+        " may not, run what `sparkonce ddl mysql` prints",
+    ),
 )

@@ -9,7 +9,8 @@ from typing import Any
 
 import pymysql
 
-from pyspark_mysql import fold
+from pyspark_mysql.apply import Applier
+from pyspark_mysql.cascades import require_no_cascade
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit, unaddable, unfit_key
 from pyspark_mysql.engines import is_there, require_transactions
@@ -23,12 +24,10 @@ from pyspark_mysql.failures import (
     translate,
     translated,
 )
-from pyspark_mysql.foreign_keys import require_no_cascade
-from pyspark_mysql.keys import BY_KEY, Index
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.statements import idle
 from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
-from pyspark_mysql.target import Target, look
+from pyspark_mysql.target import BY_KEY, Index, Target, look, stored
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 
@@ -77,11 +76,10 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
 def _require_fit_there(session: Session, detail: Mapping[str, Any]) -> None:
     with translated(f"looking at table {'.'.join(detail['table'])}"):
         target = _require_fit(session, detail, ())
-    stored = _stored(detail, target)
-    _require_rights(session, stored, [*idle(stored), *_looks(session, detail)])
-    if fold.gathers(detail):
-        with translated("trying a temporary table"):
-            fold.applier(session, detail, target).begin()
+    written = stored(detail, target)
+    _require_rights(session, written, [*idle(written), *_looks(session, detail)])
+    with translated("trying a temporary table"):
+        Applier(session, detail, target, None).way.begin()
 
 
 def _make(session: Session, detail: Mapping[str, Any]) -> bool:
@@ -145,19 +143,11 @@ def hold_target(session: Session, detail: Mapping[str, Any], held: Sequence[Name
 def _require_fit(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
     require_transactions(session, tuple(detail["table"]), *held)
     target = look(session, detail["table"])
-    _require_columns(_stored(detail, target), target.columns)
+    _require_columns(stored(detail, target), target.columns)
     if detail["mode"] in BY_KEY:
         _require_key(detail, target.unique_keys)
     require_no_cascade(session, detail)
     return target
-
-
-def _stored(detail: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
-    """The same plan without the sequence, where the table has no such column."""
-    sequence = detail["sequence"]
-    if not sequence or target.column(sequence):
-        return detail
-    return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
 
 
 def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark_mysql.client import Session
-from sparkonce.protocol import Record
+from sparkonce.protocol import Decision, Record
 
 
 class Records:
@@ -49,13 +49,13 @@ class Records:
             name,
         )
 
-    def keep(self, new: Record) -> None:
-        """Write what is kept beside a record, over whatever is there."""
-        if new.beside is not None:
+    def keep(self, decision: Decision) -> None:
+        """Write what is kept beside a decision, over whatever is there."""
+        if decision.beside is not None:
             self.session.run(
                 f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"
                 " VALUES (%s, 1, %s, '', %s)",
-                *(new.beside.name, new.stamp, new.beside.body),
+                *(decision.beside.name, decision.record.stamp, decision.beside.body),
             )
 
     def delete(self, name: str) -> None:

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import chunks, fold, gone, preflight
-from pyspark_mysql.ahead import read_ahead
-from pyspark_mysql.apply import Applier, RefusedRow
+from pyspark_mysql import chunks, preflight
+from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import Aside, DeadLetters
 from pyspark_mysql.failures import Kind, known, translated
-from pyspark_mysql.log import DROPPED_BYTES, DROPPED_PIECES, Log
+from pyspark_mysql.log import Log, lost, missing, progress_lost
 from pyspark_mysql.records import Records
+from pyspark_mysql.refusals import RefusedRow
 from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
+from pyspark_mysql.target import definitions
 from sparkonce.bad_rows import TooManyBadRows
-from sparkonce.errors import (
-    BadRow,
-    RowRefused,
-    StoreError,
-)
+from sparkonce.errors import BadRow, RowRefused
+from sparkonce.lanes import in_order
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
     Applied,
     Chunk,
+    Decision,
     Finish,
     Manifest,
     Part,
@@ -40,8 +40,8 @@ from sparkonce.protocol import (
     ignore,
 )
 
-Gone = Callable[[Manifest, str, int], StoreError]
-"""The error for a chunk that is not there."""
+FEW = 4
+"""So many chunks are not worth a thread, and a connection of its own."""
 
 
 class MySqlStore:
@@ -50,7 +50,6 @@ class MySqlStore:
     Args:
         session: of the server.
         tables: ledger and log.
-        plan: what the sink does; None where only the ledgers are looked after.
         create_target: whether a target that is not there may be made.
         whole: whether an epoch takes effect in one transaction, or in one for each chunk.
         dead_letters: where rows go that can't be stored; None if one of them stops the epoch.
@@ -60,59 +59,56 @@ class MySqlStore:
         self,
         session: Session,
         tables: OwnTables,
-        plan: Plan | None,
         *,
         create_target: bool = False,
         whole: bool = True,
         dead_letters: DeadLetters | None = None,
     ) -> None:
-        self.session, self.tables, self.plan = session, tables, plan
+        self.session, self.tables = session, tables
         self.create_target, self.whole = create_target, whole
         self.dead_letters = dead_letters
-        self.records, self.log = (
-            Records(session, tables.ledger),
-            Log(session, tables.log, tables.ledger),
-        )
+        self.records = Records(session, tables.ledger)
+        self.log = Log(session, tables.log, tables.ledger)
         self._checked: WeakSet[Live] = WeakSet()
 
-    def check(self) -> None:
+    @contextmanager
+    def _step(self, doing: str) -> Iterator[None]:
+        """A step of the protocol, in whose errors `doing` says what was tried."""
+        with translated(doing):
+            self.tables.ensure()
+            yield
+
+    def check(self, plan: Plan[Any] | None) -> None:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""
         with translated("connecting"), self.session.connected() as live:
-            if live not in self._checked or not self._there():
-                self._require_fit()
+            if live not in self._checked or not self._there(plan):
+                self._require_fit(plan)
                 self._checked.add(live)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
-        with translated("reading the ledger"):
-            self.tables.ensure()
+        with self._step("reading the ledger"):
             return self.records.read(name)
 
-    def swap(self, name: str, new: Record) -> Record:
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
-        with translated("writing the ledger"):
-            self.tables.ensure()
-            with self.session.transaction():
-                return self._write(name, new)
+        with self._step("writing the ledger"), self.session.transaction():
+            if new.revision and not over:
+                self.records.insert(name, new)
+            held = self.records.read(name, lock=True)
+            if not held.revision or held.stamp != over:
+                return held
+            if applied > (self.records.progress(name, held.token) or 0):
+                return held
+            if new.revision:
+                self.records.update(name, new)
+            else:
+                self.records.delete(name)
+            return new
 
-    def _write(self, name: str, new: Record) -> Record:
-        if new.revision and not new.replaces:
-            self.records.insert(name, new)
-        held = self.records.read(name, lock=True)
-        if not held.revision or held.stamp != new.replaces:
-            return held
-        if new.applied > (self.records.progress(name, held.token) or 0):
-            return held
-        if new.revision:
-            self.records.update(name, new)
-            self.records.keep(new)
-        else:
-            self.records.delete(name)
-        return new
-
-    def doom(self, name: str, new: Record, attempts: Sequence[str]) -> Record:
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. Two steps: to drop gigabytes is no step of one transaction."""
-        there = self.swap(name, new)
+        there = self.swap(name, new, over)
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
         return there
@@ -126,93 +122,104 @@ class MySqlStore:
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
-        with translated("staging rows"):
-            self.tables.ensure()
+        with self._step("staging rows"):
             self.log.append(chunk)
 
-    def staged(self, sink: str) -> list[Staged]:
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:  # noqa: ARG002
         """See `Store.staged`."""
-        with translated("listing staged rows"):
-            self.tables.ensure()
+        with self._step("listing staged rows"):
             return self.log.attempts(sink)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decided: Record, finish: Finish, manifest: Manifest) -> Record | None:
-        """See `Store.publish`. The whole commit is one transaction, and `decided` never seen.
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+        """See `Store.publish`. The whole commit is one transaction: nobody sees the decision alone.
 
         Many chunks stay: to delete them may take longer than to write their rows.
         """
+        manifest = decision.manifest
         if not self.whole:
             return None
-        with translated(f"publishing epoch {manifest.epoch}"):
-            self.tables.ensure()
-            with self.session.transaction():
-                held = self.records.read(manifest.sink, lock=True)
-                if not held.revision or held.stamp != decided.replaces:
-                    return held
-                aside = self._aside(manifest)
-                finished = finish(self._apply_all(manifest, aside))
-                self._drop_few(manifest)
-                self.records.update(manifest.sink, finished)
-                self.records.keep(decided)
+        with self._step(f"publishing epoch {manifest.epoch}"), self.session.transaction():
+            held = self.records.read(manifest.sink, lock=True)
+            if not held.revision or held.stamp != decision.over:
+                return held
+            aside = self._aside(manifest)
+            finished = finish(self._apply_all(manifest, aside))
+            self.log.drop_few(manifest)
+            self.records.update(manifest.sink, finished)
+            self.records.keep(decision)
         if aside is not None:
             aside.warn()
         return finished
 
-    def decide(self, decided: Record, manifest: Manifest) -> Record:
+    def decide(self, decision: Decision) -> Record:
         """See `Store.decide`."""
-        with translated(f"deciding epoch {manifest.epoch}"):
-            self.tables.ensure()
-            with self.session.transaction():
-                if self.records.read(manifest.sink, lock=True).stamp == decided.replaces:
-                    self._require_whole(manifest)
-                return self._write(manifest.sink, decided)
+        manifest = decision.manifest
+        with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():
+            held = self.records.read(manifest.sink, lock=True)
+            if not held.revision or held.stamp != decision.over:
+                return held
+            self.log.require_whole(manifest)
+            self.records.update(manifest.sink, decision.record)
+            self.records.keep(decision)
+        return decision.record
 
-    def _require_whole(self, manifest: Manifest) -> None:
-        there = self.log.shapes(manifest.sink, manifest.attempts)
-        for part, seq in manifest.chunks:
-            if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
-                raise gone.missing(manifest, part.attempt, seq)
+    def apply(
+        self,
+        manifest: Manifest,
+        advance: Advance = ignore,
+        since: float | None = None,  # noqa: ARG002
+    ) -> Applied:
+        """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row.
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore) -> Applied:
-        """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row."""
+        The target is looked at once, and again only where a table was altered since.
+        """
         aside: Aside | None = None
+        applier: Applier | None = None
+        looked: list[str] = []
         for ordinal, (part, seq) in enumerate(manifest.chunks):
-            with translated(f"applying epoch {manifest.epoch}"):
-                self.tables.ensure()
-                with self.session.transaction():
-                    done = self.records.progress(manifest.sink, manifest.token)
-                    if done is None:
-                        return ALL_STORED
-                    aside = aside or self._aside(manifest, done)
-                    if done > ordinal:
-                        continue
-                    if done < ordinal:
-                        raise gone.progress_lost(manifest)
-                    self._apply_decided(manifest, ordinal, aside)
-                    self.log.drop_chunk(manifest.sink, part.attempt, seq)
-                    self.records.advance(manifest.sink, ordinal + 1)
+            with self._step(f"applying epoch {manifest.epoch}"), self.session.transaction():
+                done = self.records.progress(manifest.sink, manifest.token)
+                if done is None:
+                    return ALL_STORED
+                aside = aside or self._aside(manifest, done)
+                if done > ordinal:
+                    continue
+                if done < ordinal:
+                    raise progress_lost(manifest)
+                self._hold(manifest.detail)
+                held = definitions(self.session, self._written(manifest))
+                if applier is None or not held or held != looked:
+                    applier, looked = self._applier(manifest, aside), held
+                self._apply_decided(manifest, ordinal, applier)
+                self.log.drop_chunk(manifest.sink, part.attempt, seq)
+                self.records.advance(manifest.sink, ordinal + 1)
             advance(part.rows[seq])
         if aside is None:
             return ALL_STORED
         aside.warn()
         return aside.tally.applied
 
-    def discard(self, sink: str, attempts: Sequence[str], over: str | None = None) -> None:
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),  # noqa: ARG002
+    ) -> None:
         """See `Store.discard`."""
         if attempts:
-            with translated("dropping staged rows"):
-                self.tables.ensure()
+            with self._step("dropping staged rows"):
                 self.log.drop(sink, attempts, over)
 
-    def _there(self) -> bool:
+    def _there(self, plan: Plan[Any] | None) -> bool:
         """Whether the tables take what a commit sends. An engine is asked for by the commit."""
         try:
-            if self.plan is not None:
-                self._hold(self.plan.detail)
+            if plan is not None:
+                self._hold(plan.detail)
         except pymysql.MySQLError as error:
             if known(error).kind in (Kind.LOST, Kind.PASSING):
                 raise
@@ -225,17 +232,16 @@ class MySqlStore:
         if self.dead_letters is not None:
             self.dead_letters.hold()
 
-    def _require_fit(self) -> None:
+    def _require_fit(self, plan: Plan[Any] | None) -> None:
         preflight.require_fit_server(self.session)
         self.tables.make()
         with translated("looking at its tables"):
             self.tables.require_transactions()
         if self.dead_letters is not None:
             with translated("looking at the table of option deadLetter"):
-                self.dead_letters.ensure(create=self.tables.create)
-        if self.plan is not None:
-            detail = self.plan.detail
-            preflight.require_fit_target(self.session, detail, create=self.create_target)
+                self.dead_letters.ensure()
+        if plan is not None:
+            preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 
     def _aside(self, manifest: Manifest, done: int = 0) -> Aside | None:
         """What takes bad rows, where so many chunks were applied before."""
@@ -243,26 +249,26 @@ class MySqlStore:
             return None
         return self.dead_letters.of(manifest, sum(p.rows[seq] for p, seq in manifest.chunks[:done]))
 
-    def _applier(self, manifest: Manifest, aside: Aside | None) -> Applier:
-        """Whatever the manifest says, today's options say where bad rows go.
-
-        It is made in the transaction: what it learns of the target is true until that ends.
-        """
-        self._hold(manifest.detail)
+    def _written(self, manifest: Manifest) -> list[tuple[str, ...]]:
+        """The tables that an epoch writes, the target first."""
         letters = [self.dead_letters.name] if self.dead_letters else []
-        held = [*self.tables.names, *letters]
-        target = preflight.hold_target(self.session, manifest.detail, held)
-        return fold.applier(self.session, manifest.detail, target, aside)
+        return [tuple(manifest.detail["table"]), *self.tables.names, *letters]
+
+    def _applier(self, manifest: Manifest, aside: Aside | None) -> Applier:
+        """What applies rows while the tables are held as they are now.
+
+        Whatever the manifest says, today's options say where bad rows go.
+        """
+        others = self._written(manifest)[1:]
+        target = preflight.hold_target(self.session, manifest.detail, others)
+        return Applier(self.session, manifest.detail, target, aside)
 
     def _apply_all(self, manifest: Manifest, aside: Aside | None) -> Applied:
+        self._hold(manifest.detail)
         applier = self._applier(manifest, aside)
-        applier.begin()
         try:
-            read = partial(self._chunk, manifest, gone.missing)
-            with read_ahead(read, manifest.chunks) as found:
-                for chunk in found:
-                    applier.apply(chunk)
-            applier.end()
+            with closing(self._chunks(manifest)) as found:
+                applier.apply(found)
             return aside.end() if aside else ALL_STORED
         except (RefusedRow, TooManyBadRows) as error:
             raise BadRow(
@@ -271,28 +277,20 @@ class MySqlStore:
                 error.todo,
             ) from None
 
-    def _drop_few(self, manifest: Manifest) -> None:
-        """Drop what one statement drops; in a transaction of its own it would wait for the disk."""
-        sizes = [size for part in manifest.parts for size in part.sizes]
-        if len(sizes) <= DROPPED_PIECES and sum(sizes) <= DROPPED_BYTES:
-            self.log.drop(manifest.sink, manifest.attempts)
+    def _chunks(self, manifest: Manifest) -> Generator[chunks.Chunk, None, None]:
+        """The chunks of an epoch; while the server applies one, a thread reads the next."""
+        steps = [partial(self.log.chunk, manifest, *at, missing) for at in manifest.chunks]
+        if len(steps) <= FEW:
+            yield from (step() for step in steps)
+        else:
+            yield from in_order(steps, 1, "sparkonce-ahead")
 
-    def _chunk(self, manifest: Manifest, gone: Gone, at: tuple[Part, int]) -> chunks.Chunk:
-        part, seq = at
-        payload = self.log.payload(manifest.sink, part.attempt, seq)
-        if len(payload) != part.sizes[seq]:
-            raise gone(manifest, part.attempt, seq)
-        return chunks.decode(payload)._replace(partition=part.partition)
-
-    def _apply_decided(self, manifest: Manifest, ordinal: int, aside: Aside | None) -> None:
-        chunk = self._chunk(manifest, gone.lost, manifest.chunks[ordinal])
+    def _apply_decided(self, manifest: Manifest, ordinal: int, applier: Applier) -> None:
+        chunk = self.log.chunk(manifest, *manifest.chunks[ordinal], lost)
         try:
-            applier = self._applier(manifest, aside)
-            applier.begin()
-            applier.apply(chunk)
-            applier.end()
-            if aside is not None and ordinal == len(manifest.chunks) - 1:
-                aside.end()
+            applier.apply([chunk])
+            if applier.aside is not None and ordinal == len(manifest.chunks) - 1:
+                applier.aside.end()
         except (RefusedRow, TooManyBadRows) as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"

@@ -11,12 +11,13 @@ import pymysql
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import definition
 from pyspark_mysql.engines import require_transactions
-from pyspark_mysql.failures import number, translate
+from pyspark_mysql.failures import message, number, translate
 from pyspark_mysql.literals import NAME, NAME_RULE, identifier
 from sparkonce.errors import OptionError, StoreRefused
 
 NAMES = ("ledger", "log")
 NO_SUCH_TABLE = 1146
+MAY_NOT = (1044, 1142)
 
 
 class OwnTables:
@@ -25,7 +26,7 @@ class OwnTables:
     Args:
         session: of the server.
         schema: the database in which they lie.
-        create: whether they may be made.
+        create: whether they are made if they are not there.
     """
 
     def __init__(self, session: Session, schema: str, *, create: bool) -> None:
@@ -53,16 +54,9 @@ class OwnTables:
         if self.there():
             return
         if not self.create:
-            raise StoreRefused(
-                f"Tables {self.ledger} and {self.log} are not there",
-                why="option createTables=false, and a commit needs them",
-                todo="run what `sparkonce ddl mysql` prints, in that database",
-            )
+            raise self._absent("nothing has been written in this database yet")
         for statement in ddl(self.schema):
-            try:
-                self.session.run(statement)
-            except pymysql.MySQLError as error:
-                raise translate(error, "creating its ledger and log") from None
+            self._run(statement, "creating its ledger and log")
         self.known = True
 
     def require_transactions(self) -> None:
@@ -71,14 +65,31 @@ class OwnTables:
 
     def there(self) -> bool:
         """Whether both are there."""
+        found = self._run(
+            f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0", "looking for its tables"
+        )
+        self.known = found
+        return found
+
+    def _run(self, sql: str, doing: str) -> bool:
+        """Whether the tables that are named are there."""
         try:
-            self.session.run(f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0")
+            self.session.run(sql)
         except pymysql.MySQLError as error:
             if number(error) == NO_SUCH_TABLE:
                 return False
-            raise translate(error, "looking for its ledger and log") from None
-        self.known = True
+            if number(error) in MAY_NOT:
+                raise self._absent(message(error)) from None
+            raise translate(error, doing) from None
         return True
+
+    def _absent(self, why: str) -> StoreRefused:
+        return StoreRefused(
+            f"Tables {self.ledger} and {self.log} are not there, or not for this user",
+            why,
+            todo="run what `sparkonce ddl mysql` prints, in that database, and grant the user what"
+            " docs/mysql.md lists",
+        )
 
 
 def ddl(schema: str = "") -> list[str]:

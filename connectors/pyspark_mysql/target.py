@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pymysql
+
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
-from pyspark_mysql.keys import Index
+from pyspark_mysql.failures import number
+from pyspark_mysql.literals import identifier
 
+NO_RIGHT = 1142
+NEXT = re.compile(r" AUTO_INCREMENT=\d+")
+"""The number of the next row, which each row moves."""
+
+BY_KEY = ("upsert", "increment")
+"""Write modes that look a stored row up by its key."""
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
   column_default IS NOT NULL, COALESCE(collation_name, ''),
@@ -23,6 +33,32 @@ SELECT index_name, column_name, sub_part, nullable, non_unique
 FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s
 ORDER BY index_name, seq_in_index
 """
+
+
+@dataclass
+class Index:
+    """An index of a table.
+
+    Attributes:
+        unique: it is the primary key, or a unique one.
+        whole: it is made of whole columns, not of expressions or of the first part of a column.
+        nullable: one of its columns may be null.
+    """
+
+    name: str
+    columns: list[str]
+    unique: bool
+    whole: bool = True
+    nullable: bool = False
+
+    def is_of(self, names: list[str]) -> bool:
+        """Whether it is made of just these columns."""
+        return self.whole and {c.lower() for c in self.columns} == {n.lower() for n in names}
+
+    @property
+    def shown(self) -> str:
+        """The key for messages."""
+        return f"{self.name} ({', '.join(self.columns)}{'' if self.whole else ', in part'})"
 
 
 @dataclass(frozen=True)
@@ -47,6 +83,16 @@ class Target:
         """The primary key and the unique indexes."""
         return [index for index in self.indexes if index.unique]
 
+    def is_ambiguous(self, detail: Mapping[str, Any]) -> bool:
+        """Whether a row could be taken for a stored one by another unique key than its own."""
+        others = (not key.is_of(detail["key"]) for key in self.unique_keys)
+        return detail["mode"] in BY_KEY and any(others)
+
+    def is_indexed(self, key: Sequence[str]) -> bool:
+        """Whether an index begins with a column of a key."""
+        names = {name.lower() for name in key}
+        return any(index.columns[0].lower() in names for index in self.indexes)
+
 
 def look(session: Session, table: Sequence[str]) -> Target:
     """Ask the server for a table, by database and name.
@@ -56,6 +102,31 @@ def look(session: Session, table: Sequence[str]) -> Target:
     """
     columns = [_column(row) for row in session.run(COLUMNS, *table)]
     return Target(columns, _indexes(session.run(INDEXES, *table)))
+
+
+def definitions(session: Session, tables: Iterable[Sequence[str]]) -> list[str]:
+    """What the server would make tables anew by: an altered one has another definition.
+
+    Empty where the user may not see one, having rights to single columns only.
+
+    Raises:
+        pymysql.MySQLError: a table is not there, or the server does not answer.
+    """
+    try:
+        shown = [session.run(f"SHOW CREATE TABLE {identifier(*table)}") for table in tables]
+    except pymysql.MySQLError as error:
+        if number(error) != NO_RIGHT:
+            raise
+        return []
+    return [NEXT.sub("", definition) for ((_, definition, *_),) in shown]
+
+
+def stored(detail: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
+    """The same plan without the sequence, where the table has no such column."""
+    sequence = detail["sequence"]
+    if not sequence or target.column(sequence):
+        return detail
+    return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
 
 
 def _column(row: Sequence[Any]) -> Column:

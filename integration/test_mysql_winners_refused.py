@@ -1,9 +1,8 @@
-"""Rows that the target refuses after an epoch was folded: named by key, or put aside."""
+"""Rows that the target refuses of what an epoch comes to: named by key, or put aside."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +53,7 @@ def found(mysql: Cursor, tables: str) -> Found:
 def query(url: str, table: str, **options: str) -> MySqlQuery:
     given = {"opColumn": "op", "sequenceColumn": "at", "chunkRows": "4", **options}
     made = MySqlQuery(SCHEMA, url=url, dbtable=table, key="a,b", **given)
-    made.sink.store.check()
+    made.sink.check()
     return made
 
 
@@ -66,11 +65,8 @@ def row(a: int | None, v: int | None = 1, op: str = "I", b: str = "it's") -> dic
     return {"a": a, "b": b, "op": op, "v": v, "x": b"\xff", "at": 1}
 
 
-@pytest.mark.parametrize("nulls", ["write", "keep"])
-def test_refused_row_is_named_by_its_key(
-    mysql_url: str, mysql: Cursor, tables: str, nulls: str
-) -> None:
-    strict = query(mysql_url, tables, nulls=nulls)
+def test_refused_row_is_named_by_its_key(mysql_url: str, mysql: Cursor, tables: str) -> None:
+    strict = query(mysql_url, tables)
     strict.run(0, [row(50, 500)])
     for bad, said in (
         (row(31, None), "Column 'v' cannot be null"),
@@ -87,11 +83,8 @@ def test_refused_row_is_named_by_its_key(
         assert mysql.fetchall() == ((50, 500),)
 
 
-@pytest.mark.parametrize("nulls", ["write", "keep"])
-def test_bad_rows_of_a_folded_epoch_are_put_aside(
-    mysql_url: str, tables: str, found: Found, nulls: str
-) -> None:
-    bad = forgiving(mysql_url, tables, nulls=nulls)
+def test_bad_rows_of_an_epoch_are_put_aside(mysql_url: str, tables: str, found: Found) -> None:
+    bad = forgiving(mysql_url, tables)
     rows = [row(a) for a in range(20)]
     rows[3], rows[7], rows[11] = row(3, None), row(None), row(11, op="?")
     rows[12], rows[17] = row(12, b="too long"), row(17, 13)
@@ -129,7 +122,7 @@ def test_row_that_others_point_to_is_named_or_put_aside(
     with pytest.raises(BadRow, match=r"row with a=5, .*foreign key"):
         strict.run(1, gone)
     strict.restart(onBadRow="deadLetter", deadLetter=f"{tables}_bad")
-    strict.sink.store.check()
+    strict.sink.check()
     strict.run(1, gone)
     stored, letters = found()
     assert stored == {5: 1}
@@ -142,7 +135,7 @@ def test_row_that_others_point_to_is_named_or_put_aside(
 def test_change_before_one_that_is_put_aside_by_its_type_stays(
     mysql_url: str, tables: str, found: Found
 ) -> None:
-    """It is as if the bad row were not there; but of what is folded only the outcome is tried."""
+    """It is as if the bad row were not there; but of a key's rows only the last one is tried."""
     bad = forgiving(mysql_url, tables)
     bad.run(0, [row(1, 5), row(1, 6, b="it's x"), row(2, 5), row(2, None), row(3, 13), row(3, 7)])
     stored, letters = found()
@@ -165,7 +158,7 @@ def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(
 def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, tables: str, found: Found, fault: str
 ) -> None:
-    bad = forgiving(mysql_proxy.url, tables, nulls="keep")
+    bad = forgiving(mysql_proxy.url, tables)
     rows = lambda epoch: [row(1, -epoch), row(epoch + 100, None), row(2, -epoch)]  # noqa: E731
     bad.run(0, rows(0))
     statements = queries_of(mysql_proxy, lambda: bad.run(1, rows(1)))
@@ -189,12 +182,19 @@ def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
 POINTING = "id INT PRIMARY KEY, x INT, extra INT DEFAULT 7, FOREIGN KEY (x) REFERENCES {0} (id)"
 UNIQUE = "id INT PRIMARY KEY, x INT UNIQUE, extra INT DEFAULT 7"
 Change = tuple[int, "int | None", str]
-CHAINS: dict[str, tuple[str, str, list[Change], list[tuple[Any, ...]]]] = {
+Case = tuple[str, str, list[Change], Any]
+CHAINS: dict[str, Case] = {
     "a unique value moves on": (
         UNIQUE,
         "(1, 10, 0), (2, 20, 0)",
         [(1, None, "u"), (2, 30, "u"), (1, 20, "u")],
         [(1, 20, 0), (2, 30, 0)],
+    ),
+    "a unique value of a row that is deleted later": (
+        UNIQUE,
+        "(1, 10, 0)",
+        [(2, 10, "c"), (1, None, "d")],
+        [(2, 10, 7)],
     ),
     "parent before child": (
         POINTING,
@@ -208,68 +208,77 @@ CHAINS: dict[str, tuple[str, str, list[Change], list[tuple[Any, ...]]]] = {
         [(1, None, "u"), (2, None, "d"), (1, None, "d")],
         [],
     ),
+}
+REFUSED: dict[str, Case] = {
+    "unique values go round": (
+        UNIQUE,
+        "(1, 10, 0), (2, 20, 0)",
+        [(3, 5, "c"), (1, 20, "u"), (2, 10, "u")],
+        r"row with id=1: .*Duplicate entry '20'",
+    ),
+    "a unique value is let go of on the way": (
+        UNIQUE,
+        "(1, 10, 0), (2, 20, 0)",
+        [(2, None, "u"), (1, 20, "u"), (2, 30, "u")],
+        r"row with id=1: .*Duplicate entry '20'",
+    ),
     "child lets go, parent deleted": (
         POINTING,
         "(5, NULL, 0), (9, 5, 0)",
         [(9, None, "u"), (5, None, "d")],
-        [(9, None, 0)],
+        r"row with id=5: .*foreign key",
     ),
-    "child lets go, parent deleted and written anew": (
+    "parent stays, and is written anew": (
         POINTING,
         "(5, NULL, 0), (9, 5, 0)",
-        [(9, None, "u"), (5, None, "d"), (5, 9, "c")],
-        [(5, 9, 7), (9, None, 0)],
+        [(5, None, "d"), (5, 5, "c")],
+        r"row with id=5: .*foreign key",
     ),
 }
+BY = [{}, {"sequenceColumn": "at"}]
 
 
-def chained(mysql: Cursor, url: str, table: str, case: str, **options: str) -> MySqlQuery:
+def chained(mysql: Cursor, url: str, table: str, case: Case, **options: str) -> MySqlQuery:
     """A query into a table whose rows depend on each other."""
-    definition, before, *_ = CHAINS[case]
+    definition, before, *_ = case
     mysql.execute(f"CREATE TABLE {table} ({definition.format(table)})")
     mysql.execute(f"INSERT INTO {table} VALUES {before}")
-    schema = pa.schema([("id", pa.int32()), ("x", pa.int32()), ("op", pa.string())])
-    made = MySqlQuery(schema, url=url, dbtable=table, key="id", opColumn="op", **options)
-    made.sink.store.check()
+    kinds = {"id": pa.int32(), "x": pa.int32(), "op": pa.string(), "at": pa.int32()}
+    made = MySqlQuery(
+        pa.schema([one for one in kinds.items() if one[0] != "at" or "sequenceColumn" in options]),
+        **{"url": url, "dbtable": table, "key": "id", "opColumn": "op", **options},
+    )
+    made.sink.check()
     return made
 
 
 def changes(rows: list[Change]) -> list[dict[str, Any]]:
-    return [{"id": id_, "x": x, "op": op} for id_, x, op in rows]
+    return [{"id": id_, "x": x, "op": op, "at": at} for at, (id_, x, op) in enumerate(rows)]
 
 
-@pytest.mark.parametrize("aside", [False, True])
+@pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("case", CHAINS)
-def test_row_may_have_to_wait_for_another_one(
-    mysql_url: str, mysql: Cursor, table: str, case: str, aside: bool
+def test_row_may_have_what_an_earlier_one_lets_go_of(
+    mysql_url: str, mysql: Cursor, table: str, case: str, by: dict[str, str]
 ) -> None:
-    """In whatever order they are written and deleted, as long as one by one they could be."""
-    options = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"} if aside else {}
-    chained(mysql, mysql_url, table, case, **options).run(0, changes(CHAINS[case][2]))
+    """Earlier by its sequence, wherever it is."""
+    rows = changes(CHAINS[case][2])
+    chained(mysql, mysql_url, table, CHAINS[case], **by).run(0, rows[::-1] if by else rows)
     mysql.execute(f"SELECT * FROM {table} ORDER BY id")
     assert list(mysql.fetchall()) == CHAINS[case][3]
-    if aside:
-        mysql.execute(f"SELECT * FROM {table}_bad")
-        assert mysql.fetchall() == ()
-        mysql.execute(f"DROP TABLE {table}_bad")
 
 
-def test_many_rows_may_wait_for_each_other(mysql_url: str, mysql: Cursor, table: str) -> None:
-    query = chained(mysql, mysql_url, table, "a unique value moves on")
-    numbers = list(range(100, 200))
-    random.Random(7).shuffle(numbers)
-    query.run(0, changes([(n, n, "c") for n in numbers]))
-    query.run(1, changes([(n, n + 1, "u") for n in numbers]))
-    mysql.execute(f"SELECT COUNT(*) FROM {table} WHERE x = id + 1")
-    assert mysql.fetchall() == ((100,),)
-
-
-def test_rows_that_wait_in_a_circle_are_refused(mysql_url: str, mysql: Cursor, table: str) -> None:
-    query = chained(mysql, mysql_url, table, "a unique value moves on")
-    with pytest.raises(BadRow, match=r"row with id=1: .*Duplicate entry '20'"):
-        query.run(0, changes([(3, 5, "c"), (1, 20, "u"), (2, 10, "u")]))
-    mysql.execute(f"SELECT id, x FROM {table} ORDER BY id")
-    assert mysql.fetchall() == ((1, 10), (2, 20))
+@pytest.mark.parametrize("case", REFUSED)
+def test_row_that_would_have_to_wait_for_a_later_one_is_refused_by_name(
+    mysql_url: str, mysql: Cursor, table: str, case: str
+) -> None:
+    query = chained(mysql, mysql_url, table, REFUSED[case])
+    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
+    before = mysql.fetchall()
+    with pytest.raises(BadRow, match=REFUSED[case][3]):
+        query.run(0, changes(REFUSED[case][2]))
+    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
+    assert mysql.fetchall() == before
 
 
 def test_parent_that_stays_is_neither_deleted_nor_written_anew(
@@ -277,7 +286,7 @@ def test_parent_that_stays_is_neither_deleted_nor_written_anew(
 ) -> None:
     bad = f"{table}_bad"
     options = {"onBadRow": "deadLetter", "deadLetter": bad}
-    query = chained(mysql, mysql_url, table, "child lets go, parent deleted", **options)
+    query = chained(mysql, mysql_url, table, REFUSED["child lets go, parent deleted"], **options)
     query.run(0, changes([(5, None, "d"), (5, 5, "c"), (3, None, "c")]))
     mysql.execute(f"SELECT * FROM {table} ORDER BY id")
     assert mysql.fetchall() == ((3, None, 7), (5, None, 0), (9, 5, 0))
