@@ -220,14 +220,18 @@ def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
     mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
     mysql.execute("SELECT DATABASE()")
     ((home,),) = mysql.fetchall()
+    letters = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
+    MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **letters).sink.store.check()
     mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
     mysql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {unique}")
+    mysql.execute(f"GRANT INSERT ON {table}_bad TO {unique}")
     mysql.execute(f"CREATE DATABASE {unique}_ledger")
     rights = f"GRANT SELECT, INSERT, UPDATE, DELETE ON {unique}_ledger.* TO {unique}"
     if granted:
         mysql.execute(rights)
     url = mysql_url.replace("root@", f"{unique}:pw@")
-    query = MySqlQuery(COUNTER, url=url, dbtable=table, ledgerSchema=f"{unique}_ledger")
+    own = f"{unique}_ledger"
+    query = MySqlQuery(COUNTER, url=url, dbtable=table, ledgerSchema=own, **letters)
     try:
         with pytest.raises(StoreRefused, match=r"not there.*command denied.*sparkonce ddl mysql"):
             query.sink.check()
@@ -241,6 +245,7 @@ def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
         assert query.run(0, [{"id": 1, "n": 1}]).rows == 1
     finally:
         mysql.execute(f"DROP DATABASE {unique}_ledger")
+        mysql.execute(f"DROP TABLE {home}.{table}_bad")
         mysql.execute(f"DROP USER {unique}")
 
 

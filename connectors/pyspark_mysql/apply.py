@@ -51,24 +51,22 @@ class Applier:
         self, session: Session, detail: Mapping[str, Any], target: Target, aside: Aside | None
     ) -> None:
         self.target, self.aside = target, aside
-        ambiguous = target.is_ambiguous(detail)
-        self.refusals = Refusals(detail, aside, ambiguous=ambiguous)
+        self.refusals = Refusals(detail, aside, ambiguous=target.is_ambiguous(detail))
         bends = bends_of(detail, target.columns)
         # Of the nulls of a change stream only those count that are left in the end.
         nulls = [bend for bend in bends if bend.is_null and detail["folded"]]
         values = [bend for bend in bends if bend not in nulls]
         self.bends = Bends(values, cuts_of(detail, target.columns))
-        self.way = self._way(session, detail, nulls, ambiguous=ambiguous)
+        self.way = self._way(session, detail, nulls)
 
-    def _way(
-        self, session: Session, detail: Mapping[str, Any], nulls: list[Bend], *, ambiguous: bool
-    ) -> Way:
+    def _way(self, session: Session, detail: Mapping[str, Any], nulls: list[Bend]) -> Way:
         if detail["mode"] == "delete":
             gathered = Gathered(session, detail, self.refusals)
             return Deleting(gathered, indexed=self.target.is_indexed(detail["key"]))
         if detail["folded"]:
             gathered = Gathered(session, detail, self.refusals)
-            return Winners(gathered, self.target, nulls, ambiguous=ambiguous)
+            return Winners(gathered, self.target, nulls)
+        ambiguous = self.refusals.ambiguous
         statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
         inserting = Inserting(session, statement, self.refusals)
         if can_load(session, self.target.columns):

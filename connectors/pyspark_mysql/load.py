@@ -49,7 +49,7 @@ class Loading:
         self, inserting: Inserting, detail: Mapping[str, Any], columns: Iterable[Column]
     ) -> None:
         self.inserting, self.session = inserting, inserting.session
-        self.sql = load_statement(detail)
+        self.sql, self.loaded = load_statement(detail), False
         self.appends = self.known = self.all_new = detail["mode"] == "append"
         # MariaDB warns of all of them.
         mariadb = self.session.live.mariadb
@@ -66,7 +66,7 @@ class Loading:
 
     def end(self) -> bool:
         """See `Way.end`."""
-        return self.inserting.end()
+        return self.loaded or self.inserting.end()
 
     def _insert(self, rows: Rows) -> None:
         before = self.inserting.changed
@@ -92,7 +92,7 @@ class Loading:
         if loaded != len(rows):
             self.session.run(f"ROLLBACK TO SAVEPOINT {HERE}")
             return False
-        self.inserting.stored = True
+        self.loaded = True
         return True
 
 

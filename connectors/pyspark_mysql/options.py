@@ -59,7 +59,8 @@ OPTIONS = (
     ),
     Option(
         "nulls",
-        "Upsert: `write` stores a null, `keep` leaves what is stored.",
+        "Upsert: `write` stores a null, `keep` leaves what is stored. `keep` goes with neither"
+        " `opColumn` nor `sequenceColumn`.",
         choice("write", "keep"),
         "write",
     ),

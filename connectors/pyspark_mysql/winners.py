@@ -62,24 +62,20 @@ class Winners:
         gathered: the rows.
         target: the table.
         nulls: those that the server would bend.
-        ambiguous: whether a row may be taken for a stored one that has another key.
     """
 
-    def __init__(
-        self, gathered: Gathered, target: Target, nulls: Sequence[Bend], *, ambiguous: bool
-    ) -> None:
+    def __init__(self, gathered: Gathered, target: Target, nulls: Sequence[Bend]) -> None:
         self.gathered, self.nulls, self.session = gathered, nulls, gathered.session
         self.arriving = Inserting(self.session, gathered.arrival(), gathered.refusals)
-        detail = gathered.detail
-        self.deletes = bool(detail["op"])
-        self.choice = _choice(gathered)
-        written = stored(detail, target)
+        self.choice, self.deletes = _choice(gathered), bool(gathered.detail["op"])
+        written = stored(gathered.detail, target)
         names = [identifier(name) for name in written["columns"]]
         values = ", ".join(f"{NEW}.{name}" for name in names)
         self.insert = (
             f"INSERT INTO {gathered.target} ({', '.join(names)})"
             f" SELECT {values} FROM {gathered.source}"
         )
+        ambiguous = gathered.refusals.ambiguous
         update = frame(written, mariadb=gathered.mariadb, ambiguous=ambiguous).tail.decode()
         self.update = update.removeprefix(f" AS {NEW}")
 
