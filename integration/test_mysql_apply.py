@@ -221,7 +221,7 @@ def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
     mysql.execute("SELECT DATABASE()")
     ((home,),) = mysql.fetchall()
     letters = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
-    MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **letters).sink.store.check()
+    MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **letters).sink.check()
     mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
     mysql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {unique}")
     mysql.execute(f"GRANT INSERT ON {table}_bad TO {unique}")
