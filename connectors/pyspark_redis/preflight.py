@@ -8,12 +8,15 @@ from typing import Any
 import redis
 
 from pyspark_redis.failures import demoted
-from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.errors import ChunkTooLarge, StoreRefused, StoreUnsafe
 
 OLDEST = (6, 2)
 
 LEAST = 1024 * 1024
 """The least value that the server takes for each of `BOUNDS`, in bytes."""
+
+OVERHEAD = 64 * 1024
+"""Bytes of a request that are left for all that is not payload."""
 
 BOUNDS = ("proto-max-bulk-len", "client-query-buffer-limit")
 """Settings that bound what one request may hold. Beyond them the server hangs up."""
@@ -45,10 +48,37 @@ def require_fit(client: redis.Redis, *, expiring: bool) -> None:
     )
 
 
-def most_bytes(client: redis.Redis) -> int | None:
-    """What one value of a request may hold, in bytes; None if the server does not tell."""
-    bounds = [_configured(client, name) for name in BOUNDS]
-    return None if None in bounds else min(int(bound) for bound in bounds if bound is not None)
+class Room:
+    """What one request may hold; beyond that the server hangs up, and says nothing."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.client = client
+        self._most: int | None = None
+
+    def staging(self, size: int) -> str:
+        """What is done with a chunk of so many bytes, in words; with a hint if nothing is known.
+
+        Raises:
+            ChunkTooLarge: the server takes only smaller ones.
+        """
+        if size <= LEAST - OVERHEAD:
+            return "staging rows"
+        named = " or ".join(BOUNDS)
+        if self._most is None:
+            bounds = [_configured(self.client, name) for name in BOUNDS]
+            self._most = min(map(int, filter(None, bounds))) if all(bounds) else None
+        if self._most is None:
+            return (
+                f"staging a chunk of {size:,} bytes (if its {named} is smaller, grant the user"
+                " +config|get, by which that is known before)"
+            )
+        if size > self._most - OVERHEAD:
+            raise ChunkTooLarge(
+                f"Redis takes no row of {size:,} bytes",
+                why=f"its {named} is {self._most:,} bytes",
+                todo="raise that setting, or drop or cut the row's large columns before the sink",
+            )
+        return "staging rows"
 
 
 def _require_able(info: Mapping[str, Any]) -> None:

@@ -20,7 +20,6 @@ from pyspark_redis.failures import Demoted, refusal, translated
 from pyspark_redis.models.model import Values
 from sparkonce import losses
 from sparkonce.errors import (
-    ChunkTooLarge,
     RowRefused,
     StagedDataMissing,
     StoreLostData,
@@ -43,9 +42,6 @@ from sparkonce.protocol import (
 
 SMALL_BYTES = 2 * 1024 * 1024
 
-ROOM = 64 * 1024
-"""Bytes of a request that are left for all that is not payload."""
-
 
 class RedisStore:
     """See `sparkonce.protocol.Store`.
@@ -63,7 +59,7 @@ class RedisStore:
 
     def __init__(self, client: redis.Redis, prefix: str) -> None:
         self.client, self.prefix = client, prefix
-        self._most_bytes: int | None = None
+        self._room = preflight.Room(client)
         self._scripts: dict[str, Any] = {}
 
     def check(self, plan: Plan[Values] | None) -> None:
@@ -107,34 +103,14 @@ class RedisStore:
         """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""
         task = chunk.task
         about = json.dumps({"query": task.query_id, "epoch": task.epoch}).removesuffix("}")
-        doing = self._require_room(chunk)
+        with self._asking("asking the server for its settings"):
+            doing = self._room.staging(len(chunk.payload))
         with self._asking(doing), self.client.pipeline(transaction=True) as pipe:
             pipe.sadd(self._key("names"), task.sink)
             # As text: a server that has lost its scripts would refuse it by name.
             pipe.eval(scripts.note(), 1, self._key("staged", task.sink), task.attempt, about)
             pipe.hset(self._log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
             pipe.execute()
-
-    def _require_room(self, chunk: Chunk) -> str:
-        """See that the server will not hang up on a chunk; gives what is being done, in words."""
-        size = len(chunk.payload)
-        if size <= preflight.LEAST - ROOM:
-            return "staging rows"
-        if self._most_bytes is None:
-            with self._asking("asking the server for its settings"):
-                self._most_bytes = preflight.most_bytes(self.client)
-        if self._most_bytes is None:
-            return (
-                f"staging a chunk of {size:,} bytes (if its {' or '.join(preflight.BOUNDS)} is"
-                " smaller, grant the user +config|get, by which that is known before)"
-            )
-        if size > self._most_bytes - ROOM:
-            raise ChunkTooLarge(
-                f"Redis takes no row of {size:,} bytes",
-                why=f"its {' or '.join(preflight.BOUNDS)} is {self._most_bytes:,} bytes",
-                todo="raise that setting, or drop or cut the row's large columns before the sink",
-            )
-        return "staging rows"
 
     def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:  # noqa: ARG002
         """See `Store.staged`."""
