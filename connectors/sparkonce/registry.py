@@ -7,8 +7,8 @@ import re
 from importlib.metadata import entry_points
 
 from sparkonce.errors import MissingExtra, OptionError
-from sparkonce.options import suggestion
 from sparkonce.protocol import Connector
+from sparkonce.suggestions import suggestion
 
 GROUP = "sparkonce.connectors"
 """Entry points of this group are named by URL schemes; a third party's connectors join so."""
