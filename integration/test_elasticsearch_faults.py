@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +20,17 @@ from integration.marks import also
 from integration.proxy import CUTS, Proxy
 from integration.servers.process import wait_until
 
+from pyspark_elasticsearch.records import Records
 from sparkonce.errors import (
     OptionError,
     StoreRefused,
     StoreUnreachable,
     StoreUnsafe,
 )
+from sparkonce.protocol import Decision, Record
 
 Make = Callable[..., ElasticsearchQuery]
+FLOODED = "read_only_allow_delete"
 
 
 @pytest.mark.parametrize("mode", ["increment", *also("append")])
@@ -100,22 +104,49 @@ def set_block(client: Elasticsearch, index: str, name: str, on: bool | None) -> 
     client.indices.put_settings(index=index, settings={f"index.blocks.{name}": on})
 
 
-def test_flood_stage_is_waited_for_and_then_named(
+def test_flood_stage_is_named_before_an_epoch_is_decided(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:
+    query = counting(elasticsearch_url, counter_index)
+    query.run(0, ones(range(5)))
+    set_block(elastic, counter_index, FLOODED, True)
+    with pytest.raises(StoreUnreachable, match=rf"index.blocks.{FLOODED}.*flood.*free disk space"):
+        query.run(1, ones(range(5)))
+    ledger = query.committer().registers.load(query.name)
+    assert ledger is not None
+    assert ledger.epoch == 0
+    set_block(elastic, counter_index, FLOODED, None)
+    query.run(1, ones(range(5)))
+    assert counts(elastic, counter_index) == Counter([*range(5), *range(5)])
+
+
+def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
+    elasticsearch_url: str,
+    elastic: Elasticsearch,
+    counter_index: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     query = counting(elasticsearch_url, counter_index, timeout="1")
+    decided = Records.decide
+    shown: dict[str, Any] = {}
     query.sink.check()
-    receipts = query.stage(0, ones(range(5)))
-    set_block(elastic, counter_index, "read_only_allow_delete", True)
+
+    def then_full(records: Records, decision: Decision) -> Record:
+        found, shown["manifest"] = decided(records, decision), decision.manifest
+        set_block(elastic, counter_index, FLOODED, True)
+        return found
+
+    monkeypatch.setattr(Records, "decide", then_full)
     with pytest.raises(StoreRefused, match=r"not within 1 s.*flood.*free disk space"):
-        query.commit(0, receipts)
+        query.run(0, ones(range(5)))
     query.restart(timeout="20")
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(query.run, 0, [])
+        waiting = pool.submit(query.sink.store.apply, shown["manifest"], since=time.monotonic())
         with pytest.raises(TimeoutError):
             waiting.result(0.5)
-        set_block(elastic, counter_index, "read_only_allow_delete", None)
+        set_block(elastic, counter_index, FLOODED, None)
         waiting.result(20)
+    query.run(0, [])
     assert counts(elastic, counter_index) == Counter(range(5))
 
 

@@ -13,6 +13,7 @@ from elasticsearch import Elasticsearch
 from integration.counters import COUNTER
 from integration.documents import ROWS, documents, row
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.marks import also
 from integration.proxy import Proxy
 
 from sparkonce.errors import BadRow, RowRefused
@@ -141,3 +142,20 @@ def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
         proxy.restore()
         assert proxy.cuts == cuts + 1
         assert documents(elastic, index)["1"] == {"id": 1, "n": 10 * nth + 3}
+
+
+@pytest.mark.parametrize("bad", ["not UTF-8", *also("a key twice")])
+def test_delete_is_done_whatever_else_its_row_holds(
+    into_index: Make, elastic: Elasticsearch, index: str, bad: str
+) -> None:
+    """Its other columns may not fit into a document."""
+    broken = pa.array([b"\xff"]).view(pa.string())
+    twice = pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))
+    held = broken if bad == "not UTF-8" else twice
+    good = pa.array(["x"] if bad == "not UTF-8" else [[("a", 1)]], held.type)
+    schema = pa.schema([("id", pa.int64()), ("op", pa.string()), ("held", held.type)])
+    query = into_index(schema, key="id", opColumn="op")
+    for epoch, op, value in ((0, "u", good), (1, "d", held)):
+        row = pa.record_batch([pa.array([1]), pa.array([op]), value], schema)
+        query.run_batches(epoch, [row])
+        assert len(documents(elastic, index)) == 1 - epoch

@@ -210,6 +210,21 @@ def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
     assert stored(elastic, index) == Counter([1])
 
 
+def test_row_that_a_pipeline_routes_to_another_shard_is_told_as_left_there(
+    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+) -> None:
+    """No answer tells a routing, and without it a row is not found."""
+    elastic.indices.create(index=index, settings={"number_of_shards": 5})
+    fields = ["_id", "_routing"]
+    away = pipeline({"csv": {"field": "text", "target_fields": fields, "separator": " "}})
+    query = into_index(TEXTS, pipeline=away)
+    with pytest.raises(StoreRefused, match=r"sent 10 rows elsewhere, such as") as error:
+        query.run(0, [{"id": id_, "text": f"x{id_} r{id_}"} for id_ in range(10)])
+    left = sum(stored(elastic, index).values())
+    assert left
+    assert f"{10 - left} were taken back, {left} are there, under a routing" in str(error.value)
+
+
 def test_rows_of_a_template_are_compared_whatever_pipeline_their_index_has(
     into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
 ) -> None:

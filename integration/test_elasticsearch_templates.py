@@ -13,7 +13,7 @@ from integration.documents import rows as stored
 from integration.epochs import ElasticsearchQuery, decide
 from integration.marks import also
 
-from sparkonce.errors import StoreUnsafe
+from sparkonce.errors import StoreRefused, StoreUnsafe
 
 COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
@@ -24,7 +24,15 @@ LOST = {
     "index.final_pipeline": "no-such-pipeline",
 }
 SINK = {"properties": {"sink": {"type": "text"}}}
+OTHERWISE = {
+    "properties": {
+        **{name: {"type": "date"} for name in ("payload", "body", "stamp", "token", "index")},
+        **{name: {"type": "boolean"} for name in ("applied", "fence", "revision", "rows")},
+        "letters": {"type": "keyword"},
+    },
+}
 BROAD: dict[str, dict[str, Any]] = {
+    "other fields": {"settings": LOST, "mappings": OTHERWISE},
     "logsdb": {"settings": {**LOST, "index.mode": "logsdb"}, "mappings": SINK},
     "no source": {"settings": LOST, "mappings": {**SINK, "_source": {"enabled": False}}},
 }
@@ -50,7 +58,7 @@ def template(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]
         elastic.options(ignore_status=404).indices.delete(index=f"{prefix}-{name}")
 
 
-@pytest.mark.parametrize("kind", ["logsdb", *also("no source")])
+@pytest.mark.parametrize("kind", ["logsdb", "other fields", *also("no source")])
 def test_own_indices_are_what_they_must_be_whatever_a_template_says(
     into_index: Make,
     elastic: Elasticsearch,
@@ -81,6 +89,28 @@ def test_own_index_that_keeps_less_than_is_written_is_refused_by_name(
     prefix = template(mappings={"_source": {"excludes": ["body"]}})
     words = f"{prefix}-ledger, of the connector's own, keeps a part of each _source"
     with pytest.raises(StoreUnsafe, match=words):
+        into_index(COUNTS, indexPrefix=prefix)
+
+
+def test_own_index_that_a_lifecycle_may_delete_is_refused_by_name(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str]
+) -> None:
+    prefix = template(settings={"index.lifecycle.name": "some"})
+    with pytest.raises(StoreUnsafe, match=f"{prefix}-ledger, .* has index.lifecycle.name=some"):
+        into_index(COUNTS, indexPrefix=prefix)
+    elastic.ilm.remove_policy(index=f"{prefix}-ledger,{prefix}-log")
+    into_index(COUNTS, indexPrefix=prefix)
+
+
+def test_own_index_that_asks_for_a_routing_is_refused_by_name(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str]
+) -> None:
+    prefix = template(mappings={"_routing": {"required": True}})
+    with pytest.raises(StoreRefused, match=r"_routing.required.*let no template .* match it"):
+        into_index(COUNTS, indexPrefix=prefix)
+    template()
+    elastic.indices.create(index=f"{prefix}-log", mappings={"_routing": {"required": True}})
+    with pytest.raises(StoreUnsafe, match=f"{prefix}-log, .* asks for a routing"):
         into_index(COUNTS, indexPrefix=prefix)
 
 

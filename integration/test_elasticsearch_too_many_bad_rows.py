@@ -9,10 +9,11 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.counted import counting
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery
+from integration.epochs import ElasticsearchQuery, decide
 from integration.marks import also
 
-from sparkonce.errors import BadRow, RowRefused
+from pyspark_elasticsearch.records import Records
+from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 OWN = {"id": {"type": "long"}, "sparkonce": {"type": "object", "enabled": False}}
 MODES = ["upsert", *also("append", "increment")]
@@ -123,6 +124,107 @@ def test_a_slow_stream_into_a_broken_index_stops_too_until_a_row_is_stored(
     query.restart(maxBadRows="10%")
     assert query.run(6, [*bad, *ones(3, 4)]).unstored == 0
     assert query.run(7, bad).unstored == 2
+
+
+def test_refused_document_counts_for_all_the_rows_of_its_key(
+    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    """Of 500 rows 490 change 49 documents that are refused, and a restart knows it."""
+    words(elastic, index)
+    query = into(elasticsearch_url, index, bad_index, "upsert")
+    rows = [{"id": key, "n": 1000 if key else 1} for key in range(50) for _ in range(10)]
+    with pytest.raises(RowRefused, match=r"60 rows of 500 of epoch 0"):
+        query.run(0, rows)
+    query.restart(maxBadRows="490")
+    ledger = query.run(0, [])
+    assert (ledger.aside, ledger.unstored) == (490, 0)
+    assert len(documents(elastic, bad_index)) == 49
+
+
+def test_epoch_of_which_no_document_is_stored_is_known_as_such_after_a_restart(
+    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    """A driver dies when it has noted that all is applied; also one without dead letters knows."""
+    words(elastic, index)
+    query = into(elasticsearch_url, index, bad_index, "upsert", maxBadRows="100%")
+    manifest = decide(query, 0, [{"id": 1, "n": 1000}] * 4)
+    query.sink.store.apply(manifest)
+    query.restart(onBadRow="fail")
+    del query.options["deadLetter"], query.options["maxBadRows"]
+    ledger = query.run(0, [])
+    assert (ledger.aside, ledger.unstored) == (4, 4)
+
+
+def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
+    elasticsearch_url: str,
+    elastic: Elasticsearch,
+    index: str,
+    bad_index: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A driver dies between the note of its bad rows and that of its progress."""
+    words(elastic, index)
+    query = into(elasticsearch_url, index, bad_index, "upsert", maxBadRows="100%")
+    manifest = decide(query, 0, [{"id": 1, "n": 1000}] * 4)
+    with monkeypatch.context() as dying:
+        dying.setattr("pyspark_elasticsearch.dead_letters.write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            query.sink.store.apply(manifest)
+    query.restart(onBadRow="fail")
+    del query.options["deadLetter"], query.options["maxBadRows"]
+    ledger = query.run(0, [])
+    assert (ledger.aside, ledger.unstored) == (4, 4)
+    assert len(documents(elastic, bad_index)) == 1
+
+
+def dies(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_slow_stream_goes_on_once_the_index_is_mended(
+    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+) -> None:
+    """What no row of an epoch passes is not noted as bad before the epoch ends."""
+    make(elastic, index, fields=2)
+    query = into(elasticsearch_url, index, bad_index, "upsert")
+    for epoch in range(5):
+        query.run(epoch, ones(2 * epoch, 2 * epoch + 2))
+    for _ in range(2):
+        query.restart()
+        with pytest.raises(RowRefused, match="behind 10 in epochs before it"):
+            query.run(5, ones(10, 13), ones(13, 16))
+    assert len(documents(elastic, bad_index)) == 10
+    elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
+    query.restart()
+    assert query.run(5, []).unstored == 0
+    assert len(documents(elastic, index)) == 6
+
+
+def test_bad_rows_are_told_though_the_answer_to_the_last_note_is_lost(
+    elasticsearch_url: str,
+    elastic: Elasticsearch,
+    index: str,
+    bad_index: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words(elastic, index)
+    query = into(elasticsearch_url, index, bad_index, "upsert")
+    advance, lost = Records.advance, []
+
+    def loses(records: Records, name: str, token: str, applied: int, **how: bool) -> int | None:
+        reached = advance(records, name, token, applied, **how)
+        if applied and not lost:
+            lost.append(applied)
+            raise StoreUnreachable("no answer")
+        return reached
+
+    monkeypatch.setattr(Records, "advance", loses)
+    with caplog.at_level(logging.WARNING, "sparkonce"):
+        assert query.run(0, [{"id": 1, "n": 1}, {"id": 2, "n": 1000}]).aside == 1
+    assert lost
+    (said,) = [one for one in caplog.messages if "can't be stored" in one]
+    assert "1 x a field does not fit" in said
 
 
 def test_rows_that_tasks_refuse_stop_an_epoch_before_it_is_decided(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,15 +14,16 @@ from pyspark_elasticsearch.dead_letters import Addressed, Verdict
 from pyspark_elasticsearch.failures import advice, message
 from pyspark_elasticsearch.log import Found, Log, Place
 from pyspark_elasticsearch.sending import Refusal
-from sparkonce.bad_rows import BEFORE, NONE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
+from sparkonce.bad_rows import ALL, BEFORE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import Manifest
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A chunk, its lines as they were sent, and the operations that can't be done."""
+    """A chunk of so many rows, its lines as they were sent, and what of them can't be done."""
 
+    rows: int
     chunk: Chunk
     lines: bytes
     refused: list[Refusal]
@@ -32,6 +33,10 @@ class Sent:
         """The lines of each operation."""
         return list(operations(self.lines))
 
+    def weight(self, letters: Iterable[str]) -> int:
+        """The rows that letters stand for; those that a task has put aside stand for themselves."""
+        return sum(self.chunk.weight(self.rows, int(at)) if at.isdigit() else 1 for at in letters)
+
 
 class Aside:
     """Takes the bad rows of one epoch; it may be used by several threads.
@@ -39,18 +44,23 @@ class Aside:
     Args:
         log: holds the verdicts on its rows.
         manifest: of the epoch.
-        index: of dead letters; None if a bad row stops the epoch.
+        index: of dead letters; None if a bad row stops the epoch that was not noted before.
         most: how many rows may go there.
+
+    Attributes:
+        held: chunks with bad rows that are not noted yet: as long as none is stored it may be the
+            index that is at fault, and what is noted is final.
     """
 
     def __init__(self, log: Log, manifest: Manifest, index: str | None, most: MaxBadRows) -> None:
         self.log, self.manifest, self.index = log, manifest, index
-        self.tally = Tally(NONE if index is None else most, manifest)
+        self.tally = Tally(ALL if index is None else most, manifest)
+        self.held: list[tuple[Place, Found, Sent]] = []
         self._partitions = {part.attempt: part.partition for part in manifest.parts}
 
     def resume(self, done: Sequence[Place]) -> None:
         """Count the bad rows of chunks that were applied before."""
-        if done and self.index is not None:
+        if done:
             self.tally.resume(sum(place.rows for place in done), self.log.aside(done))
 
     def end(self) -> None:
@@ -61,11 +71,12 @@ class Aside:
         """
         with self._few():
             self.tally.end()
+        for one in self.held:
+            self._put(*one)
 
     def warn(self) -> None:
         """Say once an epoch what has gone aside."""
-        if self.index is not None:
-            self.tally.warn(f"index {self.index}")
+        self.tally.warn(f"index {self.index}" if self.index else "an index of dead letters")
 
     def take(self, place: Place, found: Found, sent: Sent) -> None:
         """Put the bad rows of a chunk aside.
@@ -73,12 +84,17 @@ class Aside:
         Raises:
             RowRefused: a row must not go aside, or too many would.
         """
-        if self.index is not None:
-            with self._few():
-                self._count(found, sent)
         for one in sent.refused:
             if one.is_conflict:
                 raise self._refusal(self._verdict(one), one)
+        with self._few():
+            self._count(found, sent)
+        if self.tally.in_doubt:
+            self.held.append((place, found, sent))
+        else:
+            self._put(place, found, sent)
+
+    def _put(self, place: Place, found: Found, sent: Sent) -> None:
         verdict = self._noted(place, found, sent)
         if verdict:
             self._write(place, verdict["index"], verdict["letters"], sent)
@@ -100,7 +116,8 @@ class Aside:
                 raise self._refusal(first, next(said, None))
             kept = {at: one.cut(len(fresh)) for at, one in new.items()}
             letters = {**found.letters, **kept}
-            verdict = {"index": self.index, **found.verdict, "letters": letters}
+            rows = sent.weight(letters)
+            verdict = {"index": self.index, **found.verdict, "letters": letters, "rows": rows}
             if self.log.judge(place, verdict, found.guard):
                 return verdict
             found = self.log.fetch(place)  # another driver was first
@@ -128,14 +145,14 @@ class Aside:
 
     def _count(self, found: Found, sent: Sent) -> None:
         if found.letters:
-            self.tally.add(BEFORE, "", len(found.letters))
+            self.tally.add(BEFORE, "", sent.weight(found.letters))
         for at, bad in enumerate(sent.chunk.bad):
             if f"c{at}" not in found.letters:
                 self.tally.add(OF_TASK, bad.reason)
         for one in sent.refused:
-            if not one.is_conflict:
-                why, _ = advice(one.item.status, one.item.error)
-                self.tally.add(why, message(one.item.error))
+            why, _ = advice(one.item.status, one.item.error)
+            rows = sent.chunk.weight(sent.rows, one.operation.position)
+            self.tally.add(why, message(one.item.error), rows)
 
     def _verdict(self, one: Refusal) -> Verdict:
         return dead_letters.of_refusal(one, self.manifest.notes["index"])

@@ -39,6 +39,16 @@ class Chunk(NamedTuple):
     lines: bytes
     bad: list[Letter]
 
+    def weight(self, rows: int, at: int) -> int:
+        """The rows that an operation stands for, of those of its chunk: those of a key are folded.
+
+        Args:
+            rows: that the chunk was made of.
+            at: the place of the operation.
+        """
+        sent = rows - len(self.bad)
+        return sent * (at + 1) // self.operations - sent * at // self.operations
+
     def filled(self, name: str, version: int, script: bytes, stamp: bytes = b"") -> bytes:
         """The lines as they are sent."""
         lines = self.lines

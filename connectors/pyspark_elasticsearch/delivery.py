@@ -114,8 +114,8 @@ class Delivery:
         alias = manifest.detail["visibleAlias"]
         if alias and means.records.progress(manifest.sink, manifest.token) is not None:
             visibility.show(means.cluster, alias, manifest)
+        aside.warn()  # before that it is all done is noted, after which nobody says it any more
         self._advance(total)
-        aside.warn()
         return aside.tally.applied
 
     def _begun(self, *, acknowledged: bool) -> int | None:
@@ -139,7 +139,8 @@ class Delivery:
         for reached, rows in enumerate(self._applied(done, sender, aside), done + 1):
             advance(rows)
             # The end is noted by `apply`, once readers see the epoch.
-            if reached < len(self.places) and time.monotonic() - marked > MARK_EVERY:
+            due = reached < len(self.places) and time.monotonic() - marked > MARK_EVERY
+            if due and not aside.held:
                 if self._advance(reached) is None:
                     raise Superseded
                 marked = time.monotonic()
@@ -175,7 +176,7 @@ class Delivery:
             tried, refused = chunk.operations, sender.send(lines, chunk.operations)
         if tried > len(refused):
             aside.tally.stored = True
-        aside.take(place, found, Sent(chunk, lines, refused))
+        aside.take(place, found, Sent(place.rows, chunk, lines, refused))
         return place.rows
 
     def _script(self, fence: int, ordinal: int) -> bytes:

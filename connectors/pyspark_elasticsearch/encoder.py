@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,8 @@ class ChunkEncoder:
         self.detail = detail
         self.mode: str = detail["mode"]
         self.key: list[str] = detail["key"]
+        self.naming = {*self.key, detail["versionColumn"], detail["routing"]}
+        self.naming |= {part[0] for part in detail["parts"] if not isinstance(part, str)}
         # Only bad rows are written by it.
         self.schema = schema_text.parse(detail["schema"]) if detail["aside"] else pa.schema([])
 
@@ -52,6 +54,8 @@ class ChunkEncoder:
     def lines(self, rows: pa.RecordBatch) -> Any:
         """One text for each row that does something: its action, and its document."""
         rows, deleted = operations.split(rows, self.detail["op"])
+        if deleted is not None:
+            rows = _only_named(rows, deleted, self.naming)
         ids = keys.ids(rows, self.key) if self.key else keys.numbers(len(rows)).cast(pa.string())
         parts, reserved = self.detail["parts"], self.detail["reserved"]
         index = names.texts(parts, rows, reserved) if parts else None
@@ -110,6 +114,15 @@ class ChunkEncoder:
             for name, column in rest.items()
         ]
         return [*_members(rows, self.key), *left]
+
+
+def _only_named(rows: pa.RecordBatch, deleted: Any, naming: Collection[str]) -> pa.RecordBatch:
+    """The rows; of those that delete what names their document: the rest need not fit into one."""
+    columns = [
+        one if name in naming else pc.if_else(deleted, pa.scalar(None, one.type), one)
+        for name, one in zip(rows.schema.names, rows.columns, strict=True)
+    ]
+    return pa.record_batch(columns, rows.schema)
 
 
 def _members(rows: pa.RecordBatch, columns: Sequence[str]) -> list[Any]:

@@ -14,6 +14,7 @@ from pyspark_elasticsearch.failures import message
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
 PIPELINES = ("index.default_pipeline", "index.final_pipeline")
+LIFECYCLE = "index.lifecycle.name"
 EXISTS = "resource_already_exists_exception"
 _HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
 
@@ -47,7 +48,8 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
         raise StoreRefused(
             f"Index {index} could not be made: {error.get('reason')}",
             why=f"{_HELD[name]} need an index of their own",
-            todo="mend its name, or create it as docs/elasticsearch.md shows",
+            todo="mend its name, let no template of the cluster match it, or create it as"
+            " docs/elasticsearch.md shows",
         )
 
 
@@ -70,11 +72,16 @@ def require_kept(index: str, settings: Mapping[str, Any], mappings: Mapping[str,
     flaws = [f"has {name}={settings[name]}" for name in through]
     if part := kept.flaw(settings, mappings):
         flaws.append(f"keeps {part}")
+    if policy := settings.get(LIFECYCLE):
+        flaws.append(f"has {LIFECYCLE}={policy}, which may delete it")
+    if str(mappings.get("_routing", {}).get("required")).lower() == "true":
+        flaws.append("asks for a routing")
     if flaws:
         raise StoreUnsafe(
             f"Index {index}, of the connector's own, {' and '.join(flaws)}",
             why="what is decided is read from there, and must come back as it was written",
-            todo="set such a pipeline to _none; else let no template of the cluster match it,"
+            todo="set such a pipeline to _none, and take a lifecycle off"
+            f" (POST {index}/_ilm/remove); else let no template of the cluster match it,"
             " delete it if it is new and empty, and restart the query",
         )
 

@@ -135,15 +135,15 @@ class Log:
         return Found(payload, verdict["_source"], guard)
 
     def aside(self, wanted: Sequence[Place]) -> int:
-        """How many rows of these chunks have a verdict."""
-        letters = 0
+        """How many rows of these chunks went aside, by their verdicts."""
+        rows = 0
         for start in range(0, len(wanted), VERDICTS):
             ids = [place.verdict for place in wanted[start : start + VERDICTS]]
             docs = self._get("counting rows that can't be stored", ids, source=True)
-            letters += sum(
-                len(doc["_source"].get("letters", {})) for doc in docs if doc.get("found")
-            )
-        return letters
+            found = [doc["_source"] for doc in docs if doc.get("found")]
+            # Release 0.1.0 counted no rows.
+            rows += sum(int(one.get("rows", len(one.get("letters", ())))) for one in found)
+        return rows
 
     def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
         """Write a verdict; False if another one came first."""

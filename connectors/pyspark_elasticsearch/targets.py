@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import guarded, kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
+from pyspark_elasticsearch.failures import FLOOD
 from sparkonce import checks
-from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
 from sparkonce.options import seconds
 
 log = logging.getLogger("sparkonce")
@@ -19,6 +20,7 @@ TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
 
 
+FLOODED = "read_only_allow_delete"
 _PARTS = ("_source", "_routing", "dynamic")
 """Of the mappings, all that another index of the same name must not have otherwise unseen."""
 
@@ -97,6 +99,7 @@ def require_safe(target: Target) -> None:
     Raises:
         StoreUnsafe: ``index.translog.durability`` is ``async``.
         StoreRefused: it is read-only.
+        StoreUnreachable: it is so for now.
     """
     settings = target.settings
     if str(settings.get("index.translog.durability", "request")).lower() == "async":
@@ -108,9 +111,13 @@ def require_safe(target: Target) -> None:
         )
     if settings.get("index.verified_before_close") == "true":
         raise _blocked(target.name, "is closed", f"POST {target.name}/_open")
-    for block in ("read_only", "write"):
+    for block in ("read_only", "write", FLOODED):
         if str(settings.get(f"index.blocks.{block}")).lower() == "true":
-            raise _blocked(target.name, f"has index.blocks.{block}", "remove the block")
+            said = f"has index.blocks.{block}"
+            if block == FLOODED:  # which passes: the same is asked again for a while
+                todo = f"{FLOOD.todo}, after which it removes the block by itself, or remove it"
+                raise StoreUnreachable(f"Index {target.name} {said}", FLOOD.why, todo)
+            raise _blocked(target.name, said, "remove the block")
 
 
 def require_mapped(target: Target, columns: Sequence[str]) -> None:

@@ -22,6 +22,9 @@ PAUSE = 0.2
 """Seconds between looks at a name: one node hears of its change later than another."""
 
 CREATED = 201
+LEFT = (
+    "under a routing of its own or over what was there: look for their ids, and mend that by hand"
+)
 
 
 class Whereabouts:
@@ -59,12 +62,12 @@ class Whereabouts:
         if not gone:
             return
         ours = [(told, item) for told, item in gone if _is_ours(told, item)]
-        take_back(self.cluster, [_deletion(told, item) for told, item in ours])
-        (told, item), left = gone[0], len(gone) - len(ours)
+        taken = take_back(self.cluster, [_deletion(told, item) for told, item in ours])
+        (told, item), left = gone[0], len(gone) - taken
         raise pipelines.elsewhere(
             f"An ingest pipeline of {self.index or told['_index']} sent {len(gone)} rows elsewhere,"
-            f" such as {told['_id']!r} to {item.place}/{item.id or told['_id']}: {len(ours)} were"
-            f" taken back{f', {left} are there, or were written over what was' if left else ''}"
+            f" such as {told['_id']!r} to {item.place}/{item.id or told['_id']}: {taken} were"
+            f" taken back{f', {left} are there, {LEFT}' if left else ''}"
         )
 
     def _is_kept(self, told: dict[str, Any], item: bulk.Item) -> bool:
@@ -93,18 +96,19 @@ def behind(cluster: Cluster, name: str) -> set[str]:
     return set(answer.body) if answer.status == 200 else set()
 
 
-def take_back(cluster: Cluster, deletions: Sequence[dict[str, Any]]) -> None:
-    """Delete rows from where they should not be, unless they are not there any more.
+def take_back(cluster: Cluster, deletions: Sequence[dict[str, Any]]) -> int:
+    """Delete rows from where they should not be; how many were found there, as they were written.
 
     Raises:
-        StoreUnreachable: not all of them.
+        StoreUnreachable: the cluster can't do it now.
     """
     if not deletions:
-        return
+        return 0
     lines = "".join(f"{json.dumps({'delete': one})}\n" for one in deletions).encode()
     said = bulk.send(cluster, "taking rows back", "/_bulk", lines, len(deletions))
     if isinstance(said, int) or not all(item.done or item.status == 409 for item in said):
         raise StoreUnreachable(f"Elasticsearch did not take back {len(deletions)} rows")
+    return sum(item.status not in (404, 409) for item in said)
 
 
 def _is_there(item: bulk.Item) -> bool:

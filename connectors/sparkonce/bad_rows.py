@@ -50,6 +50,7 @@ class MaxBadRows:
 
 
 NONE = MaxBadRows("0", 0)
+ALL = MaxBadRows("100%", share=Fraction(1))
 
 
 def max_bad_rows(text: str) -> MaxBadRows:
@@ -159,9 +160,16 @@ class Tally:
             TooManyBadRows: it is: no row has been stored for long.
         """
         aside, before = self.reasons.rows, self.manifest.unstored
-        if aside and not self.stored and before + aside > self.most.of(before + aside):
+        if self.in_doubt:
             about = f"of epoch {self.manifest.epoch}, behind {before:,} in epochs before it,"
             raise self._too_many(f"{about} of which none was stored,", before + aside)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether no row has been stored for so long that the table may be at fault."""
+        aside = self.reasons.rows
+        since = self.manifest.unstored + aside
+        return aside > 0 and not self.stored and since > self.most.of(since)
 
     @property
     def applied(self) -> Applied:
