@@ -124,7 +124,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     assert (count(mysql, f"{table}_bad"), count(mysql, table)) == (10, 990)
     assert (ledger.rows, ledger.aside, ledger.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
-    assert f"10 of 1,000 rows of epoch 0 of {query.name} can't be stored, and are in table" in said
+    assert f"10 of 1,000 rows of epoch 0 of {query.name} can't be stored, and go to table" in said
     assert f"{table}_bad" in said
 
 

@@ -108,6 +108,7 @@ class Pool:
         Raises:
             pymysql.MySQLError: the server can't be reached.
         """
+        used(self)  # also if nobody answers: the key, which holds secrets, must go
         live = self._known() or self._make()
         try:
             yield live
@@ -138,12 +139,12 @@ class Pool:
             return None
 
     def _take_back(self, live: Live) -> None:
+        used(self)
         if not live.connection.open:
             self.close_idle()  # what broke one may have broken all
             return
         self._idle.append(live)
         self._drop_old()
-        used(self)
 
     def _drop_old(self) -> None:
         """Of a burst of users, what nobody has needed since; the first has waited longest."""

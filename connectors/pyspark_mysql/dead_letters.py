@@ -52,14 +52,9 @@ class DeadLetters:
             f"INSERT INTO {self.table} ({COLUMNS}) SELECT {nulls} FROM DUAL WHERE 1 = 0"
         )
 
-    def of(self, manifest: Manifest, applied: int = 0) -> Aside:
-        """What takes the rows of an epoch, of which so many rows were applied before."""
-        tally = Tally(self.most, manifest)
-        if applied:
-            sql = f"SELECT COUNT(*) FROM {self.quoted} WHERE sink = %s AND epoch = %s"
-            ((letters,),) = self.session.run(sql, manifest.sink, manifest.epoch)
-            tally.resume(applied, int(letters))
-        return Aside(self, manifest, tally)
+    def of(self, manifest: Manifest) -> Aside:
+        """What takes the rows of an epoch."""
+        return Aside(self, manifest, Tally(self.most, manifest))
 
     def write(self, manifest: Manifest, letter: Letter, partition: int | None) -> None:
         """Write a letter; one that is larger than a packet is cut, and says so."""
@@ -107,7 +102,7 @@ class Aside:
         return self.tally.applied
 
     def warn(self) -> None:
-        """Say what has gone aside, once the epoch is applied."""
+        """Say what goes aside, once an epoch, before its last COMMIT: that may have no answer."""
         self.tally.warn(f"table {'.'.join(self.letters.name)}")
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark_mysql.client import Session
 from sparkonce.protocol import Decision, Record
+
+
+class Progress(NamedTuple):
+    """What of a decision took effect: so many chunks, and so many of their rows as dead letters."""
+
+    chunks: int
+    aside: int
 
 
 class Records:
@@ -43,8 +50,9 @@ class Records:
         """Write a locked record. Another token has no progress yet (assigned left to right)."""
         self.session.run(
             f"UPDATE {self.table} SET applied = IF(token = %s, applied, 0),"
-            " revision = %s, stamp = %s, token = %s, body = %s WHERE name = %s",
-            new.token,
+            " aside = IF(token = %s, aside, 0), revision = %s, stamp = %s, token = %s, body = %s"
+            " WHERE name = %s",
+            *(new.token, new.token),
             *_values(new),
             name,
         )
@@ -62,15 +70,16 @@ class Records:
         """Take a locked record away."""
         self.session.run(f"DELETE FROM {self.table} WHERE name = %s", name)
 
-    def progress(self, name: str, token: str) -> int | None:
-        """Chunks of this decision that took effect, locked; None if it is no longer the last."""
-        sql = f"SELECT token, applied FROM {self.table} WHERE name = %s FOR UPDATE"
+    def progress(self, name: str, token: str) -> Progress | None:
+        """What of this decision took effect, locked; None if it is no longer the last."""
+        sql = f"SELECT token, applied, aside FROM {self.table} WHERE name = %s FOR UPDATE"
         found = self.session.run(sql, name)
-        return int(found[0][1]) if found and found[0][0] == token else None
+        return Progress(*found[0][1:]) if found and found[0][0] == token else None
 
-    def advance(self, name: str, applied: int) -> None:
-        """Write how many chunks of the decision took effect."""
-        self.session.run(f"UPDATE {self.table} SET applied = %s WHERE name = %s", applied, name)
+    def advance(self, name: str, done: Progress) -> None:
+        """Write what of the decision took effect."""
+        sql = f"UPDATE {self.table} SET applied = %s, aside = %s WHERE name = %s"
+        self.session.run(sql, *done, name)
 
 
 def _values(record: Record) -> tuple[Any, ...]:

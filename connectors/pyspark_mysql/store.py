@@ -17,7 +17,7 @@ from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import Aside, DeadLetters
 from pyspark_mysql.failures import Kind, known, translated
 from pyspark_mysql.log import Log, lost, missing, progress_lost
-from pyspark_mysql.records import Records
+from pyspark_mysql.records import Progress, Records
 from pyspark_mysql.refusals import RefusedRow
 from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
@@ -98,7 +98,8 @@ class MySqlStore:
             held = self.records.read(name, lock=True)
             if not held.revision or held.stamp != over:
                 return held
-            if applied > (self.records.progress(name, held.token) or 0):
+            done = self.records.progress(name, held.token)
+            if done is None or done.chunks < applied:
                 return held
             if new.revision:
                 self.records.update(name, new)
@@ -146,13 +147,10 @@ class MySqlStore:
             held = self.records.read(manifest.sink, lock=True)
             if not held.revision or held.stamp != decision.over:
                 return held
-            aside = self._aside(manifest)
-            finished = finish(self._apply_all(manifest, aside))
+            finished = finish(self._apply_all(manifest, self._aside(manifest)))
             self.log.drop_few(manifest)
             self.records.update(manifest.sink, finished)
             self.records.keep(decision)
-        if aside is not None:
-            aside.warn()
         return finished
 
     def decide(self, decision: Decision) -> Record:
@@ -177,7 +175,8 @@ class MySqlStore:
 
         The target is looked at once, and again only where a table was altered since.
         """
-        aside: Aside | None = None
+        aside, rows, put_aside = self._aside(manifest), 0, 0
+        self._ensure_dead_letters()
         applier: Applier | None = None
         looked: list[str] = []
         for ordinal, (part, seq) in enumerate(manifest.chunks):
@@ -185,23 +184,24 @@ class MySqlStore:
                 done = self.records.progress(manifest.sink, manifest.token)
                 if done is None:
                     return ALL_STORED
-                aside = aside or self._aside(manifest, done)
-                if done > ordinal:
-                    continue
-                if done < ordinal:
+                if done.chunks < ordinal:
                     raise progress_lost(manifest)
-                self._hold(manifest.detail)
-                held = definitions(self.session, self._written(manifest))
-                if applier is None or not held or held != looked:
-                    applier, looked = self._applier(manifest, aside), held
-                self._apply_decided(manifest, ordinal, applier)
-                self.log.drop_chunk(manifest.sink, part.attempt, seq)
-                self.records.advance(manifest.sink, ordinal + 1)
-            advance(part.rows[seq])
-        if aside is None:
-            return ALL_STORED
-        aside.warn()
-        return aside.tally.applied
+                put_aside = done.aside
+                if done.chunks == ordinal:
+                    self._hold(manifest.detail)
+                    held = definitions(self.session, self._written(manifest))
+                    if applier is None or not held or held != looked:
+                        applier, looked = self._applier(manifest, aside), held
+                    if aside is not None:
+                        aside.tally.resume(rows, put_aside)
+                    self._apply_decided(manifest, ordinal, applier)
+                    put_aside = aside.tally.applied.aside if aside else put_aside
+                    self.log.drop_chunk(manifest.sink, part.attempt, seq)
+                    self.records.advance(manifest.sink, Progress(ordinal + 1, put_aside))
+            rows += part.rows[seq]
+            if done.chunks == ordinal:
+                advance(part.rows[seq])
+        return Applied(put_aside, stored=not put_aside or put_aside < rows)
 
     def discard(
         self,
@@ -237,17 +237,18 @@ class MySqlStore:
         self.tables.make()
         with translated("looking at its tables"):
             self.tables.require_transactions()
-        if self.dead_letters is not None:
-            with translated("looking at the table of option deadLetter"):
-                self.dead_letters.ensure()
+        self._ensure_dead_letters()
         if plan is not None:
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 
-    def _aside(self, manifest: Manifest, done: int = 0) -> Aside | None:
-        """What takes bad rows, where so many chunks were applied before."""
-        if self.dead_letters is None:
-            return None
-        return self.dead_letters.of(manifest, sum(p.rows[seq] for p, seq in manifest.chunks[:done]))
+    def _ensure_dead_letters(self) -> None:
+        if self.dead_letters is not None:
+            with translated("looking at the table of option deadLetter"):
+                self.dead_letters.ensure()
+
+    def _aside(self, manifest: Manifest) -> Aside | None:
+        """What takes bad rows."""
+        return None if self.dead_letters is None else self.dead_letters.of(manifest)
 
     def _written(self, manifest: Manifest) -> list[tuple[str, ...]]:
         """The tables that an epoch writes, the target first."""
@@ -269,7 +270,11 @@ class MySqlStore:
         try:
             with closing(self._chunks(manifest)) as found:
                 applier.apply(found)
-            return aside.end() if aside else ALL_STORED
+            if aside is None:
+                return ALL_STORED
+            applied = aside.end()
+            aside.warn()
+            return applied
         except (RefusedRow, TooManyBadRows) as error:
             raise BadRow(
                 f"{error.what}; nothing of epoch {manifest.epoch} took effect",
@@ -291,6 +296,7 @@ class MySqlStore:
             applier.apply([chunk])
             if applier.aside is not None and ordinal == len(manifest.chunks) - 1:
                 applier.aside.end()
+                applier.aside.warn()
         except (RefusedRow, TooManyBadRows) as error:
             raise RowRefused(
                 f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"

@@ -16,7 +16,7 @@ from pyspark_mysql.literals import NAME, NAME_RULE, identifier
 from sparkonce.errors import OptionError, StoreRefused
 
 NAMES = ("ledger", "log")
-NO_SUCH_TABLE = 1146
+NO_SUCH_TABLE, NO_SUCH_COLUMN, COLUMN_IS_THERE = 1146, 1054, 1060
 MAY_NOT = (1044, 1142)
 
 
@@ -52,6 +52,8 @@ class OwnTables:
             StoreRefused: they are not there and may not be made.
         """
         if self.there():
+            self._bring_up_to_date()
+            self.known = True
             return
         if not self.create:
             raise self._absent("nothing has been written in this database yet")
@@ -65,11 +67,32 @@ class OwnTables:
 
     def there(self) -> bool:
         """Whether both are there."""
-        found = self._run(
-            f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0", "looking for its tables"
-        )
-        self.known = found
-        return found
+        looks = f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0"
+        return self._run(looks, "looking for its tables")
+
+    def _bring_up_to_date(self) -> None:
+        """Add the column that a ledger of release 0.1.0 lacks."""
+        try:
+            self.session.run(f"SELECT aside FROM {self.ledger} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if number(error) != NO_SUCH_COLUMN:
+                raise translate(error, "looking at its ledger") from None
+            self._add_column()
+
+    def _add_column(self) -> None:
+        statement = f"ALTER TABLE {self.ledger} ADD COLUMN aside INT NOT NULL DEFAULT 0"
+        try:
+            self.session.run(statement)
+        except pymysql.MySQLError as error:
+            if number(error) == COLUMN_IS_THERE:  # somebody else has added it in this moment
+                return
+            if number(error) not in MAY_NOT:
+                raise translate(error, "adding a column to its ledger") from None
+            raise StoreRefused(
+                f"Table {self.ledger} is of an earlier release: it has no column aside",
+                why=message(error),
+                todo=f"run {statement}, or grant the user ALTER on it for the first start",
+            ) from None
 
     def _run(self, sql: str, doing: str) -> bool:
         """Whether the tables that are named are there."""

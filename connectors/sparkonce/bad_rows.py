@@ -138,10 +138,10 @@ class Tally:
             self.require_few()
 
     def resume(self, rows: int, aside: int) -> None:
-        """Count what an earlier process did: of so many rows, so many went aside."""
-        if aside:
-            self.reasons.add(BEFORE, "", aside)
-        self.stored = rows > aside
+        """Count what others did, too: of so many rows that are applied, so many went aside."""
+        if aside > self.reasons.rows:
+            self.reasons.add(BEFORE, "", aside - self.reasons.rows)
+        self.stored = self.stored or rows > aside
 
     def require_few(self) -> None:
         """Let no more rows go aside than may.
@@ -187,7 +187,7 @@ class Tally:
             log.warning(
                 told(
                     f"{self.reasons.rows:,} of {manifest.rows:,} rows of epoch {manifest.epoch} of"
-                    f" {manifest.sink} can't be stored, and are in {where}",
+                    f" {manifest.sink} can't be stored, and go to {where}",
                     why=str(self.reasons),
                     todo="mend them and write them again, as docs/dead-letters.md shows",
                 )
