@@ -26,21 +26,24 @@ def require_server(url: str) -> None:
 
 
 def redact_url(url: str) -> str:
-    """The URL, or several with commas between, without passwords.
+    """The URL, or several of HTTP with commas between, without passwords.
 
     Only what is read without doubt as ``scheme://user:password@host:port/path`` is shown; of
-    anything else the scheme alone, as each part of it may be meant as a password.
+    anything else the scheme alone, as each part of it may be meant as a password. A comma may be
+    one's, too: of several with a login each has its own, and a scheme.
     """
     scheme, sign, _ = url.partition("://")
     if not sign or not _is_plain(scheme, "+:"):
         return HIDDEN
-    shown = [_shown(one) for one in url.split(",")]
-    return ",".join(shown) if all(shown) else f"{scheme}://{HIDDEN}"
+    urls = url.split(",") if scheme in ("http", "https") else [url]
+    clear = len(urls) == 1 or "@" not in url or all("://" in one and "@" in one for one in urls)
+    shown = [_shown(one) for one in urls]
+    return ",".join(shown) if clear and all(shown) else f"{scheme}://{HIDDEN}"
 
 
 def _shown(url: str) -> str:
     """A URL, or one of further hosts; empty if it can't be read."""
-    scheme, sign, rest = url.rpartition("://")
+    scheme, sign, rest = url.partition("://") if "://" in url else ("", "", url)
     try:
         parts = urlsplit(f"//{rest}")
         _ = parts.port
