@@ -107,7 +107,7 @@ class ElasticsearchOutlet:
     def _is_overtaken(self) -> bool:
         ledger, task = from_record(self.records.read(self.task.sink)), self.task
         return ledger is not None and (
-            ledger.has_decided(task.query_id, task.epoch) or task.query_id in ledger.retired
+            ledger.has_decided(task.query_id, task.epoch) or ledger.retires(task.query_id)
         )
 
     # -- rows that can't be stored

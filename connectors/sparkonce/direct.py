@@ -52,7 +52,7 @@ def write(
         drain(batches)
         return Receipt(task, skipped=ledger.token)
     registers = Registers(store, patience)
-    _, rival = registers.rival(ledger, driver.name, driver.target, driver.checkpoint)
+    _, rival = registers.rival(ledger, driver)
     judge(identify(ledger, rival, driver, policy), driver, policy)
     if outlet is None:
         raise _late(task)
