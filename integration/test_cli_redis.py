@@ -120,6 +120,32 @@ def test_forget_refuses_while_an_epoch_is_not_applied(server: RedisProcess, quer
     assert "recover first" in refused.output
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_forget_of_several_goes_on_behind_one_that_it_refuses(
+    server: RedisProcess, form: list[str]
+) -> None:
+    others = [Query(COUNTER, url=server.url, key="d:{id}", writeMode="increment") for _ in "ab"]
+    stuck = Query(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
+    for other in others:
+        other.run(0, ones(range(5)))
+    with redis.Redis.from_url(server.url) as client:
+        client.set("c:1", "in the way")
+    with pytest.raises(RowRefused):
+        stuck.run(0, ones(range(5)))
+    first, last = (other.name for other in others)
+    told = sparkonce("forget", server.url, first, stuck.name, last, "--yes", *form)
+    assert told.exit_code == 1
+    if form:
+        answer = json.loads(told.output)
+        assert answer["forgotten"] == [first, last]
+        assert "recover first" in answer["failed"][stuck.name]
+    else:
+        assert told.output.count("is forgotten") == 2
+        assert f"{stuck.name}: Sink" in told.output
+    left = json.loads(sparkonce("status", server.url, "--json").output)
+    assert [one["sink"] for one in left] == [stuck.name]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

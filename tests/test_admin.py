@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.kit import World, move_ledger
 
 from sparkonce.admin import Admin, SinkStatus, ago
 from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError, StoreLostData
-from sparkonce.protocol import Staged, attempt_of
+from sparkonce.protocol import Receipt, Staged, attempt_of
 from sparkonce.tck.actors import Query
 from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
 
@@ -119,6 +120,18 @@ def test_a_loss_is_accepted_though_a_query_that_restarts_moves_the_ledger(query:
     [sink] = admin.sinks()
     admin.recover(sink, accept_loss=True)
     assert query.ledger.manifest is None
+
+
+def test_a_loss_that_is_accepted_stores_no_row_and_bad_ones_count_on(
+    query: Query, admin: Admin
+) -> None:
+    lose_a_chunk(query)
+    ledger = query.ledger
+    bad = ledger.moved(unstored=7)
+    query.world.memory.swap(query.name, bad.to_record(), ledger.stamp)
+    [sink] = admin.sinks()
+    admin.recover(sink, accept_loss=True)
+    assert query.ledger.unstored == 7
 
 
 # -- gc
@@ -348,6 +361,41 @@ def test_a_query_that_begins_while_its_predecessor_is_forgotten_loses_nothing() 
     assert world.rows == ["a", "b", "c", "d"]
 
 
+def test_offsets_of_a_query_that_begins_behind_the_tombstone_stay(world: World) -> None:
+    old = Query(world, id="old", sink_id="orders")
+    old.start().commit(0, [], "offsets of the old query")
+    new = Query(world, id="new", sink_id="orders")
+    store = FaultyStore(world.memory)
+    begin = partial(new.start().commit, 0, [], "offsets of the new query")
+    store.before("doom", lambda: store.before("swap", begin))
+    Admin(store).forget(old.name)
+    [kept] = Admin(world.memory).offsets(new.ledger).values()
+    assert kept.text == b"offsets of the new query"
+
+
+def test_bad_rows_of_a_query_that_was_forgotten_do_not_count_for_the_next(
+    world: World, admin: Admin
+) -> None:
+    old = Query(world, id="old", sink_id="orders")
+    ledger = old.start().write(0, ["a"])
+    world.memory.swap(old.name, ledger.moved(unstored=7).to_record(), ledger.stamp)
+    admin.forget(old.name)
+    assert Query(world, id="new", sink_id="orders").start().write(0).unstored == 0
+
+
+def test_a_query_that_was_forgotten_undecided_stays_so_while_the_next_decides_nothing(
+    world: World, admin: Admin
+) -> None:
+    old, new = (Query(world, id=name, sink_id="orders") for name in ("old", "new"))
+    left_undecided(old)
+    admin.forget(old.name)
+    run = new.start()
+    receipts = left_undecided(new)
+    run.abort(0, receipts)
+    with pytest.raises(QueryRetired):
+        old.start().write(0, ["x"])
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(5, "5 s ago"), (180, "3 min ago"), (7300, "2 h ago"), (180000, "2 d ago")],
@@ -371,15 +419,21 @@ def test_forget_survives_a_claim_that_is_gone(world: World) -> None:
     assert query.ledger.forgotten
 
 
-def undecided(world: World, name: str, checkpoint: str) -> Query:
-    query = Query(world, id=name, checkpoint=checkpoint)
+def left_undecided(query: Query) -> list[Receipt]:
+    """It dies right before its first decision."""
     run = query.start()
     receipts = run.stage(0, ["a"])
     query.faulty().fail_next("publish", DIES_BEFORE)
     with pytest.raises(Crash):
         run.commit(0, receipts)
-    world.memory.discard(query.name, [receipts[0].task.attempt])
     query.through = None
+    return receipts
+
+
+def undecided(world: World, name: str, checkpoint: str) -> Query:
+    query = Query(world, id=name, checkpoint=checkpoint)
+    [receipt] = left_undecided(query)
+    world.memory.discard(query.name, [receipt.task.attempt])
     return query
 
 

@@ -141,9 +141,9 @@ def dooms_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("row by row", Unfenced, nothing, {"O2"}, 0.0, 0),
         ("atomic chunks", Unmarked, nothing, {"O2"}, 0.0, 0),
-        ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 250),
+        ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 4000),
         rare("atomic chunks", LooksThenDrops, dooms_forgotten, {"S10"}, 0.0, 40),
-        rare("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 420),
+        rare("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 800),
         rare("atomic chunks", None, skips_committed, {"O1"}, 1.0, 740),
         rare("atomic chunks", DropsWhateverIsThere, nothing, {"S10"}, 1.0, 2100),
     ],

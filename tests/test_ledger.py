@@ -49,6 +49,7 @@ FULL = Ledger(
     doomed={"attempt-8": "a", "attempt-9": "b"},
     checkpoint="/checkpoints/orders",
     offsets=OFFSETS.digest,
+    former_offsets="digest before",
     decided_at=1700000000.125,
     rows=10,
     aside=3,

@@ -133,11 +133,35 @@ def test_other_files_that_a_crash_has_torn_are_put_aside(home: Path, how: str, l
     assert (home / "offsets" / "4").read_bytes() == KAFKA.text
 
 
+@pytest.mark.parametrize("later", ["commits/5", "offsets/6"])
 @pytest.mark.parametrize("how", TORN)
-def test_a_torn_file_does_not_hide_that_spark_has_gone_on(home: Path, how: str) -> None:
+def test_a_torn_file_does_not_hide_that_spark_has_gone_on(home: Path, how: str, later: str) -> None:
     (home / "offsets" / "4").write_bytes(TORN[how](KAFKA.text))
-    (home / "offsets" / "5").write_bytes(KAFKA.text)
-    assert "has offsets/5" in _message(home, KEPT)
+    (home / later).write_text(WHOLE[later.partition("/")[0]])
+    assert f"has {later}" in _message(home, KEPT)
+
+
+@pytest.mark.parametrize("how", [*TORN, "gone"])
+@pytest.mark.parametrize("noted", [True, False])
+def test_offsets_that_are_lost_behind_those_of_the_next_epoch_come_back(
+    home: Path, how: str, noted: bool
+) -> None:
+    """Spark reads both to plan the next epoch anew; it does not replay the last one."""
+    torn = home / "offsets" / "4"
+    torn.unlink() if how == "gone" else torn.write_bytes(TORN[how](KAFKA.text))
+    (home / "offsets" / "5").write_text(ANEW)
+    if noted:
+        (home / "commits" / "4").write_text(WHOLE["commits"])
+    restore(home)
+    assert (home / "offsets" / "4").read_bytes() == KAFKA.text
+    assert (home / "offsets" / "5").read_text() == ANEW
+    assert (home / "commits" / "4").exists() == noted
+
+
+def test_whole_offsets_of_the_epoch_before_stay_as_they_are(home: Path) -> None:
+    before = (home / "offsets" / "3").read_text()
+    restore(home, {3: BEFORE, 4: KAFKA})
+    assert (home / "offsets" / "3").read_text() == before
 
 
 @pytest.mark.parametrize("text", ["", '{"id":', "\0\0\0", "[]", "{}", '"q"'])
@@ -179,9 +203,12 @@ def test_a_folder_that_can_not_be_changed_is_an_error_of_ours(home: Path) -> Non
 # -- a file source, whose offset is a number of its own log
 
 
-def noted(home: Path, name: str, at: float) -> None:
+ENTRY = 'v1\n{"path":"file:///in/1.json","timestamp":1,"batchId":3}'
+
+
+def noted(home: Path, name: str, at: float, text: str = ENTRY) -> None:
     path = home / "sources" / "0" / name
-    path.touch()
+    path.write_text(text)
     os.utime(path, (at, at))
 
 
@@ -204,6 +231,15 @@ def test_a_file_source_that_has_noted_other_files_since_is_refused(home: Path) -
     assert "sources/0/3" in refused(home, FROM_FILES)
     named = Offsets(b'v2\n{"batchWatermarkMs":0}\n0:{"logOffset":3}')
     assert "sources/0/3" in refused(home, {4: named})
+
+
+@pytest.mark.parametrize("how", TORN)
+@pytest.mark.parametrize("name", ["3", "2"])
+def test_a_file_source_whose_log_is_torn_is_refused(home: Path, how: str, name: str) -> None:
+    for entry in ("2", "3"):
+        noted(home, entry, LEDGER.decided_at - 1)
+    noted(home, name, LEDGER.decided_at - 1, TORN[how](ENTRY.encode()).decode())
+    assert f"sources/0/{name} is torn" in refused(home, FROM_FILES)
 
 
 def test_a_file_source_whose_log_is_gone_is_refused(home: Path) -> None:
@@ -254,8 +290,9 @@ def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
     ledger = query.ledger
     assert set(admin.offsets(ledger)) == {0, 1}
     assert set(admin.offsets(replace(ledger, offsets="another"))) == {0}
-    assert admin.offsets(replace(ledger, query_id="another")) == {}
-    assert admin.offsets(replace(ledger, epoch=3)) == {}
+    assert set(admin.offsets(replace(ledger, former_offsets="another"))) == {1}
+    assert set(admin.offsets(replace(ledger, former_offsets=None))) == {1}
+    assert admin.offsets(ledger.succeeded_by("another")) == {}
     assert admin.offsets(None) == {}
 
 

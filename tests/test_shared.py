@@ -59,7 +59,7 @@ def test_one_is_made_for_each_key() -> None:
 def test_what_can_not_be_made_is_tried_anew() -> None:
     with pytest.raises(ZeroDivisionError):
         shared.shared("a", lambda: 1 / 0)
-    assert shared.shared("a", lambda: 1) == 1
+    assert shared.shared("a", Connections).closed == 0
 
 
 def test_it_is_closed_once_nobody_has_used_it_for_a_while(idle: float) -> None:
@@ -125,6 +125,14 @@ def test_what_was_closed_is_forgotten_with_the_secret_in_its_key(idle: float) ->
     assert first.closed
     assert [*shared._here().made] == [("server", "new password")]
     assert shared.shared(("server", "new password"), Connections) is kept
+
+
+@pytest.mark.usefixtures("idle")
+def test_what_could_not_connect_is_forgotten_with_the_secret_in_its_key() -> None:
+    """Nobody has used it."""
+    first = shared.shared(("server", "password"), Connections)
+    until(lambda: first.closed)
+    assert shared.shared(("server", "password"), Connections) is not first
 
 
 def test_use_is_no_failure_where_no_thread_can_start_and_the_next_use_tries_again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,8 +12,8 @@ from sparkonce.checkpoint import Offsets
 from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Record, Staged, Store, ignore
-from sparkonce.registers import CLAIM, Registers
+from sparkonce.protocol import Advance, Applied, Record, Staged, Store, ignore
+from sparkonce.registers import CLAIM, Registers, holder_of
 from sparkonce.retry import Patience
 
 BESIDE = CLAIM, kept_offsets.OFFSETS
@@ -156,7 +155,7 @@ class Admin:
             except StoreLostData:
                 if not accept_loss:
                     raise
-                ledger = self.registers.swap(ledger.finished())
+                ledger = self.registers.swap(ledger.finished(Applied(stored=False)))
         return ledger
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
@@ -185,23 +184,26 @@ class Admin:
         Raises:
             SparkonceError: an epoch is decided and not yet applied.
         """
-        claims = self._claims()
-        tombstone = self._bury(name)
-        self._free(claims, name)
-        kept_offsets.forget(self.store, name)
+        tombstone = None
+        while tombstone is None:
+            ledger = self.registers.load(name) or self._unwritten(name)
+            # Before the tombstone: what a query writes that begins behind it stays.
+            beside = self._beside(name, self._claims())
+            tombstone = self._bury(ledger)
+        self.registers.drop(beside)
         self.store.discard(name, leftovers(self.store, tombstone, fresh=True), tombstone.stamp)
 
-    def _bury(self, name: str) -> Ledger:
-        while True:
-            ledger = self.registers.load(name) or self._unwritten(name)
-            if ledger.manifest is not None:
-                raise _unfinished(name)
-            tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True)
-            # In one step where the store can: a full one takes no write but one that makes room.
-            over = leftovers(self.store, tombstone, fresh=True)
-            bury = partial(self.store.doom, name, tombstone.to_record(), tombstone.replaces, over)
-            if self.registers.learn(tombstone, bury).ledger.stamp == tombstone.stamp:
-                return tombstone
+    def _bury(self, ledger: Ledger) -> Ledger | None:
+        """The tombstone in place of a ledger; None if that has moved."""
+        name = ledger.name
+        if ledger.manifest is not None:
+            raise _unfinished(name)
+        tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True, unstored=0)
+        # In one step where the store can: a full one takes no write but one that makes room.
+        over = leftovers(self.store, tombstone, fresh=True)
+        bury = partial(self.store.doom, name, tombstone.to_record(), tombstone.replaces, over)
+        there = self.registers.learn(tombstone, bury).ledger
+        return tombstone if there.stamp == tombstone.stamp else None
 
     def _unwritten(self, name: str) -> Ledger:
         """A ledger for a sink that has none: its queries are those that have staged something."""
@@ -220,10 +222,10 @@ class Admin:
         claims, gone = self._claims(), 0
         for sink in self._all():
             if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
+                beside = self._beside(sink.name, claims)
                 left = self.store.swap(sink.name, Record(), sink.ledger.stamp)
                 if not left.revision:
-                    self._free(claims, sink.name)
-                    kept_offsets.forget(self.store, sink.name)
+                    self.registers.drop(beside)
                     gone += 1
         return gone
 
@@ -232,15 +234,13 @@ class Admin:
         return [self.sink(name) for name in names]
 
     def _claims(self) -> dict[str, Record]:
-        """The claims as they are now: one that is written later is not freed."""
         names = [name for name in self.store.names() if name.startswith(CLAIM)]
-        found = {name: self.store.read(name) for name in names}
-        return {name: claim for name, claim in found.items() if claim.revision}
+        return {name: self.store.read(name) for name in names}
 
-    def _free(self, claims: dict[str, Record], sink: str) -> None:
-        for name, claim in claims.items():
-            if json.loads(claim.body)["sink"] == sink:
-                self.store.swap(name, Record(), claim.stamp)
+    def _beside(self, sink: str, claims: dict[str, Record]) -> dict[str, Record]:
+        """What lies beside a ledger, as it is now: its own ones of the claims, and offsets."""
+        own = {name: claim for name, claim in claims.items() if holder_of(claim) == sink}
+        return own | kept_offsets.records(self.store, sink)
 
 
 def _of(staged: Staged) -> Computation:

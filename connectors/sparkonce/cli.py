@@ -172,14 +172,21 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
         listed = ", ".join(names)
         question = f"Forget {listed}? Its next commit will be refused"
         click.confirm(question, abort=True, err=how["as_json"])
+    failed: dict[str, str] = {}
     for name in names:
-        admin.forget(name)
+        try:
+            admin.forget(name)
+        except SparkonceError as error:
+            failed[name] = str(error)
         if not how["as_json"]:
-            click.echo(f"{name} is forgotten.")
+            click.echo(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten.")
     if how["as_json"]:
-        click.echo(json.dumps({"forgotten": names}))
+        forgotten = [name for name in names if name not in failed]
+        click.echo(json.dumps({"forgotten": forgotten, "failed": failed}))
     elif not names:
         click.echo("No sink is like that.")
+    if failed:
+        raise click.exceptions.Exit(1)
 
 
 @main.command("offsets")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkonce.bad_rows import require_few
-from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable, told
+from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.guards import (
     Driver,
     Policy,
@@ -22,9 +22,10 @@ from sparkonce.guards import (
     require_skips_of,
 )
 from sparkonce.kept_offsets import beside
-from sparkonce.ledger import Ledger, from_record, new_token, sink_name
+from sparkonce.ledger import Ledger, from_record, new_token
+from sparkonce.neighbours import warn_of_neighbours
 from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record, Store
-from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended
+from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended, holder_of
 from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
@@ -58,9 +59,10 @@ class Standing:
                 return ledger
         return None
 
-    def settled(self) -> bool:
-        """Whether the store already knows this driver as the owner."""
-        return self.ledger is self.base and self.claim is None
+    def may_vanish(self) -> bool:
+        """Whether an abort (see `_leave`) or gc may have taken one of its ledgers away."""
+        found = [one for one in (self.ledger, self.rival, self.base) if one is not None]
+        return any(one.untouched or one.forgotten for one in found)
 
 
 class Committer:
@@ -96,15 +98,13 @@ class Committer:
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
             )
             try:
-                if not standing.settled():
-                    self._establish(standing, driver)
-                    continue
+                base = self._establish(standing, driver)
                 require_not_doomed(base, receipts)
                 done = self._take(base, driver, receipts, verdict)
             except DecisionLost:
-                if not base.untouched:
+                if not standing.may_vanish():
                     raise
-                continue  # the abort of another run has taken the ledger away, see `_leave`
+                continue
             except LostRace as race:
                 self._pause(lost, race.unanswered)
                 continue
@@ -133,9 +133,11 @@ class Committer:
         try:
             ledger = from_record(self.store.read(driver.name))
             if ledger is not None and ledger.may_go and ledger.query_id == driver.query_id:
+                name = claim_name(driver.target, driver.checkpoint or "")
+                claim = self.store.read(name)  # before: what a query writes that comes back stays
                 left = self.store.swap(driver.name, Record(), ledger.stamp)
-                if not left.revision and driver.checkpoint is not None:
-                    self.registers.free(driver.name, claim_name(driver.target, driver.checkpoint))
+                if not left.revision and holder_of(claim) == driver.name:
+                    self.registers.drop({name: claim})
         except StoreError as error:
             log.warning("The ledger of %s stays, with nothing decided: %s", driver.name, error)
 
@@ -152,8 +154,7 @@ class Committer:
     def _stand(self, driver: Driver) -> Standing:
         for _ in range(LOST_RACES):
             ledger = self.registers.load(driver.name)
-            name, target, checkpoint = driver.name, driver.target, driver.checkpoint
-            claim, rival = self.registers.rival(ledger, name, target, checkpoint)
+            claim, rival = self.registers.rival(ledger, driver)
             base = identify(ledger, rival, driver, self.policy)
             standing = Standing(ledger, rival, claim, base)
             unfinished = standing.unfinished()
@@ -163,58 +164,37 @@ class Committer:
             self.registers.finish(unfinished)
         raise contended(driver.name)
 
-    def _establish(self, standing: Standing, driver: Driver) -> None:
-        """Make this driver's query the owner. Each step can be repeated after a crash."""
+    def _establish(self, standing: Standing, driver: Driver) -> Ledger:
+        """Make this driver's query the owner; gives its ledger, over which it may decide.
+
+        Each step can be repeated after a crash. The claim comes last: whoever has read it before
+        can't take it away any more, and whoever reads it now has to move this ledger first.
+
+        Raises:
+            LostRace: another writer came first.
+        """
         base, rival, claim = standing.base, standing.rival, standing.claim
         if standing.ledger is not base:
             if not (base.retired or self.policy.repeatable):
-                self._warn_of_neighbours(driver)
+                warn_of_neighbours(self.registers, driver)
             _announce(base)
-            now = self.registers.swap(base.moved())
-            if now.query_id != driver.query_id:
-                return
-        if rival is not None and rival.query_id not in rival.retired:
-            now = self.registers.swap(rival.moved(retired=rival.with_retired()))
-            if now.query_id not in now.retired:
-                return
-            self._clean(now)
+            base = self._write(base.moved())
+        if rival is not None:
+            self._clean(self._write(rival.moved(retired=rival.with_retired())))
         if claim is not None:
             body = json.dumps({"sink": driver.name})
             mine = Record(claim.revision + 1, new_token(), "", body)
             name = claim_name(driver.target, driver.checkpoint or "")
-            self.patience.run(lambda: self.store.swap(name, mine, claim.stamp))
+            there = self.patience.run(lambda: self.store.swap(name, mine, claim.stamp))
+            if there.stamp != mine.stamp:
+                raise LostRace
+        return base
 
-    def _warn_of_neighbours(self, driver: Driver) -> None:
-        """Say, where a sink begins, that its rows may be read for the second time."""
-        if driver.epoch or driver.name != sink_name(driver.query_id, driver.target):
-            return
-        try:
-            others = self._neighbours(driver)
-        except StoreError as error:
-            log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
-            return
-        if others:
-            log.warning(
-                told(
-                    f"Sink {driver.name!r} begins at epoch 0 on target {driver.target}, to which"
-                    f" {', '.join(others)} wrote before",
-                    why="if its checkpoint is new, in place of another one, rows that are read"
-                    " again are applied again",
-                    todo="if so, stop it and go on with the old checkpoint; set option sinkId,"
-                    " which has that noticed wherever the checkpoint lies",
-                )
-            )
-
-    def _neighbours(self, driver: Driver) -> list[str]:
-        """Up to three other sinks that have written to the same target."""
-        kin = driver.name.removeprefix(driver.query_id)
-        found: list[str] = []
-        for name in self.patience.run(self.store.names):
-            if name.endswith(kin) and name != driver.name and len(found) < 3:
-                ledger = self.registers.load(name)
-                if ledger is not None and ledger.epochs and not ledger.forgotten:
-                    found.append(name)
-        return found
+    def _write(self, new: Ledger) -> Ledger:
+        now = self.registers.swap(new)
+        if now.stamp != new.stamp:
+            raise LostRace
+        return now
 
     # -- deciding
 
@@ -229,11 +209,7 @@ class Committer:
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
             # Written, not just read: a store that was cut off may show what it has lost.
-            replayed = mine.replayed_by(driver.run_id)
-            now = self.registers.swap(replayed)
-            if now.stamp != replayed.stamp:
-                raise LostRace
-            return now
+            return self._write(mine.replayed_by(driver.run_id))
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))

@@ -127,26 +127,21 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
         CheckpointReplaced: it would replace another, and nothing allows that.
     """
     for known in (ledger, rival):
-        if known and driver.query_id in known.retired:
+        if known and known.retires(driver.query_id):
             raise _retired(known, driver)
-    if rival is not None and rival.query_id == driver.query_id:
-        raise _renamed(rival, driver)
-    if ledger is None:
-        fresh = Ledger(driver.name, driver.query_id, driver.target, repeatable=policy.repeatable)
-        if rival is None:
-            return fresh
-        _allow_replacing(rival, driver, policy, same_path=True)
-        return _after(rival, fresh)
     if rival is not None:
+        if rival.query_id == driver.query_id:
+            raise _renamed(rival, driver)
         _allow_replacing(rival, driver, policy, same_path=True)
-    if ledger.query_id != driver.query_id:
-        same_path = ledger.checkpoint is not None and ledger.checkpoint == driver.checkpoint
-        _allow_replacing(ledger, driver, policy, same_path=same_path)
-        base = ledger.succeeded_by(driver.query_id)
-        return base if rival is None else _after(rival, base)
-    if rival is not None and ledger.epoch < 0 and rival.query_id not in ledger.retired:
-        return _after(rival, ledger)
-    return ledger
+    fresh = Ledger(driver.name, driver.query_id, driver.target, repeatable=policy.repeatable)
+    base = ledger or fresh
+    if base.query_id != driver.query_id:
+        same_path = base.checkpoint is not None and base.checkpoint == driver.checkpoint
+        _allow_replacing(base, driver, policy, same_path=same_path)
+        base = base.succeeded_by(driver.query_id)
+    if rival is not None and base.epoch < 0:
+        base = _after(rival, base)
+    return base.owned()
 
 
 def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
@@ -262,7 +257,8 @@ def _retired(known: Ledger, driver: Driver) -> QueryRetired:
     named = f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.query_id else ""
     return QueryRetired(
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
-        why="another query has gone on from there, and both would apply the same rows",
+        why="another query has gone on from there, or is about to: it takes the sink over before"
+        " its first epoch; both would apply the same rows",
         todo="stop this query; if both shall run, begin this one anew, with a checkpoint path"
         f"{named} of its own; what it reads again is applied again",
     )

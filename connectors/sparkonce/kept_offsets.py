@@ -31,20 +31,17 @@ def beside(driver: Driver) -> Beside | None:
 def kept(store: Store, ledger: Ledger) -> dict[int, Offsets]:
     """The offsets of the last decided epoch, and of the one before, as far as they are kept."""
     found: dict[int, Offsets] = {}
-    for epoch in (ledger.epoch, ledger.epoch - 1):
+    decided = {ledger.epoch: ledger.offsets, ledger.epoch - 1: ledger.former_offsets}
+    for epoch, digest_of in decided.items():
         record = store.read(_name(ledger.name, epoch))
-        told = json.loads(record.body) if record.revision else {}
-        if (told.get("query"), told.get("epoch")) == (ledger.query_id, epoch):
-            found[epoch] = Offsets.unpacked(told["offsets"])
-    newest = found.get(ledger.epoch)
-    if newest is not None and newest.digest != ledger.offsets:
-        del found[ledger.epoch]
+        if record.revision:
+            offsets = Offsets.unpacked(json.loads(record.body)["offsets"])
+            # A store may write them ahead of the decision, and others that were never decided.
+            if offsets.digest == digest_of:
+                found[epoch] = offsets
     return found
 
 
-def forget(store: Store, sink: str) -> None:
-    """Take away what is kept of a sink."""
-    for epoch in (0, 1):
-        record = store.read(_name(sink, epoch))
-        if record.revision:
-            store.swap(_name(sink, epoch), Record(), record.stamp)
+def records(store: Store, sink: str) -> dict[str, Record]:
+    """What is kept of a sink, by name, whatever its epochs."""
+    return {name: store.read(name) for name in (_name(sink, 0), _name(sink, 1))}

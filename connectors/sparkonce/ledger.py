@@ -52,6 +52,7 @@ class Ledger:
         doomed: attempts that an abort or gc is about to drop, with their queries; they can't be
             decided any more.
         offsets: digest of Spark's ``offsets/N`` of the last decided epoch, if it could be read.
+        former_offsets: the same of the epoch before.
         decided_at: Unix time of that decision, in seconds.
         rows: rows decided so far.
         aside: how many of them went into dead letters.
@@ -61,7 +62,7 @@ class Ledger:
         revision: moved by every write; 0 if never written.
         stamp: random, differs in every write.
         replaces: the stamp of the revision before this one.
-        inherits: whether a sink that this one replaced had decided something.
+        inherits: whether a query that this one replaced had decided something, or was forgotten.
         forgotten: an operator has dropped the sink; whoever comes next starts anew.
     """
 
@@ -80,6 +81,7 @@ class Ledger:
     doomed: Mapping[str, str] = field(default_factory=dict)
     checkpoint: str | None = None
     offsets: str | None = None
+    former_offsets: str | None = None
     decided_at: float = 0.0
     rows: int = 0
     aside: int = 0
@@ -123,13 +125,24 @@ class Ledger:
         """The attempts that a decision holds: they may not be dropped."""
         return self.manifest.attempts if self.manifest else set()
 
+    def retires(self, query_id: str) -> bool:
+        """Whether a query may never commit again. Where nothing is decided nobody is replaced."""
+        return query_id in self.retired and not self.may_go
+
+    def owned(self) -> Ledger:
+        """The same, with its query not among those retired, where it has come back."""
+        if self.query_id not in self.retired:
+            return self
+        others = tuple(query for query in self.retired if query != self.query_id)
+        return replace(self, retired=others)
+
     def has_decided(self, query_id: str, epoch: int) -> bool:
         """Whether this very query has committed the epoch, so that its rows must be skipped."""
         return self.query_id == query_id and self.epoch >= epoch
 
     def is_over(self, query_id: str, epoch: int) -> bool:
         """Whether no later decision can hold an attempt of this query and epoch."""
-        return query_id in self.retired or (query_id == self.query_id and epoch <= self.epoch)
+        return self.retires(query_id) or (query_id == self.query_id and epoch <= self.epoch)
 
     def seen_at(self, checkpoint: str | None, target: str) -> Ledger:
         """The same, for a driver of its query whose checkpoint lies there."""
@@ -178,6 +191,7 @@ class Ledger:
             repeatable=repeatable and (self.repeatable or not self.epochs),
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets.digest if offsets else None,
+            former_offsets=self.offsets if manifest.epoch == self.epoch + 1 else None,
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
@@ -200,8 +214,10 @@ class Ledger:
             epoch=-1,
             token="",
             offsets=None,
+            former_offsets=None,
             replayed={},
             repeatable=self.repeatable or self.forgotten,
+            inherits=self.inherits or self.forgotten,
             forgotten=False,
         )
 

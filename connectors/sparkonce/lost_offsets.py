@@ -78,7 +78,7 @@ def restore(
     _require_start(home, ledger.epoch, kept, torn)
     _require_files_kept(home, offsets, ledger)
     try:
-        return _put_torn_aside(torn, kept) + _write(home, ledger.epoch, kept)
+        return _put_torn_aside(torn, kept) + _write(home, ledger.epoch, kept, torn)
     except OSError as error:
         raise SparkonceError(
             f"Offsets can't be written into {home}: {error.strerror}",
@@ -102,12 +102,14 @@ def _torn(home: Path, epoch: int, offsets: Offsets) -> list[Path]:
 def _require_not_gone_on(home: Path, epoch: int, torn: Sequence[Path]) -> None:
     """Refuse a checkpoint in which Spark has gone on from the epoch.
 
-    A commit that is noted for offsets which are gone is none: the crash took a part of both.
+    A commit that is noted for offsets which are gone is none: the crash took a part of both. Nor
+    does Spark start from offsets of the next epoch without them.
     """
     planned = home / "offsets" / str(epoch)
-    first = epoch + 1 if torn or not planned.exists() else epoch
+    lost = planned in torn or not planned.exists()
+    first = epoch + 1 if torn or lost else epoch
     later = [home / "commits" / str(n) for n in _numbers(home / "commits") if n >= first]
-    later += [home / "offsets" / str(n) for n in _numbers(home / "offsets") if n > epoch]
+    later += [home / "offsets" / str(n) for n in _numbers(home / "offsets") if n > epoch + lost]
     whole = [str(path.relative_to(home)) for path in later if path not in torn]
     if whole:
         raise SparkonceError(
@@ -139,10 +141,11 @@ def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
     for source, text in _sources(offsets):
         offset = json.loads(text) if text.startswith("{") else {}
         number = offset.get("logOffset")
-        if number is not None and not _is_kept(home / "sources" / source, number, ledger):
+        log = home / "sources" / source
+        wrong = None if number is None else _what_is_wrong(log, number, ledger)
+        if wrong:
             raise SparkonceError(
-                f"The file source's own log sources/{source}/{number} was lost or written anew"
-                f" after epoch {ledger.epoch} was decided",
+                f"The file source's own log sources/{source}/{wrong}",
                 why="it says which files the epoch has read, and may name others now",
                 todo="compare the files that it names with the rows of that epoch by hand; or"
                 " start a new checkpoint, into an emptied target where rows are added",
@@ -163,10 +166,14 @@ def _sources(offsets: Offsets) -> Iterator[tuple[str, str]]:
         yield (str(place), line) if version == "v1" else (name, text)
 
 
-def _is_kept(log: Path, number: int, ledger: Ledger) -> bool:
+def _what_is_wrong(log: Path, number: int, ledger: Ledger) -> str | None:
+    """Which entry of a file source's log is not what it was; None if all are."""
     entries = [entry for entry in log.glob("[0-9]*") if int(entry.stem) <= number]
     newest = max((int(entry.stem) for entry in entries), default=-1)
-    return newest == number and all(e.stat().st_mtime <= ledger.decided_at for e in entries)
+    if newest < number or any(e.stat().st_mtime > ledger.decided_at for e in entries):
+        return f"{number} was lost or written anew after epoch {ledger.epoch} was decided"
+    torn = [entry.name for entry in entries if not checkpoint.is_whole(entry.read_bytes())]
+    return f"{torn[0]} is torn" if torn else None
 
 
 def _numbers(log: Path) -> list[int]:
@@ -180,13 +187,16 @@ def _put_torn_aside(torn: Sequence[Path], kept: Mapping[int, Offsets]) -> list[P
     return [aside for path in others for aside in _put_aside(path)]
 
 
-def _write(home: Path, newest: int, kept_offsets: Mapping[int, Offsets]) -> list[Path]:
+def _write(
+    home: Path, newest: int, kept_offsets: Mapping[int, Offsets], torn: Sequence[Path]
+) -> list[Path]:
     kept = []
     for epoch, offsets in sorted(kept_offsets.items()):
         path = home / "offsets" / str(epoch)
-        if path.exists() and path.read_bytes() == offsets.text:
+        whole = path.exists() and path not in torn
+        if whole and (epoch != newest or path.read_bytes() == offsets.text):
             continue
-        if epoch == newest:
+        if epoch == newest and not (path.parent / str(newest + 1)).exists():
             kept += _put_aside(home / "commits" / str(epoch))
         kept += _put_aside(path)
         draft = home / f".offsets-{epoch}"

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
+from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Applied, Manifest, Record, Store, digest, ignore
 from sparkonce.retry import Patience
@@ -54,33 +55,30 @@ class Registers:
         """The ledger of a sink, None before its first write."""
         return from_record(self.read(name))
 
-    def rival(
-        self, ledger: Ledger | None, name: str, target: str, checkpoint: str | None
-    ) -> tuple[Record | None, Ledger | None]:
-        """The claim on a checkpoint path where it is not the sink's own yet, and who holds it.
+    def rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
+        """The claim on the driver's checkpoint path, and the other sink that holds it.
+
+        Both are None where the query has decided an epoch from there: then the claim is its own.
 
         Args:
-            ledger: of the sink, None before its first write.
-            name: of the sink.
-            target: where it writes to.
-            checkpoint: its path, None if it is not known.
+            ledger: of the driver's sink, None before its first write.
+            driver: who asks.
         """
-        known = ledger is not None and ledger.checkpoint == checkpoint
-        if checkpoint is None or known:
+        path = driver.checkpoint
+        known = ledger and ledger.has_decided(driver.query_id, 0) and ledger.checkpoint == path
+        if path is None or known:
             return None, None
-        claim = self.read(claim_name(target, checkpoint))
-        holder = json.loads(claim.body)["sink"] if claim.revision else None
-        if holder == name:
-            return None, None
-        rival = self.load(holder) if holder else None
-        moved_away = rival is not None and rival.checkpoint not in (checkpoint, None)
+        claim = self.read(claim_name(driver.target, path))
+        holder = holder_of(claim)
+        rival = self.load(holder) if holder and holder != driver.name else None
+        moved_away = rival is not None and rival.checkpoint not in (path, None)
         return claim, None if moved_away else rival
 
-    def free(self, name: str, claim: str) -> None:
-        """Take a claim away, if this sink holds it."""
-        held = self.store.read(claim)
-        if held.revision and json.loads(held.body)["sink"] == name:
-            self.store.swap(claim, Record(), held.stamp)
+    def drop(self, records: Mapping[str, Record]) -> None:
+        """Take records away that lie beside a ledger, unless they were written since."""
+        for name, record in records.items():
+            if record.revision:
+                self.store.swap(name, Record(), record.stamp)
 
     def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
         """Write the next revision of a ledger; gives what is there now, ours or another's.
@@ -175,6 +173,11 @@ class Registers:
         ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
         moved = ledger.moved()
         return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))
+
+
+def holder_of(claim: Record) -> str | None:
+    """The name of the sink that holds a claim; None if there is no claim."""
+    return str(json.loads(claim.body)["sink"]) if claim.revision else None
 
 
 def claim_name(target: str, checkpoint: str) -> str:

@@ -30,15 +30,16 @@ class Idling(Protocol):
         """Close the connections that nobody uses now."""
 
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Idling)
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """What this process has for a key; it is made when first asked for."""
+    """What this process has for a key; it is made, and counts as used, when first asked for."""
     here = _here()
     with here.lock:
         if key not in here.made:
             here.made[key] = make()
+            here.used(here.made[key])
         found: T = here.made[key]
         return found
 

@@ -11,12 +11,13 @@ from sparkonce.commit import Committer, Standing
 from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
 from sparkonce.guards import Driver, Policy, Verdict, identify, judge
 from sparkonce.ledger import Ledger
-from sparkonce.protocol import Manifest
+from sparkonce.protocol import Manifest, Record
+from sparkonce.registers import Registers, holder_of
 
 JUDGE, IDENTIFY = "sparkonce.commit.judge", "sparkonce.commit.identify"
 LEDGER = "sparkonce.ledger.Ledger"
 DECIDED, ESTABLISH = Ledger.decided, Committer._establish
-TAKE = Committer._take
+TAKE, RIVAL = Committer._take, Registers.rival
 
 
 def _nothing(*_: Any) -> None:
@@ -77,8 +78,20 @@ def _forgives(
     return ledger if ledger is not None and base is known else base
 
 
-def _leaves_the_rival(self: Committer, standing: Standing, driver: Driver) -> None:
-    ESTABLISH(self, replace(standing, rival=None), driver)
+def _leaves_the_rival(self: Committer, standing: Standing, driver: Driver) -> Ledger:
+    return ESTABLISH(self, replace(standing, rival=None), driver)
+
+
+def _trusts_a_claim_in_its_name(
+    self: Registers, ledger: Ledger | None, driver: Driver
+) -> tuple[Record | None, Ledger | None]:
+    claim, rival = RIVAL(self, ledger, driver)
+    own = claim is not None and holder_of(claim) == driver.name
+    return None if own else claim, rival
+
+
+def _retires_all_the_same(self: Ledger, query_id: str) -> bool:
+    return query_id in self.retired
 
 
 def _claims_nothing(*_: Any) -> tuple[None, None]:
@@ -245,6 +258,18 @@ CORE_MUTANTS = [
         "nothing tells a new query that another one wrote from the same checkpoint path",
         "I01",
         patches={"sparkonce.registers.Registers.rival": _claims_nothing},
+    ),
+    Mutant(
+        "claim trusted by its name",
+        "a claim that is about to be freed is not written anew",
+        "I03",
+        patches={"sparkonce.registers.Registers.rival": _trusts_a_claim_in_its_name},
+    ),
+    Mutant(
+        "retired by a query that decided nothing",
+        "two queries that decided nothing retire each other",
+        "I01",
+        patches={f"{LEDGER}.retires": _retires_all_the_same},
     ),
     Mutant(
         "retired query goes on",

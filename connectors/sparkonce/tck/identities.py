@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from sparkonce.admin import Admin
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed
 from sparkonce.tck.actors import Query
 from sparkonce.tck.commits import rows, unchanged
@@ -108,6 +109,47 @@ class IdentityRules(Contract):
             new = Query(world, id="new", sink_id=sink_id)
             raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
             unchanged(world, before, "a refused query")
+
+    def test_i01_a_query_that_decided_nothing_comes_back(self, new_subject: NewSubject) -> None:
+        """The one that took its place decided nothing either. Whoever decides has the sink."""
+        for sink_id, aborted in product((None, "orders"), (True, False)):
+            world = new_subject()
+            one, two = (Query(world, id=name, sink_id=sink_id) for name in ("one", "two"))
+            _fails_before_its_decision(one, aborted=False)
+            _fails_before_its_decision(two, aborted=aborted)
+            one.start().write(0, rows(0, "x", query="one"))
+            before = world.contents()
+            with after(f"{one.name} came back (aborted: {aborted})"):
+                late = two.start()
+                receipts = late.stage(0, rows(0, "x", query="two"))
+                raises((CheckpointReplaced, QueryRetired), late.commit, 0, receipts)
+                late.abort(0, receipts)
+                unchanged(world, before, "a query that came too late")
+            one.start().write(1, rows(1, "x", query="one"))
+            require_clean(world, one)
+
+    def test_i01_after_forget_a_path_is_claimed_anew(self, new_subject: NewSubject) -> None:
+        """By the sink that was forgotten, under a new query."""
+        world = new_subject()
+        Admin(world.observer).forget(old(world, "orders").name)
+        heir = Query(world, id="heir", sink_id="orders")
+        heir.start().write(0, rows(0, "x", query="heir"))
+        before = world.contents()
+        new = Query(world, id="new")
+        raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
+        unchanged(world, before, "a refused query")
+
+    def test_i01_a_path_is_that_of_whoever_took_it_over(self, new_subject: NewSubject) -> None:
+        """A new query of the sink that had it before does not go on in silence."""
+        world = new_subject()
+        old(world, "orders")
+        owner = Query(world, id="owner", on_new_checkpoint="continue:old")
+        owner.start().write(0, rows(0, "x", query="owner"))
+        before = world.contents()
+        new = Query(world, id="new", sink_id="orders", on_new_checkpoint="continue:old")
+        raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
+        unchanged(world, before, "a refused query")
+        owner.start().write(1, rows(1, "x", query="owner"))
 
     def test_i01_another_sink_id_on_one_checkpoint_is_refused(
         self, new_subject: NewSubject

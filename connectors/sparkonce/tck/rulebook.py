@@ -330,15 +330,17 @@ RULES: Sequence[Rule] = (
         "I02",
         MUST,
         "A query that was replaced can never commit again; the one that replaced it goes on. None"
-        " is replaced by itself but where its checkpoint was, and where both repeat harmlessly.",
+        " is replaced by itself but where its checkpoint was, and where both repeat harmlessly; and"
+        " none where neither has decided anything.",
         "Two queries would each apply the same rows; two healthy ones would stop each other.",
         "guards.identify: QueryRetired, CheckpointReplaced",
     ),
     Rule(
         "I03",
         MUST,
-        "A query that replaces another loses and doubles nothing, wherever either is interrupted.",
-        "The old one may be in the middle of a commit.",
+        "A query that replaces another loses and doubles nothing, wherever either is interrupted;"
+        " one that decides holds the claim on its checkpoint path, whatever frees claims meanwhile.",
+        "The old one may be in the middle of a commit; an abort, gc or forget in that of freeing.",
         "commit: ledger, rival and claim are written before the first decision",
     ),
     Rule(

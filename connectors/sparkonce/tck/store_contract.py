@@ -9,6 +9,7 @@ and gives, in its conftest.py, the fixture ``new_subject``: a function that make
 from __future__ import annotations
 
 from sparkonce.tck.beside import BesideRules
+from sparkonce.tck.claims import ClaimRules
 from sparkonce.tck.cleaning import CleaningRules
 from sparkonce.tck.commits import CommitRules
 from sparkonce.tck.crashes import CrashRules
@@ -31,5 +32,6 @@ class StoreContract(
     RefusalRules,
     DriverRules,
     IdentityRules,
+    ClaimRules,
 ):
     """Every rule of `sparkonce.tck.rulebook` that binds a store, its commits and its queries."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sparkonce.errors import SparkonceError, StoreUnreachable
+from sparkonce.errors import CheckpointReplaced, QueryRetired, SparkonceError, StoreUnreachable
 from sparkonce.protocol import Receipt, Task
 from sparkonce.staging import stage
 from sparkonce.tck.actors import QUICK, SMALL, Query, Run
@@ -56,6 +56,8 @@ class Stream:
     def note(self, who: str, error: SparkonceError) -> None:
         """Remember why a run ended."""
         self.refusals.append(error)
+        if isinstance(error, CheckpointReplaced | QueryRetired):
+            self.world.require_owned(error)
         if self.drivers == self.runs == 1:
             self.unexplained.append(error)
         self.world.mark(type(error).__name__)

@@ -25,6 +25,7 @@ EVERYWHERE = frozenset(
         "failed attempt",
         "forget",
         "gc drops attempts",
+        "gc takes a ledger away",
         "last driver: SinkBehindCheckpoint",
         "late decide delivered",
         "late stage delivered",

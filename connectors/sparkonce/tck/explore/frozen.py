@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from unittest import mock
 
-from sparkonce import commit, ledger, memory, retry
+from sparkonce import admin, commit, ledger, memory, retry
 
 
 class _Token:
@@ -52,7 +52,7 @@ def frozen() -> Iterator[Tokens]:
     log.setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(ledger, "uuid", tokens))
-        for module in (commit, ledger, memory, retry):
+        for module in (admin, commit, ledger, memory, retry):
             stack.enter_context(mock.patch.object(module, "time", clock))
         try:
             yield tokens

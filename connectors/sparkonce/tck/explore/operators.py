@@ -46,14 +46,20 @@ class Operator:
             return
         sink = sinks[self.world.choices.pick(len(sinks), 0.7)]
         self.world.say(actor.name, f"{command} {sink.name.partition('@')[0]}")
-        if command == "gc" and admin.gc(sink, grace=0):
-            self.world.mark("gc drops attempts")
+        if command == "gc":
+            self._clean(admin, sink)
         if command == "recover":
             self._recover(admin, actor, sink)
         if command == "forget":
             self.world.watch.forgotten.add(sink.name)
             admin.forget(sink.name)
             self.world.mark("forget")
+
+    def _clean(self, admin: Admin, sink: SinkStatus) -> None:
+        if admin.gc(sink, grace=0):
+            self.world.mark("gc drops attempts")
+        if admin.sweep(grace=0):
+            self.world.mark("gc takes a ledger away")
 
     def _recover(self, admin: Admin, actor: Actor, sink: SinkStatus) -> None:
         committing = self.world.watch.committing

@@ -14,6 +14,7 @@ from sparkonce.errors import (
     StoreLostData,
 )
 from sparkonce.ledger import Ledger, from_record
+from sparkonce.registers import claim_name, holder_of
 from sparkonce.tck.actors import Query
 from sparkonce.tck.explore.cast import Epoch, Stream
 from sparkonce.tck.explore.losses import LOG, NOTHING, RECORDS, SUFFIX
@@ -73,6 +74,7 @@ class Verdict:
         self.through = [stream for stream in self.through if self._owns(stream)]
         for stream in self.through:
             self._replay(stream)
+            self._require_claim(stream)
         self._check_rows()
         self._check_log()
 
@@ -96,10 +98,9 @@ class Verdict:
             self._start_anew(group)
 
     def _start_anew(self, group: list[Stream]) -> None:
-        """A new query, where an operator has forgotten the sink, or two have retired each other.
-
-        They can do that when both begin on one checkpoint path at the same moment.
-        """
+        """A new query, where an operator has forgotten the sink."""
+        known = self.world.watch.forgotten or self.loss != NOTHING
+        require(known, f"I02: wedged, all queries of {group[0].query.name} are refused")
         old = group[0].query
         stream = Stream(self.world, replace(old, id=f"z{old.id}"))
         self.world.watch.checkpoints[stream.query.id] = stream.checkpoint
@@ -218,6 +219,14 @@ class Verdict:
         added = {row.partition("#")[0] for row in now[len(before) :] if "/" in row}
         # What was decided before is finished all the same, and nothing else.
         require(len(added) <= 1, f"C14: a refused driver wrote {added}")
+
+    def _require_claim(self, stream: Stream) -> None:
+        """I03: whoever begins at the path of a query that goes on is told of it."""
+        query = stream.query
+        path = claim_name(query.target, query.checkpoint or "")
+        holder = holder_of(self.subject.observer.read(path))
+        held = holder == query.name or self.loss != NOTHING
+        require(held, f"I03: {query.name} goes on, but {holder} has its checkpoint path")
 
     def _check_rows(self) -> None:
         """O1 to O4."""

@@ -12,7 +12,7 @@ from sparkonce.protocol import Record
 from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.losses import NOTHING, Losses
-from sparkonce.tck.explore.requests import Client, Request, told
+from sparkonce.tck.explore.requests import Client, Request, ledger_in, told
 from sparkonce.tck.explore.turns import Actor, Pool, Turns
 from sparkonce.tck.explore.watch import APPLYING, Watch
 from sparkonce.tck.faults import (
@@ -88,6 +88,16 @@ class World:
     def mark(self, what: str) -> None:
         """Note that the schedule covered something."""
         self.watch.marks.add(what)
+
+    def require_owned(self, error: SparkonceError) -> None:
+        """I01: who has decided nothing stands in nobody's way.
+
+        Raises:
+            AssertionError: nobody has, and yet a query was refused for another.
+        """
+        ledgers = [body for body in map(ledger_in, self.memory.records.values()) if body]
+        owned = self.watch.forgotten or any(body["epochs"] for body in ledgers)
+        require(owned or self.losses.happened, f"I01: nothing is decided, and yet: {error}")
 
     # -- one request
 
