@@ -15,7 +15,7 @@ from integration.servers.mysql import connect
 from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import store
+from pyspark_mysql import delivery
 from sparkonce.errors import StoreError, StoreRefused, StoreUnsafe
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -54,7 +54,7 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
         altered.set()
 
     altering = threading.Thread(target=alter)
-    look = store.Applier
+    look = delivery.Applier
 
     def look_and_alter(*args: Any) -> Any:
         found = look(*args)
@@ -62,7 +62,7 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
         assert not altered.wait(1), "the table was altered in mid-transaction"
         return found
 
-    monkeypatch.setattr(store, "Applier", look_and_alter)
+    monkeypatch.setattr(delivery, "Applier", look_and_alter)
     query.run(1, [{"id": 2, "n": 1}, {"id": 1, "n": 1}])
     altering.join()
     mysql.execute(f"SELECT id, n FROM {table} ORDER BY id")
@@ -78,7 +78,7 @@ def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
     query.sink.check()
     other = {"log": "sparkonce_log", "letters": f"{table}_bad"}[role]
-    look = store.Applier
+    look = delivery.Applier
 
     def look_and_alter(*args: Any) -> Any:
         mysql.execute("SET SESSION lock_wait_timeout = 1")
@@ -86,7 +86,7 @@ def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
             mysql.execute(f"ALTER TABLE {other} ENGINE=InnoDB")
         return look(*args)
 
-    monkeypatch.setattr(store, "Applier", look_and_alter)
+    monkeypatch.setattr(delivery, "Applier", look_and_alter)
     query.run(0, [{"id": 1, "n": 1}])
     mysql.execute(f"DROP TABLE {table}_bad")
 
@@ -205,8 +205,8 @@ def test_a_target_is_looked_at_once_an_epoch(
     options = {"writeMode": "append", "atomicity": "chunk", "chunkRows": "1"}
     query = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, **options)
     query.sink.check()
-    looks, look = [], store.Applier
-    monkeypatch.setattr(store, "Applier", lambda *args: looks.append(args) or look(*args))
+    looks, look = [], delivery.Applier
+    monkeypatch.setattr(delivery, "Applier", lambda *args: looks.append(args) or look(*args))
     query.run(0, [{"id": n, "n": n} for n in range(1, 6)])
     assert len(looks) == 1
     mysql.execute(f"SELECT COUNT(*) FROM {table}")

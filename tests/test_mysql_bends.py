@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from pyspark_mysql.bends import MOST_REPEATS, NUMBER, Bend, Bends
 from pyspark_mysql.chunks import ChunkEncoder, Rows, decode
+from pyspark_mysql.models.table import TableRows
+from sparkonce.change import Append
 
-DETAIL = {"mode": "append", "key": [], "added": [], "folded": False, "op": None}
-DETAIL |= {"sequence": None, "aside": False}
+DETAIL = TableRows(("d", "t"), Append(), (), (), {}, aside=False, schema="")
 TEXTS = st.one_of(
     st.none(),
     st.sampled_from(["NULL", "7", " +7", "7 ", "\v07", "7\v", "-7", "x7", "7,7", "'7'", "7','7"]),
@@ -24,7 +26,7 @@ TEXTS = st.one_of(
 def encoded(columns: list[list[str | None]]) -> Rows:
     names = [str(place) for place in range(len(columns))]
     batch = pa.record_batch([pa.array(column, pa.string()) for column in columns], names)
-    return decode(ChunkEncoder({**DETAIL, "columns": names})(batch)).rows
+    return decode(ChunkEncoder(replace(DETAIL, columns=tuple(names)))(batch)).rows
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1), st.integers(0, 2), st.data())

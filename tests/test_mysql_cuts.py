@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -14,10 +14,13 @@ from pyspark_mysql.bends import Bends
 from pyspark_mysql.chunks import ChunkEncoder, Rows, decode
 from pyspark_mysql.columns import Column
 from pyspark_mysql.cuts import cuts_of
+from pyspark_mysql.models.table import TableRows
+from sparkonce.change import Append
 
-DETAIL: dict[str, Any] = {"mode": "append", "key": [], "added": [], "folded": False, "op": None}
-DETAIL |= {"sequence": None, "aside": False, "columns": ["a", "b"]}
-DETAIL |= {"kinds": {"a": "string", "b": "string"}}
+NAMES = ("a", "b")
+DETAIL = TableRows(
+    ("d", "t"), Append(), (), NAMES, dict.fromkeys(NAMES, "string"), aside=False, schema=""
+)
 WHITE = "\t\n\v\f\r "
 TEXTS = st.one_of(
     st.none(), st.text(st.sampled_from("a'\\,()é\U0001f600€\0\xa0" + WHITE), max_size=6)
@@ -64,7 +67,7 @@ def test_what_is_never_cut_is_not_looked_at(column: str, charset: str) -> None:
 def test_wide_rows_of_padded_texts_are_each_looked_at_once() -> None:
     """As a column of another database's CHAR fills them; a commit must not wait for it."""
     names = [f"c{number}" for number in range(1000)]
-    detail = {**DETAIL, "columns": names, "kinds": dict.fromkeys(names, "string")}
+    detail = replace(DETAIL, columns=tuple(names), kinds=dict.fromkeys(names, "string"))
     cells = [pa.array(["a value "] * 48)] * len(names)
     rows = decode(ChunkEncoder(detail)(pa.record_batch(cells, names))).rows
     columns = [Column(name, "varchar", "", 0, collation="utf8mb4_bin", room=9) for name in names]

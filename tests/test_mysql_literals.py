@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from pyspark_mysql.chunks import CODEC, ChunkEncoder, decode
 from pyspark_mysql.literals import LITERAL, identifier, literals, string
+from pyspark_mysql.models.table import TableRows
+from sparkonce.change import Increment, Upsert
 from sparkonce.errors import BadRow
 
 TRICKY = st.text(st.sampled_from("'\\\"`;-,()\0\n\x1a%_aé\U0001f600"))
@@ -88,15 +91,10 @@ def test_identifier_is_quoted() -> None:
     assert string("it's") == "'it''s'"
 
 
-PLAIN = {"mode": "upsert", "folded": False, "op": None, "sequence": None, "aside": False}
 SCHEMA = pa.schema([("k", pa.string()), ("b", pa.binary()), ("n", pa.float64())])
-DETAIL = {
-    "columns": ["k", "b", "n"],
-    "key": ["k"],
-    "added": [],
-    **PLAIN,
-}
-ASIDE = {**DETAIL, "aside": True, "schema": "k string, b binary, n double"}
+KINDS = {"k": "string", "b": "binary", "n": "double"}
+DETAIL = TableRows(("d", "t"), Upsert(("k",)), ("k",), tuple(KINDS), KINDS, aside=False, schema="")
+ASIDE = replace(DETAIL, aside=True, schema="k string, b binary, n double")
 ROWS = st.lists(st.tuples(TRICKY, st.one_of(st.none(), st.binary()), st.integers(0, 9)), min_size=1)
 
 
@@ -151,14 +149,8 @@ def test_chunk_is_the_same_in_every_release() -> None:
 
 
 def test_null_to_add_is_zero() -> None:
-    encode = ChunkEncoder(
-        {
-            "columns": ["k", "n"],
-            "key": ["k"],
-            "added": ["n"],
-            **PLAIN,
-        }
-    )
+    adds = Increment(("k",), ("n",))
+    encode = ChunkEncoder(replace(DETAIL, change=adds, columns=("k", "n")))
     text = decode(encode(chunk([("a", b"", 1), ("b", b"", None)]))).rows.text
     assert bytes(text) == b"('a',1e0),('b',0e0)"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from tests.kit import assert_refused
 
 from pyspark_mysql import address, tls
 from pyspark_mysql.connector import MySqlConnector
+from pyspark_mysql.models.table import TableRows
 from sparkonce import options
+from sparkonce.change import Append, Increment, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
 from sparkonce.registry import for_url
@@ -40,28 +44,49 @@ def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan:
 
 
 def test_without_a_key_rows_are_appended_and_with_one_upserted() -> None:
-    assert (plan().detail["mode"], plan().repeatable) == ("append", False)
+    assert (plan().detail.change, plan().repeatable) == (Append(), False)
     upsert = plan(key="id")
-    assert (upsert.detail["mode"], upsert.repeatable) == ("upsert", True)
-    assert upsert.detail["columns"] == SCHEMA.names
+    assert (upsert.detail.change, upsert.repeatable) == (Upsert(("id",)), True)
+    assert upsert.detail.columns == tuple(SCHEMA.names)
 
 
 def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
     made = plan(NUMBERS, key="ID", writeMode="increment")
-    assert (made.detail["key"], made.detail["added"]) == (["id"], ["n", "d"])
+    assert made.detail.change == Increment(("id",), ("n", "d"))
     assert not made.repeatable
 
 
 def test_delete_needs_the_key_alone() -> None:
     made = plan(key="name, id", writeMode="DELETE")
-    assert (made.detail["columns"], made.repeatable) == (["name", "id"], False)
+    assert (made.detail.columns, made.repeatable) == (("name", "id"), False)
 
 
 def test_operations_are_not_stored_and_sequences_are() -> None:
     made = plan(key="id", opColumn="Name", sequenceColumn="price")
-    assert (made.detail["op"], made.detail["sequence"]) == ("name", "price")
-    assert made.detail["columns"] == ["id", "x", "price", "tags"]
+    assert (made.detail.op, made.detail.order) == ("name", "price")
+    assert made.detail.columns == ("id", "x", "price", "tags")
     assert made.repeatable
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"key": "id", "nulls": "keep", "onBadRow": "deadLetter", "deadLetter": "bad"},
+        {"key": "id", "opColumn": "name", "sequenceColumn": "price"},
+        {"key": "id", "writeMode": "delete"},
+        {"key": "id", "writeMode": "append"},
+    ],
+)
+def test_a_manifest_keeps_all_of_a_plan_as_flat_json(given: dict[str, str]) -> None:
+    made = plan(**given)
+    assert TableRows.load(json.loads(json.dumps(made.stored))) == made.detail
+
+
+def test_a_decision_of_release_0_1_0_lacks_the_schema() -> None:
+    made = plan(NUMBERS, key="id", writeMode="increment")
+    old = {name: value for name, value in made.stored.items() if name != "schema"}
+    assert TableRows.load(old) == replace(made.detail, schema="")
 
 
 @pytest.mark.parametrize(

@@ -85,3 +85,20 @@ def parse(options: Mapping[str, Any]) -> Address:
         user=unquote(parts.username) if parts.username else options.get("user"),
         password=unquote(parts.password) if parts.password else None,
     )
+
+
+def database(options: Mapping[str, Any]) -> str:
+    """The database of target, ledger and log.
+
+    Raises:
+        OptionError: neither the URL nor option ``dbtable`` names one.
+    """
+    named: tuple[str, ...] = options.get("dbtable") or ()
+    found = named[0] if len(named) == 2 else parse(options).database
+    if not found:
+        raise OptionError(
+            "Neither option url nor option dbtable names a database",
+            why="target and ledger must lie in one",
+            todo="write mysql://host:3306/database, or dbtable=database.table",
+        )
+    return found

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable
 
-from pyspark_mysql.bends import Bend, Bends, bends_of
-from pyspark_mysql.chunks import Chunk, Rows
+from pyspark_mysql.bends import Bends, bends_of
+from pyspark_mysql.chunks import Chunk
 from pyspark_mysql.client import Session
 from pyspark_mysql.cuts import cuts_of
 from pyspark_mysql.dead_letters import Aside
-from pyspark_mysql.gather import Gathered
-from pyspark_mysql.inserting import Inserting
-from pyspark_mysql.load import Loading, can_load
+from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.models.ways import way
 from pyspark_mysql.refusals import Refusals
-from pyspark_mysql.statements import frame
 from pyspark_mysql.target import Target
-from pyspark_mysql.winners import Deleting, Winners
-
-
-class Way(Protocol):
-    """A way to write rows, inside a transaction."""
-
-    def begin(self) -> None:
-        """What must be done in each transaction before the first rows."""
-
-    def write(self, rows: Rows) -> None:
-        """Take these rows.
-
-        Raises:
-            RefusedRow: one is refused; the caller rolls all of it back.
-            pymysql.MySQLError: anything else.
-        """
-
-    def end(self) -> bool:
-        """Let what was taken take effect; whether the server took any row. Raises as `write`."""
 
 
 class Applier:
@@ -48,30 +26,16 @@ class Applier:
     """
 
     def __init__(
-        self, session: Session, detail: Mapping[str, Any], target: Target, aside: Aside | None
+        self, session: Session, detail: TableRows, target: Target, aside: Aside | None
     ) -> None:
         self.target, self.aside = target, aside
         self.refusals = Refusals(detail, aside, ambiguous=target.is_ambiguous(detail))
         bends = bends_of(detail, target.columns)
         # Of the nulls of a change stream only those count that are left in the end.
-        nulls = [bend for bend in bends if bend.is_null and detail["folded"]]
+        nulls = [bend for bend in bends if bend.is_null and detail.folded]
         values = [bend for bend in bends if bend not in nulls]
         self.bends = Bends(values, cuts_of(detail, target.columns))
-        self.way = self._way(session, detail, nulls)
-
-    def _way(self, session: Session, detail: Mapping[str, Any], nulls: list[Bend]) -> Way:
-        if detail["mode"] == "delete":
-            gathered = Gathered(session, detail, self.refusals)
-            return Deleting(gathered, indexed=self.target.is_indexed(detail["key"]))
-        if detail["folded"]:
-            gathered = Gathered(session, detail, self.refusals)
-            return Winners(gathered, self.target, nulls)
-        ambiguous = self.refusals.ambiguous
-        statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
-        inserting = Inserting(session, statement, self.refusals)
-        if can_load(session, self.target.columns):
-            return Loading(inserting, detail, self.target.columns)
-        return inserting
+        self.way = way(session, detail, target, self.refusals, nulls)
 
     def apply(self, chunks: Iterable[Chunk]) -> None:
         """Apply chunks, in one transaction.

@@ -9,7 +9,7 @@ where the target has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ from pyspark_mysql.chunks import Rows
 from pyspark_mysql.columns import Column
 from pyspark_mysql.cuts import SPACE, Cut, placed
 from pyspark_mysql.literals import LITERAL as ONE_LITERAL
+from pyspark_mysql.models.table import TableRows
 
 LITERAL = r"(?:[^'(),]*(?:'(?:[^']|'')*')?)"
 NUMBER = r"'[\t-\r ]*[+-]?[0-9]+ *'"
@@ -114,9 +115,9 @@ class Bends:
         return next((cut for cut in self.cuts if cut.takes(literals[cut.place])), None)
 
 
-def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
+def bends_of(detail: TableRows, columns: Iterable[Column]) -> list[Bend]:
     """What would be bent in the target of a plan."""
-    keys = {name.lower(): detail["kinds"][name] for name in _looked_up(detail)}
+    keys = {name.lower(): detail.kinds[name] for name in detail.looked_up}
     return [
         Bend(place, column.name, *found)
         for place, column in placed(detail, columns)
@@ -124,12 +125,7 @@ def bends_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]
     ]
 
 
-def _looked_up(detail: Mapping[str, Any]) -> list[str]:
-    """The columns by which a plan finds stored rows."""
-    return [] if detail["mode"] == "append" else list(detail["key"])
-
-
-def zeroed(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
+def zeroed(detail: TableRows, columns: Iterable[Column]) -> list[Bend]:
     """Nulls that LOAD DATA makes a zero of: MySQL does not warn of them where there are triggers.
 
     An INSERT refuses them, or takes what a trigger puts in their place.
@@ -137,8 +133,8 @@ def zeroed(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Bend]:
     needed = {column.name.lower() for column in columns if not column.nullable}
     return [
         Bend(place, name, "NULL", "the column is NOT NULL", "fill it before the sink")
-        for place, name in enumerate(detail["columns"])
-        if name.lower() in needed and name not in detail["key"]
+        for place, name in enumerate(detail.columns)
+        if name.lower() in needed and name not in detail.key
     ]
 
 

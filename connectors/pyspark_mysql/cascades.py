@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pyspark_mysql.client import Session
+from pyspark_mysql.models.table import TableRows
 from sparkonce.errors import OptionError
 
 LEADS_BACK = """
@@ -22,16 +20,16 @@ WITH RECURSIVE parents (db, name) AS (
 """
 
 
-def require_no_cascade(session: Session, detail: Mapping[str, Any]) -> None:
+def require_no_cascade(session: Session, detail: TableRows) -> None:
     """Refuse a change stream into a table in which deleting a row changes other rows.
 
     Raises:
         OptionError: it is such a table, as far as the user may see others.
     """
-    table = detail["table"]
-    if detail["op"] and session.run(LEADS_BACK, *table, *table):
+    table = detail.table
+    if detail.op and session.run(LEADS_BACK, *table, *table):
         raise OptionError(
-            f"Option opColumn: {'.'.join(table)} has a foreign key that leads back to it,"
+            f"Option opColumn: {detail.shown} has a foreign key that leads back to it,"
             " with ON DELETE CASCADE or SET NULL",
             why="an epoch's deletes come before its writes, so that they would also take rows that"
             " the epoch had let go of before",

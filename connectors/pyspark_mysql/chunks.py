@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_mysql.literals import LITERAL, literals
+from pyspark_mysql.models.table import TableRows
 from sparkonce import letters, operations, schema_text
 from sparkonce.bad_rows import reasons
 from sparkonce.letters import Letter
@@ -37,17 +38,14 @@ NOWHERE = "a key that is NULL equals nothing, and a sequence that is NULL comes 
 
 
 class ChunkEncoder:
-    """Encodes rows for one plan; see `pyspark_mysql.connector` for its detail."""
+    """Encodes rows for one plan."""
 
-    def __init__(self, detail: Mapping[str, Any]) -> None:
-        self.columns: list[str] = detail["columns"]
-        self.key: list[str] = detail["key"]
-        self.zero_for_null = set(detail["added"])
-        self.folded, self.op = bool(detail["folded"]), detail["op"]
-        self.never_null = [*self.key, *filter(None, [detail["sequence"]])]
-        self.aside = bool(detail["aside"])
+    def __init__(self, detail: TableRows) -> None:
+        self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
+        self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
+        self.never_null = [*self.key, *filter(None, [detail.order])]
         # Only bad rows are written by it.
-        self.schema = schema_text.parse(detail["schema"]) if self.aside else pa.schema([])
+        self.schema = schema_text.parse(detail.schema) if self.aside else pa.schema([])
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.

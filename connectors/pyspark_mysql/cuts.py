@@ -7,11 +7,12 @@ which some text ends with white space are looked at, each once, literal by liter
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from pyspark_mysql.columns import Column
 from pyspark_mysql.literals import HEX_TEXT
+from pyspark_mysql.models.table import TableRows
 
 SPACE = r"[\t-\r ]'|_utf8mb4 X'[0-9a-f]*(?:09|0[a-d]|20)'"
 """How a text ends with what both servers take for white space, in every character set."""
@@ -61,9 +62,9 @@ def unpadded(place: int, name: str) -> Cut:
     return Cut(place, name, 0, ends=PADDED, why=why, todo=ADVICE.format("make it a VARCHAR"))
 
 
-def cuts_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Cut]:
+def cuts_of(detail: TableRows, columns: Iterable[Column]) -> list[Cut]:
     """What would be cut in the target of a plan."""
-    strings = {name.lower() for name, kind in detail["kinds"].items() if kind == "string"}
+    strings = {name.lower() for name, kind in detail.kinds.items() if kind == "string"}
     cuts: list[Cut] = []
     for place, column in placed(detail, columns):
         if column.name.lower() not in strings:
@@ -76,9 +77,9 @@ def cuts_of(detail: Mapping[str, Any], columns: Iterable[Column]) -> list[Cut]:
     return cuts
 
 
-def placed(detail: Mapping[str, Any], columns: Iterable[Column]) -> Iterator[tuple[int, Column]]:
+def placed(detail: TableRows, columns: Iterable[Column]) -> Iterator[tuple[int, Column]]:
     """The columns that a plan writes, each with its place in a row."""
-    places = {name.lower(): place for place, name in enumerate(detail["columns"])}
+    places = {name.lower(): place for place, name in enumerate(detail.columns)}
     return ((places[c.name.lower()], c) for c in columns if c.name.lower() in places)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark_mysql.client import Session
 from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.literals import identifier, value
+from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.tables import read_sql
 from sparkonce import letters, schema_text, untext
 from sparkonce.bad_rows import MaxBadRows, Tally
@@ -97,16 +98,13 @@ class Aside:
         self.letters.write(self.manifest, letter, partition)
 
     def end(self) -> Applied:
-        """See `Tally.end`."""
+        """See `Tally.end`. Warns before COMMIT is sent, since that may have no answer."""
         self.tally.end()
+        self.tally.warn(f"table {'.'.join(self.letters.name)}")
         return self.tally.applied
 
-    def warn(self) -> None:
-        """Say what goes aside, once an epoch, before its last COMMIT: that may have no answer."""
-        self.tally.warn(f"table {'.'.join(self.letters.name)}")
 
-
-def of_literals(reason: str, row: Sequence[str], detail: Mapping[str, Any]) -> Letter:
+def of_literals(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
     """The letter of a row that the server refused.
 
     Args:
@@ -114,18 +112,18 @@ def of_literals(reason: str, row: Sequence[str], detail: Mapping[str, Any]) -> L
         row: its literals, and a flag behind them if rows of its plan are folded.
         detail: of the manifest.
     """
-    named = dict(zip(detail["columns"], row, strict=False))
+    named = dict(zip(detail.columns, row, strict=False))
     trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
-    if "schema" not in detail:  # of an earlier release
+    if not detail.schema:  # of an earlier release
         plain = pa.schema([(name, pa.string()) for name in trees])
-        return letters.of_trees(reason, trees, plain, detail["key"])
-    schema = schema_text.parse(detail["schema"])
+        return letters.of_trees(reason, trees, plain, detail.key)
+    schema = schema_text.parse(detail.schema)
     for field in schema:
         if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
             trees[field.name] = untext.parsed(trees[field.name])
-    if detail["op"]:
-        trees[detail["op"]] = "d" if row[-1] == "1" else "u"
-    return letters.of_trees(reason, trees, schema, detail["key"])
+    if detail.op:
+        trees[detail.op] = "d" if row[-1] == "1" else "u"
+    return letters.of_trees(reason, trees, schema, detail.key)
 
 
 def _cut(text: str, most: int) -> str:

@@ -7,18 +7,17 @@ it as they are there, and are equal in it exactly when they are equal there.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import definition
 from pyspark_mysql.literals import identifier, string
+from pyspark_mysql.models.statements import NEW, OWN, Frame
+from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.refusals import Refusals, refused
-from pyspark_mysql.statements import NEW, Frame
 
-OWN = ("sparkonce_flag", "sparkonce_row")
-"""Columns of a temporary table besides those of the query: whether the row deletes; its number."""
 FLAG, ROW = map(identifier, OWN)
 WON, CAME, GONE = "sparkonce_won", "came", "gone"
 """A winner: its number among the rows, and whether its key is deleted, at least on the way."""
@@ -43,14 +42,14 @@ class Gathered:
         number: of a row, in terms of the source.
     """
 
-    def __init__(self, session: Session, detail: Mapping[str, Any], refusals: Refusals) -> None:
+    def __init__(self, session: Session, detail: TableRows, refusals: Refusals) -> None:
         self.session, self.detail, self.refusals = session, detail, refusals
         self.mariadb = session.live.mariadb
-        self.target = identifier(*detail["table"])
-        database = detail["table"][0]
+        self.target = identifier(*detail.table)
+        database = detail.table[0]
         self.table = self.numbered = identifier(database, "sparkonce_epoch")
         self.source, self.number = f"{self.table} AS {NEW}", f"{NEW}.{ROW}"
-        if detail["folded"]:
+        if detail.folded:
             self.numbered = identifier(database, "sparkonce_winners")
             same = f"{NEW}.{ROW} = {WON}.{CAME}"
             self.source = f"{self.numbered} AS {WON} STRAIGHT_JOIN {self.source} ON {same}"
@@ -58,8 +57,8 @@ class Gathered:
 
     def arrival(self) -> Frame:
         """The statement that takes the rows of a chunk in."""
-        flag = [FLAG] if self.detail["folded"] else []
-        names = ", ".join([*map(identifier, self.detail["columns"]), *flag])
+        flag = [FLAG] if self.detail.folded else []
+        names = ", ".join([*map(identifier, self.detail.columns), *flag])
         unchecked = UNCHECKED if self.mariadb else ""
         return Frame(f"{unchecked}INSERT INTO {self.table} ({names}) VALUES ".encode(), b"")
 
@@ -69,7 +68,7 @@ class Gathered:
         Args:
             own: definitions that the table of rows has besides the query's columns.
         """
-        copied = [f"t.{identifier(n)}" for n in self.detail["columns"] if n != self._apart]
+        copied = [f"t.{identifier(n)}" for n in self.detail.columns if n != self._apart]
         self._make(
             self.table,
             ", ".join([NUMBER, *own, *self._defined()]),
@@ -77,7 +76,7 @@ class Gathered:
             f" SELECT {', '.join(copied)} FROM (SELECT 1) AS one"
             f" LEFT JOIN {self.target} AS t ON FALSE LIMIT 0",
         )
-        if self.detail["folded"]:
+        if self.detail.folded:
             self._make(self.numbered, f"{NUMBER}, {CAME} BIGINT NOT NULL, {GONE} BOOLEAN NOT NULL")
 
     def _make(self, table: str, definitions: str, select: str = "") -> None:
@@ -87,13 +86,13 @@ class Gathered:
     @property
     def _apart(self) -> str | None:
         """The sequence, unless it is of the key: compared as the query has it, not as stored."""
-        return None if self.detail["sequence"] in self.detail["key"] else self.detail["sequence"]
+        return None if self.detail.order in self.detail.key else self.detail.order
 
     def _defined(self) -> Iterator[str]:
-        if self.detail["folded"]:
+        if self.detail.folded:
             yield f"{FLAG} BOOLEAN"
         if self._apart:
-            kind = self.detail["kinds"][self._apart]
+            kind = self.detail.kinds[self._apart]
             yield definition(self._apart, kind, in_key=False, mariadb=self.mariadb)
 
     def follow(self, statement: str, tail: str = "") -> None:
@@ -126,15 +125,15 @@ class Gathered:
             indexed: whether an index of the target finds them.
             which: a further condition on the rows.
         """
-        names = map(identifier, self.detail["key"])
+        names = map(identifier, self.detail.key)
         same = " AND ".join(f"t.{name} = {NEW}.{name}" for name in names)
         join = "STRAIGHT_JOIN" if indexed else "JOIN"
         self.follow(f"DELETE t FROM {self.source} {join} {self.target} AS t ON {same}", which)
 
     def take_out(self, number: int) -> list[str]:
         """Forget a row; its literals."""
-        names = [_exactly(name, self.detail["kinds"][name]) for name in self.detail["columns"]]
-        names += [f"{NEW}.{FLAG}"] if self.detail["folded"] else []
+        names = [_exactly(name, self.detail.kinds[name]) for name in self.detail.columns]
+        names += [f"{NEW}.{FLAG}"] if self.detail.folded else []
         where = f"{self.number} = {number}"
         (row,) = self.session.run(f"SELECT {', '.join(names)} FROM {self.source} WHERE {where}")
         self.session.run(f"DELETE FROM {self.numbered} WHERE {ROW} = {number}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
+from pyspark_mysql.models.statements import Frame
 from pyspark_mysql.refusals import Refusals, RefusedRow, refused
-from pyspark_mysql.statements import Frame
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""

@@ -6,8 +6,7 @@ leaves a duplicate out. So rows that were not loaded without any are taken back 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pymysql
 
@@ -18,6 +17,8 @@ from pyspark_mysql.columns import Column
 from pyspark_mysql.failures import Kind, known, number
 from pyspark_mysql.inserting import STATEMENT, Inserting
 from pyspark_mysql.literals import HEX_TEXT, identifier
+from pyspark_mysql.models.table import TableRows
+from sparkonce.change import Append
 
 HERE = "sparkonce_chunk"
 NO_SUCH_COMMAND = 1047
@@ -45,12 +46,10 @@ class Loading:
         columns: of the target.
     """
 
-    def __init__(
-        self, inserting: Inserting, detail: Mapping[str, Any], columns: Iterable[Column]
-    ) -> None:
+    def __init__(self, inserting: Inserting, detail: TableRows, columns: Iterable[Column]) -> None:
         self.inserting, self.session = inserting, inserting.session
         self.sql, self.loaded = load_statement(detail), False
-        self.appends = self.known = self.all_new = detail["mode"] == "append"
+        self.appends = self.known = self.all_new = isinstance(detail.change, Append)
         # MariaDB warns of all of them.
         mariadb = self.session.live.mariadb
         self.zeroed = Bends([] if mariadb else zeroed(detail, columns))
@@ -101,18 +100,18 @@ def _may_be_inserted(error: pymysql.MySQLError) -> bool:
     return number(error) == NO_SUCH_COMMAND or known(error).kind in (Kind.ROW, Kind.REFUSED)
 
 
-def load_statement(detail: Mapping[str, Any]) -> str:
+def load_statement(detail: TableRows) -> str:
     """The statement that loads the text of a VALUES list."""
     fields, sets = [], []
-    for place, name in enumerate(detail["columns"]):
-        if detail["kinds"][name] == "binary":  # X'00ff'
+    for place, name in enumerate(detail.columns):
+        if detail.kinds[name] == "binary":  # X'00ff'
             field = f"@sparkonce_{place}"
             sets.append(f"{identifier(name)} = UNHEX(SUBSTR({field}, 3, LENGTH({field}) - 3))")
         else:
             field = identifier(name)
         fields.append(field)
     return (
-        f"LOAD DATA LOCAL INFILE 'sparkonce' INTO TABLE {identifier(*detail['table'])}"
+        f"LOAD DATA LOCAL INFILE 'sparkonce' INTO TABLE {identifier(*detail.table)}"
         " CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY ''''"
         " ESCAPED BY '' LINES STARTING BY '(' TERMINATED BY '),'"
         f" ({', '.join(fields)})" + (f" SET {', '.join(sets)}" if sets else "")

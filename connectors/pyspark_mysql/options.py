@@ -6,6 +6,7 @@ import re
 
 from pyspark_mysql import address
 from pyspark_mysql.literals import NAME, NAME_RULE
+from pyspark_mysql.models.table import MODES
 from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, boolean, choice, columns, gone
 
@@ -49,7 +50,7 @@ OPTIONS = (
         "`append` inserts rows; `upsert` inserts or updates them by key; `increment` adds all"
         " other columns to the stored row's; `delete` deletes the rows with these keys. Default:"
         " `upsert` where a key is given, else `append`.",
-        choice("append", "upsert", "increment", "delete"),
+        choice(*MODES),
     ),
     Option(
         "key",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import pymysql
 
@@ -25,9 +24,10 @@ from pyspark_mysql.failures import (
     translated,
 )
 from pyspark_mysql.literals import identifier
-from pyspark_mysql.statements import idle
+from pyspark_mysql.models.statements import idle
+from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
-from pyspark_mysql.target import BY_KEY, Index, Target, look, stored
+from pyspark_mysql.target import Index, Target, look, stored
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 
@@ -49,12 +49,12 @@ def require_fit_server(session: Session) -> None:
         )
 
 
-def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: bool) -> None:
+def require_fit_target(session: Session, detail: TableRows, *, create: bool) -> None:
     """Refuse a target that the rows don't fit.
 
     Args:
         session: of the server.
-        detail: of the plan, see `pyspark_mysql.connector`.
+        detail: of the plan.
         create: whether a table that is not there may be made.
 
     Raises:
@@ -62,9 +62,8 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
         StoreUnsafe: its engine has no transactions.
         StoreRefused: a right is missing.
     """
-    table = tuple(detail["table"])
-    with translated(f"looking at table {'.'.join(table)}"):
-        made = create and not is_there(session, table) and _make(session, detail)
+    with translated(f"looking at table {detail.shown}"):
+        made = create and not is_there(session, detail.table) and _make(session, detail)
     try:
         _require_fit_there(session, detail)
     except Exception:
@@ -73,8 +72,8 @@ def require_fit_target(session: Session, detail: Mapping[str, Any], *, create: b
         raise
 
 
-def _require_fit_there(session: Session, detail: Mapping[str, Any]) -> None:
-    with translated(f"looking at table {'.'.join(detail['table'])}"):
+def _require_fit_there(session: Session, detail: TableRows) -> None:
+    with translated(f"looking at table {'.'.join(detail.table)}"):
         target = _require_fit(session, detail, ())
     written = stored(detail, target)
     _require_rights(session, written, [*idle(written), *_looks(session, detail)])
@@ -82,7 +81,7 @@ def _require_fit_there(session: Session, detail: Mapping[str, Any]) -> None:
         Applier(session, detail, target, None).way.begin()
 
 
-def _make(session: Session, detail: Mapping[str, Any]) -> bool:
+def _make(session: Session, detail: TableRows) -> bool:
     """Whether the table was not made by someone else in the same moment.
 
     Rights are tried first: the servers look at them before they look for the table, and who may
@@ -98,7 +97,7 @@ def _make(session: Session, detail: Mapping[str, Any]) -> bool:
         if known(error).kind is not Kind.ROW and known(error) is not OTHER:
             raise
         raise OptionError(
-            f"Option createTable can't make table {'.'.join(detail['table'])}: {message(error)}",
+            f"Option createTable can't make table {'.'.join(detail.table)}: {message(error)}",
             why="the server has no room in a table, a key or a type for what the query's columns"
             " need",
             todo="cast or drop columns before the sink, or create the table by hand",
@@ -106,9 +105,9 @@ def _make(session: Session, detail: Mapping[str, Any]) -> bool:
     return True
 
 
-def _take_back(session: Session, detail: Mapping[str, Any]) -> None:
+def _take_back(session: Session, detail: TableRows) -> None:
     """Drop the table that was made, unless someone has written to it already."""
-    table = identifier(*detail["table"])
+    table = identifier(*detail.table)
     with suppress(pymysql.MySQLError):  # without the rights to do so it stays, empty
         session.run(f"LOCK TABLES {table} WRITE")
         try:
@@ -118,7 +117,7 @@ def _take_back(session: Session, detail: Mapping[str, Any]) -> None:
             session.run("UNLOCK TABLES")
 
 
-def hold_target(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
+def hold_target(session: Session, detail: TableRows, held: Sequence[Name]) -> Target:
     """Look at the target again, in the transaction that writes to it and keeps it as it is.
 
     Args:
@@ -140,35 +139,35 @@ def hold_target(session: Session, detail: Mapping[str, Any], held: Sequence[Name
         ) from None
 
 
-def _require_fit(session: Session, detail: Mapping[str, Any], held: Sequence[Name]) -> Target:
-    require_transactions(session, tuple(detail["table"]), *held)
-    target = look(session, detail["table"])
+def _require_fit(session: Session, detail: TableRows, held: Sequence[Name]) -> Target:
+    require_transactions(session, detail.table, *held)
+    target = look(session, detail.table)
     _require_columns(stored(detail, target), target.columns)
-    if detail["mode"] in BY_KEY:
+    if detail.updates:
         _require_key(detail, target.unique_keys)
     require_no_cascade(session, detail)
     return target
 
 
-def _require_columns(detail: Mapping[str, Any], columns: list[Column]) -> None:
+def _require_columns(detail: TableRows, columns: list[Column]) -> None:
     by_name = {column.name.lower(): column for column in columns}
-    for name in detail["columns"]:
+    for name in detail.columns:
         column = by_name.pop(name.lower(), None)
         if column is None:
             raise _no_column(name, columns)
-        problem = misfit(detail["kinds"][name], column)
-        if name in detail["added"]:
-            problem = problem or unaddable(detail["kinds"][name], column)
-        if name in detail["key"] and detail["mode"] != "append":
-            _require_fit_key(name, detail["kinds"][name], column)
+        problem = misfit(detail.kinds[name], column)
+        if name in detail.added:
+            problem = problem or unaddable(detail.kinds[name], column)
+        if name in detail.looked_up:
+            _require_fit_key(name, detail.kinds[name], column)
         if problem:
             raise OptionError(
-                f"Column {name!r} of type {detail['kinds'][name]} does not fit column"
+                f"Column {name!r} of type {detail.kinds[name]} does not fit column"
                 f" {column.name!r} of type {column.shown}",
                 why=problem,
                 todo="cast or drop the query's column, or alter the table's",
             )
-    if detail["mode"] == "delete":
+    if not detail.makes_rows:
         return
     for column in by_name.values():
         if column.needed:
@@ -199,18 +198,18 @@ def _no_column(name: str, columns: list[Column]) -> OptionError:
     )
 
 
-def _require_key(detail: Mapping[str, Any], keys: list[Index]) -> None:
+def _require_key(detail: TableRows, keys: list[Index]) -> None:
     shown = ", ".join(key.shown for key in keys) or "none"
-    own = [key for key in keys if key.is_of(detail["key"])]
+    own = [key for key in keys if key.is_of(detail.key)]
     if not own:
         raise OptionError(
-            f"Option key={','.join(detail['key'])!r} is no unique key of the table",
+            f"Option key={','.join(detail.key)!r} is no unique key of the table",
             why=f"without one every epoch would insert its rows anew; the table has {shown}",
             todo="name the columns of one of those, or make it the primary key or a unique index",
         )
     if len(keys) > len(own) and own[0].nullable:
         raise OptionError(
-            f"Option key={','.join(detail['key'])!r} may be null, and the table has several unique"
+            f"Option key={','.join(detail.key)!r} may be null, and the table has several unique"
             f" keys: {shown}",
             why="a row could be taken for a stored one by another key, and not be told from it",
             todo="declare the key's columns NOT NULL, or drop the other unique keys",
@@ -218,7 +217,7 @@ def _require_key(detail: Mapping[str, Any], keys: list[Index]) -> None:
 
 
 def _require_rights(
-    session: Session, detail: Mapping[str, Any], statements: Sequence[str], *, there: bool = True
+    session: Session, detail: TableRows, statements: Sequence[str], *, there: bool = True
 ) -> None:
     """Try each kind of statement that a commit sends, on no row at all."""
     for statement in statements:
@@ -228,19 +227,19 @@ def _require_rights(
             if number(error) == NO_SUCH_TABLE and not there:
                 continue
             if number(error) not in _NO_RIGHT:
-                raise translate(error, f"trying what writeMode={detail['mode']} does") from None
+                raise translate(error, f"trying what writeMode={detail.mode} does") from None
             raise StoreRefused(
                 f"The user lacks a right: {error.args[1]}",
-                why=f"writeMode={detail['mode']} needs it",
+                why=f"writeMode={detail.mode} needs it",
                 todo="grant it as docs/mysql.md lists",
             ) from None
 
 
-def _looks(session: Session, detail: Mapping[str, Any]) -> list[str]:
+def _looks(session: Session, detail: TableRows) -> list[str]:
     """MariaDB hides unique keys from those who have rights to single columns only."""
-    if not session.live.mariadb or detail["mode"] not in BY_KEY:
+    if not session.live.mariadb or not detail.updates:
         return []
-    return [f"SHOW CREATE TABLE {identifier(*detail['table'])}"]
+    return [f"SHOW CREATE TABLE {identifier(*detail.table)}"]
 
 
 Name = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import pymysql
@@ -11,7 +11,8 @@ from pyspark_mysql.bends import Bend
 from pyspark_mysql.cuts import Cut
 from pyspark_mysql.dead_letters import Aside, of_literals
 from pyspark_mysql.failures import Kind, known, message
-from pyspark_mysql.statements import OTHER
+from pyspark_mysql.models.statements import OTHER
+from pyspark_mysql.models.table import TableRows
 from sparkonce.bad_rows import OF_TASK
 from sparkonce.errors import SparkonceError
 from sparkonce.letters import Letter
@@ -33,7 +34,7 @@ class Refusals:
         partition: whose rows are applied now; None if they may come from several.
     """
 
-    def __init__(self, detail: Mapping[str, Any], aside: Aside | None, *, ambiguous: bool) -> None:
+    def __init__(self, detail: TableRows, aside: Aside | None, *, ambiguous: bool) -> None:
         self.detail, self.aside, self.ambiguous = detail, aside, ambiguous
         self.partition: int | None = None
 
@@ -77,8 +78,8 @@ class Refusals:
         Raises:
             RefusedRow: it stops the epoch.
         """
-        literals = dict(zip(self.detail["columns"], row, strict=False))
-        key = {name: literals[name] for name in self.detail["key"]} or literals
+        literals = dict(zip(self.detail.columns, row, strict=False))
+        key = {name: literals[name] for name in self.detail.key} or literals
         shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
         what = f"MySQL can't store the row with {shown}: {error.what}"
         letter = of_literals(what, row, self.detail) if self.aside else None

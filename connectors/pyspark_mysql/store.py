@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import chunks, preflight
-from pyspark_mysql.apply import Applier
+from pyspark_mysql import preflight
 from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
-from pyspark_mysql.dead_letters import Aside, DeadLetters
+from pyspark_mysql.dead_letters import DeadLetters
+from pyspark_mysql.delivery import Delivery, hold
 from pyspark_mysql.failures import Kind, known, translated
-from pyspark_mysql.log import Log, lost, missing, progress_lost
+from pyspark_mysql.log import Log
+from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.records import Progress, Records
-from pyspark_mysql.refusals import RefusedRow
-from pyspark_mysql.statements import holding
 from pyspark_mysql.tables import OwnTables
-from pyspark_mysql.target import definitions
-from sparkonce.bad_rows import TooManyBadRows
-from sparkonce.errors import BadRow, RowRefused
-from sparkonce.lanes import in_order
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -39,9 +32,6 @@ from sparkonce.protocol import (
     Staged,
     ignore,
 )
-
-FEW = 4
-"""So many chunks are not worth a thread, and a connection of its own."""
 
 
 class MySqlStore:
@@ -78,7 +68,7 @@ class MySqlStore:
             self.tables.ensure()
             yield
 
-    def check(self, plan: Plan[Any] | None) -> None:
+    def check(self, plan: Plan[TableRows] | None) -> None:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""
         with translated("connecting"), self.session.connected() as live:
             if live not in self._checked or not self._there(plan):
@@ -147,7 +137,7 @@ class MySqlStore:
             held = self.records.read(manifest.sink, lock=True)
             if not held.revision or held.stamp != decision.over:
                 return held
-            finished = finish(self._apply_all(manifest, self._aside(manifest)))
+            finished = finish(self._delivery(manifest).whole())
             self.log.drop_few(manifest)
             self.records.update(manifest.sink, finished)
             self.records.keep(decision)
@@ -175,33 +165,20 @@ class MySqlStore:
 
         The target is looked at once, and again only where a table was altered since.
         """
-        aside, rows, put_aside = self._aside(manifest), 0, 0
-        self._ensure_dead_letters()
-        applier: Applier | None = None
-        looked: list[str] = []
+        if self.dead_letters is not None:  # `recover` may be the first to name them
+            self._ensure(self.dead_letters)
+        delivery, done = self._delivery(manifest), Progress(0, 0)
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with self._step(f"applying epoch {manifest.epoch}"), self.session.transaction():
-                done = self.records.progress(manifest.sink, manifest.token)
-                if done is None:
+                before = self.records.progress(manifest.sink, manifest.token)
+                if before is None:
                     return ALL_STORED
-                if done.chunks < ordinal:
-                    raise progress_lost(manifest)
-                put_aside = done.aside
-                if done.chunks == ordinal:
-                    self._hold(manifest.detail)
-                    held = definitions(self.session, self._written(manifest))
-                    if applier is None or not held or held != looked:
-                        applier, looked = self._applier(manifest, aside), held
-                    if aside is not None:
-                        aside.tally.resume(rows, put_aside)
-                    self._apply_decided(manifest, ordinal, applier)
-                    put_aside = aside.tally.applied.aside if aside else put_aside
-                    self.log.drop_chunk(manifest.sink, part.attempt, seq)
-                    self.records.advance(manifest.sink, Progress(ordinal + 1, put_aside))
-            rows += part.rows[seq]
-            if done.chunks == ordinal:
+                done = delivery.chunk(ordinal, before)
+                if done != before:
+                    self.records.advance(manifest.sink, done)
+            if done != before:
                 advance(part.rows[seq])
-        return Applied(put_aside, stored=not put_aside or put_aside < rows)
+        return Applied(done.aside, stored=not done.aside or done.aside < manifest.rows)
 
     def discard(
         self,
@@ -215,93 +192,30 @@ class MySqlStore:
             with self._step("dropping staged rows"):
                 self.log.drop(sink, attempts, over)
 
-    def _there(self, plan: Plan[Any] | None) -> bool:
+    def _there(self, plan: Plan[TableRows] | None) -> bool:
         """Whether the tables take what a commit sends. An engine is asked for by the commit."""
         try:
             if plan is not None:
-                self._hold(plan.detail)
+                hold(self.session, self.tables, self.dead_letters, plan.detail)
         except pymysql.MySQLError as error:
             if known(error).kind in (Kind.LOST, Kind.PASSING):
                 raise
             return False
         return True
 
-    def _hold(self, detail: Mapping[str, Any]) -> None:
-        """Open all tables that a commit writes to; in a transaction they stay as they are."""
-        self.session.run(holding(detail, self.tables.quoted))
-        if self.dead_letters is not None:
-            self.dead_letters.hold()
-
-    def _require_fit(self, plan: Plan[Any] | None) -> None:
+    def _require_fit(self, plan: Plan[TableRows] | None) -> None:
         preflight.require_fit_server(self.session)
         self.tables.make()
         with translated("looking at its tables"):
             self.tables.require_transactions()
-        self._ensure_dead_letters()
+        if self.dead_letters is not None:
+            self._ensure(self.dead_letters)
         if plan is not None:
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 
-    def _ensure_dead_letters(self) -> None:
-        if self.dead_letters is not None:
-            with translated("looking at the table of option deadLetter"):
-                self.dead_letters.ensure()
+    def _ensure(self, letters: DeadLetters) -> None:
+        with translated("looking at the table of option deadLetter"):
+            letters.ensure()
 
-    def _aside(self, manifest: Manifest) -> Aside | None:
-        """What takes bad rows."""
-        return None if self.dead_letters is None else self.dead_letters.of(manifest)
-
-    def _written(self, manifest: Manifest) -> list[tuple[str, ...]]:
-        """The tables that an epoch writes, the target first."""
-        letters = [self.dead_letters.name] if self.dead_letters else []
-        return [tuple(manifest.detail["table"]), *self.tables.names, *letters]
-
-    def _applier(self, manifest: Manifest, aside: Aside | None) -> Applier:
-        """What applies rows while the tables are held as they are now.
-
-        Whatever the manifest says, today's options say where bad rows go.
-        """
-        others = self._written(manifest)[1:]
-        target = preflight.hold_target(self.session, manifest.detail, others)
-        return Applier(self.session, manifest.detail, target, aside)
-
-    def _apply_all(self, manifest: Manifest, aside: Aside | None) -> Applied:
-        self._hold(manifest.detail)
-        applier = self._applier(manifest, aside)
-        try:
-            with closing(self._chunks(manifest)) as found:
-                applier.apply(found)
-            if aside is None:
-                return ALL_STORED
-            applied = aside.end()
-            aside.warn()
-            return applied
-        except (RefusedRow, TooManyBadRows) as error:
-            raise BadRow(
-                f"{error.what}; nothing of epoch {manifest.epoch} took effect",
-                error.why,
-                error.todo,
-            ) from None
-
-    def _chunks(self, manifest: Manifest) -> Generator[chunks.Chunk, None, None]:
-        """The chunks of an epoch; while the server applies one, a thread reads the next."""
-        steps = [partial(self.log.chunk, manifest, *at, missing) for at in manifest.chunks]
-        if len(steps) <= FEW:
-            yield from (step() for step in steps)
-        else:
-            yield from in_order(steps, 1, "sparkonce-ahead")
-
-    def _apply_decided(self, manifest: Manifest, ordinal: int, applier: Applier) -> None:
-        chunk = self.log.chunk(manifest, *manifest.chunks[ordinal], lost)
-        try:
-            applier.apply([chunk])
-            if applier.aside is not None and ordinal == len(manifest.chunks) - 1:
-                applier.aside.end()
-                applier.aside.warn()
-        except (RefusedRow, TooManyBadRows) as error:
-            raise RowRefused(
-                f"{error.what}. Epoch {manifest.epoch} stays decided; its chunks before this one"
-                " have taken effect",
-                error.why,
-                f"{error.todo}; what the server objects to must be mended there, then restart the"
-                " query: it goes on where it stopped",
-            ) from None
+    def _delivery(self, manifest: Manifest) -> Delivery:
+        return Delivery(self.session, self.tables, self.dead_letters, manifest)

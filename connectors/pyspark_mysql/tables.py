@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 import pymysql
 
@@ -13,6 +11,7 @@ from pyspark_mysql.columns import definition
 from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import message, number, translate
 from pyspark_mysql.literals import NAME, NAME_RULE, identifier
+from pyspark_mysql.models.table import TableRows
 from sparkonce.errors import OptionError, StoreRefused
 
 NAMES = ("ledger", "log")
@@ -127,24 +126,22 @@ def read_sql(name: str, **names: str) -> str:
     return text.format(**names).strip()
 
 
-def target_ddl(detail: Mapping[str, Any], *, mariadb: bool) -> str:
+def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
     """The statement that makes a target from the schema of a query; the key is its primary key.
 
     Raises:
         OptionError: a name or a type can't be had.
     """
-    for name in detail["columns"]:
+    for name in detail.columns:
         _require_name(name)
-    key = detail["key"]
+    key = detail.key
     columns = [
-        definition(name, detail["kinds"][name], in_key=name in key, mariadb=mariadb)
-        for name in detail["columns"]
+        definition(name, detail.kinds[name], in_key=name in key, mariadb=mariadb)
+        for name in detail.columns
     ]
     if key:
         columns.append(f"PRIMARY KEY ({', '.join(map(identifier, key))})")
-    return f"CREATE TABLE {identifier(*detail['table'])} ({', '.join(columns)})" + (
-        " ENGINE=InnoDB"
-    )
+    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)})" + (" ENGINE=InnoDB")
 
 
 def _require_name(name: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
@@ -13,13 +13,12 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
 from pyspark_mysql.failures import number
 from pyspark_mysql.literals import identifier
+from pyspark_mysql.models.table import TableRows
 
 NO_RIGHT = 1142
 NEXT = re.compile(r" AUTO_INCREMENT=\d+")
 """The number of the next row, which each row moves."""
 
-BY_KEY = ("upsert", "increment")
-"""Write modes that look a stored row up by its key."""
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
   column_default IS NOT NULL, COALESCE(collation_name, ''),
@@ -51,7 +50,7 @@ class Index:
     whole: bool = True
     nullable: bool = False
 
-    def is_of(self, names: list[str]) -> bool:
+    def is_of(self, names: Sequence[str]) -> bool:
         """Whether it is made of just these columns."""
         return self.whole and {c.lower() for c in self.columns} == {n.lower() for n in names}
 
@@ -83,10 +82,10 @@ class Target:
         """The primary key and the unique indexes."""
         return [index for index in self.indexes if index.unique]
 
-    def is_ambiguous(self, detail: Mapping[str, Any]) -> bool:
+    def is_ambiguous(self, detail: TableRows) -> bool:
         """Whether a row could be taken for a stored one by another unique key than its own."""
-        others = (not key.is_of(detail["key"]) for key in self.unique_keys)
-        return detail["mode"] in BY_KEY and any(others)
+        others = (not key.is_of(detail.key) for key in self.unique_keys)
+        return detail.updates and any(others)
 
     def is_indexed(self, key: Sequence[str]) -> bool:
         """Whether an index begins with a column of a key."""
@@ -121,12 +120,12 @@ def definitions(session: Session, tables: Iterable[Sequence[str]]) -> list[str]:
     return [NEXT.sub("", definition) for ((_, definition, *_),) in shown]
 
 
-def stored(detail: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
+def stored(detail: TableRows, target: Target) -> TableRows:
     """The same plan without the sequence, where the table has no such column."""
-    sequence = detail["sequence"]
-    if not sequence or target.column(sequence):
+    if not detail.order or target.column(detail.order):
         return detail
-    return {**detail, "columns": [name for name in detail["columns"] if name != sequence]}
+    columns = tuple(name for name in detail.columns if name != detail.order)
+    return replace(detail, columns=columns)
 
 
 def _column(row: Sequence[Any]) -> Column:

@@ -12,7 +12,7 @@ from pyspark_mysql.failures import number
 from pyspark_mysql.gather import CAME, FLAG, GONE, ROW, WON, Gathered
 from pyspark_mysql.inserting import Inserting
 from pyspark_mysql.literals import identifier
-from pyspark_mysql.statements import NEW, frame
+from pyspark_mysql.models.statements import NEW, frame
 from pyspark_mysql.target import Target, stored
 
 NO_INDEX = (1070, 1071, 1170, 3152)
@@ -33,7 +33,7 @@ class Deleting:
 
     def begin(self) -> None:
         """See `Way.begin`."""
-        names = ", ".join(map(identifier, self.gathered.detail["key"]))
+        names = ", ".join(map(identifier, self.gathered.detail.key))
         try:
             self.gathered.create(*([] if self.indexed else [f"INDEX ({names})"]))
         except pymysql.MySQLError as error:
@@ -67,9 +67,9 @@ class Winners:
     def __init__(self, gathered: Gathered, target: Target, nulls: Sequence[Bend]) -> None:
         self.gathered, self.nulls, self.session = gathered, nulls, gathered.session
         self.arriving = Inserting(self.session, gathered.arrival(), gathered.refusals)
-        self.choice, self.deletes = _choice(gathered), bool(gathered.detail["op"])
+        self.choice, self.deletes = _choice(gathered), bool(gathered.detail.op)
         written = stored(gathered.detail, target)
-        names = [identifier(name) for name in written["columns"]]
+        names = [identifier(name) for name in written.columns]
         values = ", ".join(f"{NEW}.{name}" for name in names)
         self.insert = (
             f"INSERT INTO {gathered.target} ({', '.join(names)})"
@@ -113,14 +113,14 @@ def _choice(gathered: Gathered) -> str:
     window in quadratic time.) Where deletes come first, a higher number tells that there are some.
     """
     detail = gathered.detail
-    key = ", ".join(map(identifier, detail["key"]))
-    by = [identifier(detail["sequence"])] if detail["sequence"] else []
+    key = ", ".join(map(identifier, detail.key))
+    by = [identifier(detail.order)] if detail.order else []
     last = ", ".join(f"{column} DESC" for column in (*by, ROW))
     place = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {last})"
     behind = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {FLAG} DESC, {last})"
     return (
         f"INSERT INTO {gathered.numbered} ({CAME}, {GONE}) SELECT {ROW}, {FLAG} OR behind > 1 FROM"
         f" (SELECT {ROW}, {FLAG}, {by[0] if by else '0'} AS sequence, {place} AS place,"
-        f" {behind if detail['op'] else '1'} AS behind FROM {gathered.table}) AS numbered"
+        f" {behind if detail.op else '1'} AS behind FROM {gathered.table}) AS numbered"
         f" WHERE place = 1 ORDER BY sequence, {ROW}"
     )

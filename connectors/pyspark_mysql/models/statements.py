@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_mysql.literals import identifier
+from sparkonce.change import Append
+
+if TYPE_CHECKING:
+    from pyspark_mysql.models.table import TableRows
+
+OWN = ("sparkonce_flag", "sparkonce_row")
+"""Columns of a temporary table besides those of the query: whether the row deletes; its number."""
 
 NEW = "sparkonce_new"
 """What MySQL calls the row that is being written; MariaDB says VALUES(column)."""
@@ -24,91 +32,91 @@ class Frame(NamedTuple):
     tail: bytes
 
 
-def frame(detail: Mapping[str, Any], *, mariadb: bool, ambiguous: bool = False) -> Frame:
+def frame(detail: TableRows, *, mariadb: bool, ambiguous: bool = False) -> Frame:
     """The statement that inserts rows, or updates what is there of them.
 
     Args:
-        detail: of the plan, see `pyspark_mysql.connector`.
+        detail: of the plan, see `TableRows`.
         mariadb: whose dialect to speak.
         ambiguous: whether MySQL may find a stored row by another unique key than the row's own.
     """
-    names = ", ".join(map(identifier, detail["columns"]))
-    head = f"INSERT INTO {identifier(*detail['table'])} ({names}) VALUES "
-    tail = "" if detail["mode"] == "append" else _on_duplicate(detail, mariadb, ambiguous)
+    names = ", ".join(map(identifier, detail.columns))
+    head = f"INSERT INTO {identifier(*detail.table)} ({names}) VALUES "
+    tail = "" if isinstance(detail.change, Append) else _on_duplicate(detail, mariadb, ambiguous)
     return Frame(head.encode(), tail.encode())
 
 
-def _on_duplicate(detail: Mapping[str, Any], mariadb: bool, ambiguous: bool) -> str:
-    key = detail["key"]
-    kept = {name: identifier(*detail["table"], name) for name in _kept(detail)}
-    changes = {n: _change(n, detail, mariadb) for n in detail["columns"] if n not in key}
+def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool) -> str:
+    key = detail.key
+    kept = {name: identifier(*detail.table, name) for name in _kept(detail)}
+    changes = {n: _change(n, detail, mariadb) for n in detail.columns if n not in key}
     if ambiguous:
         same = " AND ".join(_same(name, detail, mariadb) for name in key)
         # The text is no constant: a constant would be looked at although all rows are their own.
         own = f"({same}) OR CAST(CONCAT('{OTHER}', {same}) AS SIGNED)"
-        kept[key[0]] = f"IF({own}, {identifier(*detail['table'], key[0])}, NULL)"
+        kept[key[0]] = f"IF({own}, {identifier(*detail.table, key[0])}, NULL)"
     alias = "" if mariadb else f" AS {NEW}"
     assigned = [f"{identifier(name)} = {value}" for name, value in {**kept, **changes}.items()]
     return f"{alias} ON DUPLICATE KEY UPDATE {', '.join(assigned)}"
 
 
-def _kept(detail: Mapping[str, Any]) -> list[str]:
+def _kept(detail: TableRows) -> list[str]:
     """The columns of the key that are assigned what they hold; something must be assigned."""
-    first = detail["key"][:1] if len(detail["key"]) == len(detail["columns"]) else []
+    first = detail.key[:1] if len(detail.key) == len(detail.columns) else ()
     return [*first, *renewed(detail)]
 
 
-def renewed(detail: Mapping[str, Any]) -> list[str]:
+def renewed(detail: TableRows) -> list[str]:
     """The columns of the key that an update may set to the time of day, unless it assigns them.
 
     They were declared ON UPDATE CURRENT_TIMESTAMP, in MariaDB perhaps unasked.
     """
-    return [name for name in detail["key"] if detail["kinds"][name] in TIMES]
+    return [name for name in detail.key if detail.kinds[name] in TIMES]
 
 
-def _same(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
-    return f"{identifier(*detail['table'], name)} <=> {_new(name, mariadb)}"
+def _same(name: str, detail: TableRows, mariadb: bool) -> str:
+    return f"{identifier(*detail.table, name)} <=> {_new(name, mariadb)}"
 
 
 def _new(name: str, mariadb: bool) -> str:
     return f"VALUES({identifier(name)})" if mariadb else identifier(NEW, name)
 
 
-def _change(name: str, detail: Mapping[str, Any], mariadb: bool) -> str:
+def _change(name: str, detail: TableRows, mariadb: bool) -> str:
     new = _new(name, mariadb)
-    stored = identifier(*detail["table"], name)
-    if name in detail["added"]:
+    stored = identifier(*detail.table, name)
+    if name in detail.added:
         return f"COALESCE({stored}, 0) + {new}"
-    return f"COALESCE({new}, {stored})" if detail["nulls"] == "keep" else new
+    return f"COALESCE({new}, {stored})" if detail.nulls == "keep" else new
 
 
-def idle(detail: Mapping[str, Any]) -> list[str]:
+def idle(detail: TableRows) -> list[str]:
     """Each kind of statement that a commit sends to the target, so that no row is found.
 
     They need the same rights, and in a transaction they keep the table from being altered.
     """
-    table, names = identifier(*detail["table"]), [identifier(name) for name in detail["columns"]]
-    if detail["mode"] == "delete":
+    table, names = identifier(*detail.table), [identifier(name) for name in detail.columns]
+    if not detail.makes_rows:
         kinds = [f"SELECT {', '.join(names)} FROM {table}", f"DELETE FROM {table}"]
     else:
         kinds = [f"INSERT INTO {table} ({', '.join(names)}) SELECT {_nulls(names)} FROM DUAL"]
-    if detail["mode"] in ("upsert", "increment"):
-        reads = detail["added"] or detail["nulls"] == "keep"
+    if detail.updates:
+        reads = detail.added or detail.nulls == "keep"
         changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
         kinds.append(f"UPDATE {table} SET {', '.join(changed)}")
-    if detail["op"]:
+    if detail.op:
         kinds.append(f"DELETE FROM {table}")
     return [f"{kind} WHERE 1 = 0" for kind in kinds]
 
 
-def holding(detail: Mapping[str, Any], others: Sequence[str]) -> str:
+def holding(detail: TableRows, others: Sequence[str]) -> str:
     """One statement that finds no row; in a transaction it keeps all tables from being altered.
 
     Args:
         detail: of the plan, whose target is one of them.
         others: the quoted names of those that are only read by it.
     """
-    last = idle({**detail, "columns": detail["key"] or detail["columns"]})[-1]
+    last = idle(replace(detail, columns=detail.key or detail.columns))[-1]
     return f"{last} AND EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(others)} WHERE 1 = 0)"
 
 

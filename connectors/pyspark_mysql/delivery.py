@@ -1,0 +1,145 @@
+"""A decided epoch on its way into the target, inside transactions of the store's."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from functools import partial
+
+from pyspark_mysql import chunks, preflight
+from pyspark_mysql.apply import Applier
+from pyspark_mysql.client import Session
+from pyspark_mysql.dead_letters import DeadLetters
+from pyspark_mysql.log import Log, lost, missing, progress_lost
+from pyspark_mysql.models.statements import holding
+from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.records import Progress
+from pyspark_mysql.refusals import RefusedRow
+from pyspark_mysql.tables import OwnTables
+from pyspark_mysql.target import definitions
+from sparkonce.bad_rows import TooManyBadRows
+from sparkonce.errors import BadRow, RowRefused
+from sparkonce.lanes import in_order
+from sparkonce.protocol import ALL_STORED, Applied, Manifest
+
+FEW = 4
+"""So many chunks are not worth a thread, and a connection of its own."""
+
+
+class Delivery:
+    """The rows of one manifest.
+
+    Args:
+        session: of the server.
+        own: ledger and log.
+        letters: takes rows that can't be stored, as today's options say; None if one stops it.
+        manifest: of the epoch.
+    """
+
+    def __init__(
+        self, session: Session, own: OwnTables, letters: DeadLetters | None, manifest: Manifest
+    ) -> None:
+        self.session, self.own, self.letters, self.manifest = session, own, letters, manifest
+        self.detail = TableRows.load(manifest.detail)
+        self.log = Log(session, own.log, own.ledger)
+        self.aside = letters.of(manifest) if letters else None
+        self._applier: Applier | None = None
+        self._looked: list[str] = []
+
+    def whole(self) -> Applied:
+        """Apply all chunks, in one transaction.
+
+        Raises:
+            BadRow: a row is refused.
+            StagedDataMissing: a chunk is gone.
+        """
+        hold(self.session, self.own, self.letters, self.detail)
+        applier = self._new_applier()
+        try:
+            with closing(self._chunks()) as found:
+                applier.apply(found)
+            return self._end()
+        except (RefusedRow, TooManyBadRows) as error:
+            what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
+            raise BadRow(what, error.why, error.todo) from None
+
+    def chunk(self, ordinal: int, done: Progress) -> Progress:
+        """Apply one chunk, in a transaction, where that is not done.
+
+        Args:
+            ordinal: of the chunk.
+            done: what took effect, whoever applied it.
+
+        Raises:
+            RowRefused: a row is refused; a later call goes on from it.
+            StoreLostData: the chunk is gone.
+            StoreUnreachable: less of the epoch is there than was.
+        """
+        if done.chunks > ordinal:
+            return done
+        if done.chunks < ordinal:
+            raise progress_lost(self.manifest)
+        hold(self.session, self.own, self.letters, self.detail)
+        part, seq = self.manifest.chunks[ordinal]
+        chunk = self.log.chunk(self.manifest, part, seq, lost)
+        if self.aside is not None:
+            self.aside.tally.resume(self._rows(ordinal), done.aside)
+        self._apply(self._held_applier(), chunk, last=ordinal == len(self.manifest.chunks) - 1)
+        self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
+        return Progress(ordinal + 1, self.aside.tally.applied.aside if self.aside else done.aside)
+
+    def _rows(self, chunks: int) -> int:
+        return sum(part.rows[seq] for part, seq in self.manifest.chunks[:chunks])
+
+    def _apply(self, applier: Applier, chunk: chunks.Chunk, *, last: bool) -> None:
+        try:
+            applier.apply([chunk])
+            if last:
+                self._end()
+        except (RefusedRow, TooManyBadRows) as error:
+            raise RowRefused(
+                f"{error.what}. Epoch {self.manifest.epoch} stays decided; its chunks before this"
+                " one have taken effect",
+                error.why,
+                f"{error.todo}; what the server objects to must be mended there, then restart the"
+                " query: it goes on where it stopped",
+            ) from None
+
+    def _end(self) -> Applied:
+        return ALL_STORED if self.aside is None else self.aside.end()
+
+    def _chunks(self) -> Generator[chunks.Chunk, None, None]:
+        """The chunks of an epoch; while the server applies one, a thread reads the next."""
+        manifest = self.manifest
+        steps = [partial(self.log.chunk, manifest, *at, missing) for at in manifest.chunks]
+        if len(steps) <= FEW:
+            yield from (step() for step in steps)
+        else:
+            yield from in_order(steps, 1, "sparkonce-ahead")
+
+    def _held_applier(self) -> Applier:
+        """What applies rows to the target, which is looked at again only where it was altered."""
+        held = definitions(self.session, self._written())
+        if self._applier is None or not held or held != self._looked:
+            self._applier, self._looked = self._new_applier(), held
+        return self._applier
+
+    def _new_applier(self) -> Applier:
+        _, *others = self._written()
+        target = preflight.hold_target(self.session, self.detail, others)
+        return Applier(self.session, self.detail, target, self.aside)
+
+    def _written(self) -> Iterable[tuple[str, ...]]:
+        """The tables that an epoch writes, the target first."""
+        return [
+            self.detail.table,
+            *self.own.names,
+            *([self.letters.name] if self.letters else []),
+        ]
+
+
+def hold(session: Session, own: OwnTables, letters: DeadLetters | None, detail: TableRows) -> None:
+    """Open all tables that a commit writes to; in a transaction they stay as they are."""
+    session.run(holding(detail, own.quoted))
+    if letters is not None:
+        letters.hold()

@@ -1,0 +1,67 @@
+"""How the rows of each write mode are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark_mysql.gather import Gathered
+from pyspark_mysql.inserting import Inserting
+from pyspark_mysql.load import Loading, can_load
+from pyspark_mysql.models.statements import frame
+from pyspark_mysql.winners import Deleting, Winners
+
+if TYPE_CHECKING:
+    from pyspark_mysql.bends import Bend
+    from pyspark_mysql.chunks import Rows
+    from pyspark_mysql.client import Session
+    from pyspark_mysql.models.table import TableRows
+    from pyspark_mysql.refusals import Refusals
+    from pyspark_mysql.target import Target
+
+
+class Way(Protocol):
+    """A way to write rows, inside a transaction."""
+
+    def begin(self) -> None:
+        """What must be done in each transaction before the first rows."""
+
+    def write(self, rows: Rows) -> None:
+        """Take these rows.
+
+        Raises:
+            RefusedRow: one is refused; the caller rolls all of it back.
+            pymysql.MySQLError: anything else.
+        """
+
+    def end(self) -> bool:
+        """Let what was taken take effect; whether the server took any row. Raises as `write`."""
+
+
+def way(
+    session: Session,
+    detail: TableRows,
+    target: Target,
+    refusals: Refusals,
+    nulls: Sequence[Bend],
+) -> Way:
+    """The way of a plan.
+
+    Args:
+        session: of the server.
+        detail: of the plan.
+        target: as it is in this transaction.
+        refusals: of the epoch.
+        nulls: those that the server would bend, which count where they are left in the end.
+    """
+    if not detail.makes_rows:
+        gathered = Gathered(session, detail, refusals)
+        return Deleting(gathered, indexed=target.is_indexed(detail.key))
+    if detail.folded:
+        return Winners(Gathered(session, detail, refusals), target, nulls)
+    ambiguous = refusals.ambiguous
+    statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
+    inserting = Inserting(session, statement, refusals)
+    if can_load(session, target.columns):
+        return Loading(inserting, detail, target.columns)
+    return inserting
