@@ -12,7 +12,7 @@ from tests.kit import World
 
 from sparkonce.admin import Admin
 from sparkonce.errors import QueryRetired, SparkonceError
-from sparkonce.protocol import Store
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.duel import Duel, every_order
 from sparkonce.tck.oracles import require_clean, require_exactly_once

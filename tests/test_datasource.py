@@ -23,9 +23,10 @@ from sparkonce.errors import (
 )
 from sparkonce.ledger import from_record, sink_name
 from sparkonce.options import COMMON
-from sparkonce.protocol import Plan, Store
+from sparkonce.protocol import Plan
 from sparkonce.shuffle import SETTINGS
 from sparkonce.sink import open_sink
+from sparkonce.store import Store
 
 pytestmark = pytest.mark.usefixtures("world", "task")
 SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType())])

@@ -11,9 +11,10 @@ import pytest
 from tests.kit import World, batch, encode
 
 from sparkonce.errors import BadRow, ChunkTooLarge, StoreRefused, StoreUnreachable
-from sparkonce.protocol import Chunk, Receipt, Store
+from sparkonce.protocol import Chunk, Receipt
 from sparkonce.rows import naming
 from sparkonce.staging import ChunkSize, stage
+from sparkonce.store import Store
 from sparkonce.tck.actors import QUICK, Query
 from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, Fault
 

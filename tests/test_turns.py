@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.kit import World
 
-from sparkonce.protocol import Store
+from sparkonce.store import Store
 from sparkonce.tck import turns
 from sparkonce.tck.actors import Query
 from sparkonce.tck.duel import Duel

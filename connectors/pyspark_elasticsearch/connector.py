@@ -29,7 +29,7 @@ CELLS = 48_000
 
 
 class ElasticsearchConnector:
-    """See `sparkonce.protocol.Connector`."""
+    """See `sparkonce.store.Connector`."""
 
     name = "elasticsearch"
     options = OPTIONS

@@ -31,7 +31,7 @@ CHECKED_FOR = 60.0
 
 
 class ElasticsearchStore:
-    """See `sparkonce.protocol.Store`.
+    """See `sparkonce.store.Store`.
 
     Args:
         cluster: sends each request once.

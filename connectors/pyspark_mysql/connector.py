@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MySqlConnector:
-    """See `sparkonce.protocol.Connector`."""
+    """See `sparkonce.store.Connector`."""
 
     name = "mysql"
     options = OPTIONS

@@ -35,7 +35,7 @@ from sparkonce.protocol import (
 
 
 class MySqlStore:
-    """See `sparkonce.protocol.Store`.
+    """See `sparkonce.store.Store`.
 
     Args:
         session: of the server.

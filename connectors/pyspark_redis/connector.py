@@ -60,7 +60,7 @@ OPTIONS = (
 
 
 class RedisConnector:
-    """See `sparkonce.protocol.Connector`."""
+    """See `sparkonce.store.Connector`."""
 
     name = "redis"
     options = OPTIONS

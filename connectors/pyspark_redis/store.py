@@ -44,7 +44,7 @@ SMALL_BYTES = 2 * 1024 * 1024
 
 
 class RedisStore:
-    """See `sparkonce.protocol.Store`.
+    """See `sparkonce.store.Store`.
 
     Args:
         client: sends each request once; its retries must be off.

@@ -12,9 +12,10 @@ from sparkonce.checkpoint import Offsets
 from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Applied, Record, Staged, Store, ignore
+from sparkonce.protocol import Advance, Applied, Record, Staged, ignore
 from sparkonce.registers import CLAIM, Registers, holder_of
 from sparkonce.retry import Patience
+from sparkonce.store import Store
 
 BESIDE = CLAIM, kept_offsets.OFFSETS
 """What begins the names of records that are no ledgers."""

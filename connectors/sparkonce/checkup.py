@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sparkonce import options, schema_text
 from sparkonce.errors import OptionError
-from sparkonce.protocol import Connector
+from sparkonce.store import Connector
 
 UNREADABLE = (
     AssertionError,

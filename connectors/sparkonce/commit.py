@@ -24,9 +24,10 @@ from sparkonce.guards import (
 from sparkonce.kept_offsets import beside
 from sparkonce.ledger import Ledger, from_record, new_token
 from sparkonce.neighbours import warn_of_neighbours
-from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record, Store
+from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
 from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended, holder_of
 from sparkonce.retry import Patience
+from sparkonce.store import Store
 
 log = logging.getLogger("sparkonce")
 

@@ -10,7 +10,8 @@ import json
 from sparkonce.checkpoint import Offsets
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger
-from sparkonce.protocol import Beside, Record, Store, digest
+from sparkonce.protocol import Beside, Record, digest
+from sparkonce.store import Store
 
 OFFSETS = "offsets/"
 

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Applied, Manifest, Record, Store, digest, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, Record, digest, ignore
 from sparkonce.retry import Patience
+from sparkonce.store import Store
 
 LOST_RACES = 20
 CLAIM = "checkpoint/"

@@ -7,7 +7,7 @@ import re
 from importlib.metadata import entry_points
 
 from sparkonce.errors import MissingExtra, OptionError
-from sparkonce.protocol import Connector
+from sparkonce.store import Connector
 from sparkonce.suggestions import suggestion
 
 GROUP = "sparkonce.connectors"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from sparkonce import options
 from sparkonce.bad_rows import NONE
 from sparkonce.guards import Policy
-from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Store, Task
+from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
 from sparkonce.rows import naming
 from sparkonce.staging import ChunkSize, stage
+from sparkonce.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa

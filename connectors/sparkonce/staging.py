@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from sparkonce.bad_rows import Count
 from sparkonce.errors import ChunkTooLarge, StoreError
 from sparkonce.ledger import from_record
-from sparkonce.protocol import Chunk, Encoder, Reasons, Receipt, Sorter, Store, Task
+from sparkonce.protocol import Chunk, Encoder, Reasons, Receipt, Sorter, Task
 from sparkonce.retry import Patience
+from sparkonce.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,9 +15,10 @@ from sparkonce.datasource import StreamWriter
 from sparkonce.errors import StoreUnreachable
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Advance, Receipt, Record, Staged, Store, Task, ignore
+from sparkonce.protocol import Advance, Receipt, Record, Staged, Task, ignore
 from sparkonce.registers import Learned, Registers
 from sparkonce.staging import stage
+from sparkonce.store import Store
 
 COMMITTER, REGISTERS = "sparkonce.commit.Committer", "sparkonce.registers.Registers"
 DECIDE, ABORT, STAND = Committer._decide, Committer.abort, Committer._stand

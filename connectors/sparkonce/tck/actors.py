@@ -13,9 +13,10 @@ from sparkonce.checkpoint import Offsets
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver, Policy
 from sparkonce.ledger import Ledger, new_token, sink_name
-from sparkonce.protocol import Chunk, Plan, Receipt, Store, Task, attempt_of
+from sparkonce.protocol import Chunk, Plan, Receipt, Task, attempt_of
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize, stage
+from sparkonce.store import Store
 from sparkonce.tck.faults import FaultyStore
 from sparkonce.tck.subject import Subject, batch
 

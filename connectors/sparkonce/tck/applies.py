@@ -8,7 +8,8 @@ from typing import NoReturn
 from unittest import SkipTest
 
 from sparkonce.errors import StagedDataMissing, StoreLostData
-from sparkonce.protocol import Advance, Manifest, Record, Store
+from sparkonce.protocol import Advance, Manifest, Record
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import Ready, brief, decided, raises, staged

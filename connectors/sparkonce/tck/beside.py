@@ -8,7 +8,8 @@ from unittest import SkipTest
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.ledger import new_token
-from sparkonce.protocol import Beside, Decision, Record, Store
+from sparkonce.protocol import Beside, Decision, Record
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.applies import NEVER
 from sparkonce.tck.contract import Contract

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from sparkonce.admin import Admin
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SparkonceError
-from sparkonce.protocol import Receipt, Store
+from sparkonce.protocol import Receipt
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import raises

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from sparkonce import options
-from sparkonce.protocol import Connector, Encoder, Plan, Store
+from sparkonce.protocol import Encoder, Plan
+from sparkonce.store import Connector, Store
 from sparkonce.tck.subject import SCHEMA, Subject
 
 

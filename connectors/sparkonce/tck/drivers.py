@@ -7,7 +7,7 @@ from collections import Counter
 
 from sparkonce.errors import CheckpointReplaced, ConcurrentDriver, QueryRetired, SparkonceError
 from sparkonce.ledger import Ledger
-from sparkonce.protocol import Store
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import raises

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from sparkonce.protocol import Store
+from sparkonce.store import Store
 from sparkonce.tck.oracles import require
 from sparkonce.tck.restarts import Spark
 from sparkonce.tck.subject import Subject

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
-from sparkonce.protocol import Advance, Applied, Manifest, Store, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, ignore
+from sparkonce.store import Store
 
 T = TypeVar("T")
 READS = frozenset({"check", "read", "names", "staged", "prepare"})

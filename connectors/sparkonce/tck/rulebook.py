@@ -339,7 +339,8 @@ RULES: Sequence[Rule] = (
         "I03",
         MUST,
         "A query that replaces another loses and doubles nothing, wherever either is interrupted;"
-        " one that decides holds the claim on its checkpoint path, whatever frees claims meanwhile.",
+        " one that decides holds the claim on its checkpoint path, whatever frees claims"
+        " meanwhile.",
         "The old one may be in the middle of a commit; an abort, gc or forget in that of freeing.",
         "commit: ledger, rival and claim are written before the first decision",
     ),

@@ -11,7 +11,8 @@ from typing import Any
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
 from sparkonce.ledger import new_token
-from sparkonce.protocol import Chunk, Manifest, Part, Receipt, Record, Store, Task
+from sparkonce.protocol import Chunk, Manifest, Part, Receipt, Record, Task
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query
 from sparkonce.tck.applies import ApplyRules
 from sparkonce.tck.decisions import Ready, Write, brief, raises, staged, write

@@ -13,7 +13,8 @@ from unittest import SkipTest
 import pyarrow as pa
 
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.protocol import Plan, Store
+from sparkonce.protocol import Plan
+from sparkonce.store import Store
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
 """The rows of every check: a row id, and how much it adds (always 1)."""

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sparkonce.protocol import Advance, Applied, Manifest, Store, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, ignore
+from sparkonce.store import Store
 
 Actor = Callable[[Store], object]
 PATIENCE = 20.0

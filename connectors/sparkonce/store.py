@@ -1,0 +1,175 @@
+"""What a connector implements: the steps of a store, and the connector that opens one.
+
+The records and manifests that they are given are those of `sparkonce.protocol`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sparkonce.protocol import (
+    Advance,
+    Applied,
+    Chunk,
+    Decision,
+    Encoder,
+    Finish,
+    Manifest,
+    Part,
+    Plan,
+    Record,
+    Staged,
+    ignore,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparkonce.options import Option, Options
+
+
+class Store(Protocol):
+    """The steps that a connector implements; each one is atomic in the store.
+
+    A step raises `StoreUnreachable` when the connection broke or no answer came, also if it may
+    have taken effect: the core finds out by moving the revision. It must not resend by itself
+    what is not idempotent.
+    """
+
+    def check(self, plan: Plan[Any] | None) -> None:
+        """Refuse a server on which the guarantee can't be kept; runs before every epoch.
+
+        Args:
+            plan: of the query, whose target is looked at, too; None where there is no query.
+        """
+
+    def read(self, name: str) -> Record:
+        """The record as last written (never a stale copy); ``Record()`` if there is none."""
+
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
+        """Write a record by compare-and-set; return what is there then.
+
+        Args:
+            name: of the record.
+            new: to be written. One of revision 0 takes the record away: then there is none, and
+                `names` lists it no more, unless something is staged.
+            over: the stamp that must be there; empty where there must be no record.
+            applied: how many chunks of the decision that is there must have been applied. A
+                failover may bring a decision back, and not the rows that were applied after it;
+                such an epoch must not be finished.
+        """
+
+    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
+        """Write `new` as `swap` does; if it is there then, drop these attempts of the sink `name`.
+
+        In one atomic step where the store can, and then the attempts first: a full store may take
+        no write but one that makes room. Else first the record, then `discard` while that is there.
+        Returns what is there then.
+        """
+
+    def names(self) -> list[str]:
+        """The names of all records, and of all sinks that have something staged."""
+
+    def stage(self, chunk: Chunk) -> None:
+        """Append one chunk to the log. Repeating it changes nothing.
+
+        Raises:
+            ChunkTooLarge: the store takes only smaller ones; nothing of it is there.
+        """
+
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
+        """The attempts in the log of a sink; with `fresh` also what was staged a moment ago."""
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """Add what applying needs: a fence, the index that a name stands for; often nothing."""
+
+    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+        """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
+
+        Nothing is done unless the stamp that is there is the one of the decision. Returns what is
+        there then.
+        The chunks may stay: commit discards them once this is done.
+
+        Raises:
+            StagedDataMissing: a chunk is gone or has another size; nothing is done.
+        """
+
+    def decide(self, decision: Decision) -> Record:
+        """Write a decision as `swap` does, if each chunk of its manifest is there, whole.
+
+        In one atomic step: a failover may take back what was staged last. A store without
+        transactions looks right before it writes. Returns what is there then.
+
+        Raises:
+            StagedDataMissing: a chunk is gone or has another size; nothing is written.
+        """
+
+    def apply(
+        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+    ) -> Applied:
+        """Apply the decided chunks; each takes effect once, however often this is called.
+
+        Returns what became of all rows of the epoch, also of those that were applied before.
+        Nothing is held (no lock, no open transaction) while `advance` runs.
+
+        Args:
+            manifest: the decision.
+            advance: told of rows as they are applied.
+            since: when this process prepared the decision, by `time.monotonic`, if it was
+                acknowledged to it and is applied for the first time; None if others may have
+                applied some of it.
+
+        Raises:
+            RowRefused: the server refused a row, or too many; a later call goes on from it.
+            StoreLostData: a chunk is gone that was not applied.
+        """
+
+    def discard(
+        self,
+        sink: str,
+        attempts: Sequence[str],
+        over: str | None = None,
+        parts: Sequence[Part] = (),
+    ) -> None:
+        """Drop staged attempts from the log, if the stamp of the sink's record is `over`.
+
+        In one atomic step: a failover may bring a decision back that holds them. A store without
+        transactions looks right before.
+
+        Args:
+            sink: name of the record.
+            attempts: to be dropped; what is not there is left out.
+            over: the stamp, empty where there is no record; None for attempts that no decision
+                can hold, since nobody has their receipts.
+            parts: what is known of some of them: a store that finds what is staged by a search,
+                which may be late, finds these without.
+        """
+
+
+class Connector(Protocol):
+    """A kind of store. One object without state, shared by driver and tasks.
+
+    Attributes:
+        name: the name of the format and of the extra that installs its client.
+        options: every option that it knows.
+    """
+
+    name: str
+    options: Sequence[Option]
+
+    def plan(self, options: Options, schema: pa.Schema) -> Plan[Any]:
+        """Check options against the schema and fix what will be done with rows.
+
+        Raises:
+            OptionError: they don't fit.
+        """
+
+    def encoder(self, plan: Plan[Any]) -> Encoder:
+        """The function that turns rows into chunks for this plan."""
+
+    def connect(self, options: Options) -> Store:
+        """A store for these options; connects when first used."""
+
+    def ddl(self) -> list[str]:
+        """Statements that make the connector's own tables, for users who may not; often none."""
