@@ -59,21 +59,21 @@ STOPPED = textwrap.dedent(
     """
     import json, sys
     from integration.counters import counting, ones
-    from pyspark_mysql.store import MySqlStore
+    from pyspark_mysql.delivery import Delivery
 
     url, table, query_id = sys.argv[1:]
     query = counting(url, table, timeout="2s")
     query.query_id = query_id
     receipts = query.stage(1, ones(range(10)))
-    apply_all = MySqlStore._apply_all
+    whole = Delivery.whole
 
     def stop_here(*args):
-        done = apply_all(*args)
+        done = whole(*args)
         print("applied, not committed", flush=True)
         sys.stdin.readline()
         return done
 
-    MySqlStore._apply_all = stop_here
+    Delivery.whole = stop_here
     try:
         query.commit(1, receipts)
     except Exception as error:

@@ -53,10 +53,6 @@ class DeadLetters:
             f"INSERT INTO {self.table} ({COLUMNS}) SELECT {nulls} FROM DUAL WHERE 1 = 0"
         )
 
-    def of(self, manifest: Manifest) -> Aside:
-        """What takes the rows of an epoch."""
-        return Aside(self, manifest, Tally(self.most, manifest))
-
     def write(self, manifest: Manifest, letter: Letter, partition: int | None) -> None:
         """Write a letter; one that is larger than a packet is cut, and says so."""
         # The client may write each byte as two.

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import closing
 from functools import partial
+from itertools import accumulate
 
 from pyspark_mysql import chunks, preflight
 from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
-from pyspark_mysql.dead_letters import DeadLetters
-from pyspark_mysql.log import Log, lost, missing, progress_lost
+from pyspark_mysql.dead_letters import Aside, DeadLetters
+from pyspark_mysql.log import Log, lost, missing
 from pyspark_mysql.models.statements import holding
 from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.records import Progress
 from pyspark_mysql.refusals import RefusedRow
 from pyspark_mysql.tables import OwnTables
 from pyspark_mysql.target import definitions
-from sparkonce.bad_rows import TooManyBadRows
-from sparkonce.errors import BadRow, RowRefused
+from sparkonce.bad_rows import Tally, TooManyBadRows
+from sparkonce.change import Names
+from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.lanes import in_order
 from sparkonce.protocol import ALL_STORED, Applied, Manifest
 
@@ -42,7 +44,9 @@ class Delivery:
         self.session, self.own, self.letters, self.manifest = session, own, letters, manifest
         self.detail = TableRows.load(manifest.detail)
         self.log = Log(session, own.log, own.ledger)
-        self.aside = letters.of(manifest) if letters else None
+        self.aside = Aside(letters, manifest, Tally(letters.most, manifest)) if letters else None
+        self._at = manifest.chunks
+        self._before = [0, *accumulate(part.rows[seq] for part, seq in self._at)]
         self._applier: Applier | None = None
         self._looked: list[str] = []
 
@@ -78,18 +82,16 @@ class Delivery:
         if done.chunks > ordinal:
             return done
         if done.chunks < ordinal:
-            raise progress_lost(self.manifest)
+            epoch = self.manifest.epoch
+            raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
         hold(self.session, self.own, self.letters, self.detail)
-        part, seq = self.manifest.chunks[ordinal]
+        part, seq = self._at[ordinal]
         chunk = self.log.chunk(self.manifest, part, seq, lost)
         if self.aside is not None:
-            self.aside.tally.resume(self._rows(ordinal), done.aside)
-        self._apply(self._held_applier(), chunk, last=ordinal == len(self.manifest.chunks) - 1)
+            self.aside.tally.resume(self._before[ordinal], done.aside)
+        self._apply(self._held_applier(), chunk, last=ordinal == len(self._at) - 1)
         self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
         return Progress(ordinal + 1, self.aside.tally.applied.aside if self.aside else done.aside)
-
-    def _rows(self, chunks: int) -> int:
-        return sum(part.rows[seq] for part, seq in self.manifest.chunks[:chunks])
 
     def _apply(self, applier: Applier, chunk: chunks.Chunk, *, last: bool) -> None:
         try:
@@ -110,8 +112,7 @@ class Delivery:
 
     def _chunks(self) -> Generator[chunks.Chunk, None, None]:
         """The chunks of an epoch; while the server applies one, a thread reads the next."""
-        manifest = self.manifest
-        steps = [partial(self.log.chunk, manifest, *at, missing) for at in manifest.chunks]
+        steps = [partial(self.log.chunk, self.manifest, *at, missing) for at in self._at]
         if len(steps) <= FEW:
             yield from (step() for step in steps)
         else:
@@ -129,13 +130,10 @@ class Delivery:
         target = preflight.hold_target(self.session, self.detail, others)
         return Applier(self.session, self.detail, target, self.aside)
 
-    def _written(self) -> Iterable[tuple[str, ...]]:
+    def _written(self) -> list[Names]:
         """The tables that an epoch writes, the target first."""
-        return [
-            self.detail.table,
-            *self.own.names,
-            *([self.letters.name] if self.letters else []),
-        ]
+        letters = [self.letters.name] if self.letters else []
+        return [self.detail.table, *self.own.names, *letters]
 
 
 def hold(session: Session, own: OwnTables, letters: DeadLetters | None, detail: TableRows) -> None:

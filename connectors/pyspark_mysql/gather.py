@@ -31,11 +31,6 @@ UNCHECKED = "SET STATEMENT check_constraint_checks = 0 FOR "
 class Gathered:
     """The rows of an epoch, numbered as they came.
 
-    Args:
-        session: of the server.
-        detail: of the manifest.
-        refusals: of the epoch.
-
     Attributes:
         numbered: the table that has the numbers: that of the winners, if there are such.
         source: what stands behind FROM, with the rows as ``sparkonce_new``.

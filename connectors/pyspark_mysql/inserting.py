@@ -18,11 +18,6 @@ those of a megabyte; MariaDB does not mind."""
 class Inserting:
     """Sends rows in statements of a form.
 
-    Args:
-        session: of the server.
-        frame: of a statement.
-        refusals: of the epoch.
-
     Attributes:
         most: bytes of rows that a statement may have.
         changed: rows so far, as the server counts: one for a new row, two for an updated one.

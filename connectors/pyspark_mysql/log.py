@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark_mysql import chunks
 from pyspark_mysql.client import Session
 from sparkonce import losses
-from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData, StoreUnreachable
+from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
 from sparkonce.protocol import Chunk, Manifest, Part, Staged
 
 ROOM = 4096
@@ -35,13 +35,7 @@ class Piece(NamedTuple):
 
 
 class Log:
-    """Appends, reads and drops chunks.
-
-    Args:
-        session: of the server.
-        table: its quoted name.
-        ledger: the quoted name of the table of records.
-    """
+    """Appends, reads and drops chunks."""
 
     def __init__(self, session: Session, table: str, ledger: str) -> None:
         # The client puts values in place of %s.
@@ -195,11 +189,6 @@ def _portions(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         size += piece.bytes
     if portion:
         yield portion
-
-
-def progress_lost(manifest: Manifest) -> StoreUnreachable:
-    """The decision is there, and less of it is applied than was."""
-    return StoreUnreachable(f"The server lost progress of epoch {manifest.epoch} (failover)")
 
 
 def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:

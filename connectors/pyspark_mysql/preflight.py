@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -28,7 +27,9 @@ from pyspark_mysql.models.statements import idle
 from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
 from pyspark_mysql.target import Index, Target, look, stored
+from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.options import suggestion
 
 
 def require_fit_server(session: Session) -> None:
@@ -73,7 +74,7 @@ def require_fit_target(session: Session, detail: TableRows, *, create: bool) -> 
 
 
 def _require_fit_there(session: Session, detail: TableRows) -> None:
-    with translated(f"looking at table {'.'.join(detail.table)}"):
+    with translated(f"looking at table {detail.shown}"):
         target = _require_fit(session, detail, ())
     written = stored(detail, target)
     _require_rights(session, written, [*idle(written), *_looks(session, detail)])
@@ -97,7 +98,7 @@ def _make(session: Session, detail: TableRows) -> bool:
         if known(error).kind is not Kind.ROW and known(error) is not OTHER:
             raise
         raise OptionError(
-            f"Option createTable can't make table {'.'.join(detail.table)}: {message(error)}",
+            f"Option createTable can't make table {detail.shown}: {message(error)}",
             why="the server has no room in a table, a key or a type for what the query's columns"
             " need",
             todo="cast or drop columns before the sink, or create the table by hand",
@@ -117,11 +118,11 @@ def _take_back(session: Session, detail: TableRows) -> None:
             session.run("UNLOCK TABLES")
 
 
-def hold_target(session: Session, detail: TableRows, held: Sequence[Name]) -> Target:
+def hold_target(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:
     """Look at the target again, in the transaction that writes to it and keeps it as it is.
 
     Args:
-        session: in a transaction that has sent `pyspark_mysql.statements.holding`.
+        session: in a transaction that has sent `holding`.
         detail: of the plan.
         held: the other tables that the transaction writes to.
 
@@ -139,7 +140,7 @@ def hold_target(session: Session, detail: TableRows, held: Sequence[Name]) -> Ta
         ) from None
 
 
-def _require_fit(session: Session, detail: TableRows, held: Sequence[Name]) -> Target:
+def _require_fit(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:
     require_transactions(session, detail.table, *held)
     target = look(session, detail.table)
     _require_columns(stored(detail, target), target.columns)
@@ -190,11 +191,10 @@ def _require_fit_key(name: str, kind: str, column: Column) -> None:
 
 def _no_column(name: str, columns: list[Column]) -> OptionError:
     names = [column.name for column in columns]
-    near = difflib.get_close_matches(name, names, n=1)
     return OptionError(
         f"Column {name!r} of the query is not in the table",
         why=f"the table's columns are {', '.join(names)}",
-        todo=f"did you mean {near[0]!r}?" if near else "add it to the table, or drop it",
+        todo=suggestion(name, names) or "add it to the table, or drop it",
     )
 
 
@@ -242,7 +242,5 @@ def _looks(session: Session, detail: TableRows) -> list[str]:
     return [f"SHOW CREATE TABLE {identifier(*detail.table)}"]
 
 
-Name = tuple[str, ...]
-"""Of a table: database and name."""
 _NO_RIGHT = (1142, 1143, 1227)
 TABLE_IS_THERE = 1050

@@ -16,12 +16,7 @@ class Progress(NamedTuple):
 
 
 class Records:
-    """Reads and writes records; whoever calls holds the transaction.
-
-    Args:
-        session: of the server.
-        table: its quoted name.
-    """
+    """Reads and writes records; whoever calls holds the transaction."""
 
     def __init__(self, session: Session, table: str) -> None:
         # The client puts values in place of %s.

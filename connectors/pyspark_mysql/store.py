@@ -13,6 +13,7 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.connection import Live
 from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.delivery import Delivery, hold
+from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import Kind, known, translated
 from pyspark_mysql.log import Log
 from pyspark_mysql.models.table import TableRows
@@ -207,7 +208,7 @@ class MySqlStore:
         preflight.require_fit_server(self.session)
         self.tables.make()
         with translated("looking at its tables"):
-            self.tables.require_transactions()
+            require_transactions(self.session, *self.tables.names)
         if self.dead_letters is not None:
             self._ensure(self.dead_letters)
         if plan is not None:

@@ -8,7 +8,6 @@ import pymysql
 
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import definition
-from pyspark_mysql.engines import require_transactions
 from pyspark_mysql.failures import message, number, translate
 from pyspark_mysql.literals import NAME, NAME_RULE, identifier
 from pyspark_mysql.models.table import TableRows
@@ -59,10 +58,6 @@ class OwnTables:
         for statement in ddl(self.schema):
             self._run(statement, "creating its ledger and log")
         self.known = True
-
-    def require_transactions(self) -> None:
-        """See `pyspark_mysql.engines.require_transactions`."""
-        require_transactions(self.session, *self.names)
 
     def there(self) -> bool:
         """Whether both are there."""
