@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pyspark_elasticsearch import kept
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.models.mappings import GUARD, OWN
 from sparkonce.errors import StoreUnsafe
-
-GUARD = "sparkonce"
-"""The field in which documents of updates and increments keep what they have seen."""
-
-MAPPING = {"type": "object", "enabled": False}
-"""Its mapping."""
-
-SCRIPTED = ("update", "increment")
-"""The write modes that need it."""
 
 PIPELINES = ("default_pipeline", "final_pipeline")
 
@@ -34,11 +24,8 @@ def prepare(
     _require_whole_source(name, settings, mappings)
     _require_no_pipeline(name, settings)
     fields = mappings.get("properties", {})
-    if GUARD not in fields or fields[GUARD].get("enabled") is not False:
-        doing, body = (
-            f"adding field {GUARD} to the mapping of {name}",
-            {"properties": {GUARD: MAPPING}},
-        )
+    if OWN not in fields or fields[OWN].get("enabled") is not False:
+        doing, body = f"adding field {OWN} to the mapping of {name}", {"properties": {OWN: GUARD}}
         cluster.ask(doing, "PUT", path(name, "_mapping"), body=body)
 
 
@@ -53,7 +40,7 @@ def _require_whole_source(
     raise StoreUnsafe(
         f"Index {name} keeps {part}",
         why="an update or increment writes back what is kept of a document: other fields would be"
-        f" lost or changed, and field {GUARD!r}, without which a repeated row is added again",
+        f" lost or changed, and field {OWN!r}, without which a repeated row is added again",
         todo="write into an index of index.mode=standard, without includes, excludes, enabled and"
         " mode of _source",
     )
@@ -71,12 +58,3 @@ def _require_no_pipeline(name: str, settings: Mapping[str, Any]) -> None:
                 todo=f'PUT {name}/_settings {{"index.{option}": "_none"}}, or write into an index'
                 " without a pipeline",
             )
-
-
-@cache
-def script(mode: str) -> str:
-    """The script of a write mode: a guard, and what it guards."""
-    folder = files("pyspark_elasticsearch").joinpath("painless")
-    change = {"update": "put", "increment": "add"}[mode]
-    texts = [folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", change)]
-    return " ".join(" ".join(texts).split())

@@ -22,14 +22,17 @@ def texts(rows: pa.RecordBatch, name: str) -> Any:
         ValueError: one is null or negative.
     """
     column = rows.column(name)
-    lowest = pc.min(_numbers(column)).as_py()
+    numbers = column.cast(pa.timestamp("us")) if types.is_date(column.type) else column
+    if types.is_timestamp(numbers.type):
+        numbers = numbers.view(pa.int64())
+    lowest = pc.min(numbers).as_py()
     if column.null_count or (lowest is not None and lowest < 0):
         timed = types.is_temporal(column.type)
         raise ValueError(
             f"column {name!r}, of option versionColumn, is null or"
             f" {'before 1970' if timed else 'negative'} in a row"
         )
-    return _numbers(column).cast(pa.string())
+    return numbers.cast(pa.string())
 
 
 def value(version: int, kind: pa.DataType) -> str:
@@ -39,9 +42,3 @@ def value(version: int, kind: pa.DataType) -> str:
     at = pa.array([version], pa.int64()).view(pa.timestamp("us"))
     shown = to_text(at.cast(pa.date32()) if types.is_date(kind) else at.view(kind))
     return str(shown.cast(pa.string())[0].as_py())
-
-
-def _numbers(column: Any) -> Any:
-    if types.is_date(column.type):
-        column = column.cast(pa.timestamp("us"))
-    return column.view(pa.int64()) if types.is_timestamp(column.type) else column
