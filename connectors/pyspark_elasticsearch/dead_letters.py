@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
-from pyspark_elasticsearch.models import versions
 from pyspark_elasticsearch.models.chunks import action
 from pyspark_elasticsearch.models.documents import Documents, Guard
+from pyspark_elasticsearch.models.values import of_version
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce import letters, untext
 from sparkonce.letters import Letter
@@ -151,7 +151,7 @@ def _of_action(
     texts = [told["_id"]] if len(key) == 1 else map(unquote, told["_id"].split(":"))
     found = dict(zip(key, texts, strict=False))
     if version and schema:
-        found[version] = versions.value(told["version"], schema.field(version).type)
+        found[version] = of_version(told["version"], schema.field(version).type)
     if routing:
         found[routing] = str(told["routing"])
     return found

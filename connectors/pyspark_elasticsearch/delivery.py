@@ -12,9 +12,8 @@ from pyspark_elasticsearch import visibility
 from pyspark_elasticsearch.aside import Aside, Sent
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.log import Log, Place, places
-from pyspark_elasticsearch.models import former
 from pyspark_elasticsearch.models.chunks import chunk_name, numbered, unpacked
-from pyspark_elasticsearch.models.documents import Documents, script
+from pyspark_elasticsearch.models.documents import Documents, require_known, script
 from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
@@ -98,7 +97,7 @@ class Delivery:
         aside.resume(self.places[:done])
         if done >= total:
             return aside.tally.applied
-        former.require_known(manifest, documents)
+        require_known(manifest, documents)
         to = Destination(**manifest.notes)
         if since is None:
             means.watch.require_still_fit(replace(documents, index=to.index or documents.index))

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import guarded, kept, pipelines, streams
+from pyspark_elasticsearch import kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
 from pyspark_elasticsearch.failures import FLOOD
 from pyspark_elasticsearch.models.documents import Documents, Guard
@@ -215,7 +215,7 @@ def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradicti
 def prepare_for(cluster: Cluster, target: Target, documents: Documents) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
     if documents.way.guard is Guard.SCRIPT:
-        guarded.prepare(cluster, target.name, target.settings, target.mappings)
+        kept.prepare_for_scripts(cluster, target.name, target.settings, target.mappings)
     deletes = documents.way.verb == "delete" or documents.op
     if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
         body = {"index.gc_deletes": f"{TOMBSTONES}s"}

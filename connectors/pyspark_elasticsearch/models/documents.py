@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark_elasticsearch.models.names import Part
 from sparkonce import change, schema_text
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
-from sparkonce.protocol import Stored
+from sparkonce.errors import StoreRefused
+from sparkonce.protocol import Manifest, Stored
 
 
 class Guard(enum.Enum):
@@ -198,3 +199,27 @@ def script(way: Way) -> str:
         folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", way.script)
     ]
     return " ".join(" ".join(texts).split())
+
+
+def require_known(manifest: Manifest, documents: Documents) -> None:
+    """Refuse an epoch that used what is gone: this release would make something else of its rest.
+
+    Raises:
+        StoreRefused: it names what the decision used.
+    """
+    stored = manifest.detail
+    scripted = documents.way.guard is Guard.SCRIPT
+    used = {
+        "recover --to": "before" in manifest.notes,
+        "sequenceColumn": stored.get("sequence"),
+        "versioning=none": stored.get("versioning") == "none",
+        f"writeMode={stored['mode']} into a template of names": scripted and documents.parts,
+    }
+    for name, is_used in used.items():
+        if is_used:
+            raise StoreRefused(
+                f"Epoch {manifest.epoch} of {manifest.sink} was decided with {name} and is not"
+                " applied yet",
+                why="this release has that no more, and would leave other rows than were decided",
+                todo="finish it with the release that decided it (`sparkonce recover`), then go on",
+            )

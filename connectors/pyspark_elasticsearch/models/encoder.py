@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_elasticsearch.models import keys, lines, names, values, versions
+from pyspark_elasticsearch.models import keys, lines, names, values
 from pyspark_elasticsearch.models.chunks import packed
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.lines import Slot
@@ -86,7 +86,7 @@ class ChunkEncoder:
         held: dict[Any, Any] = {lines.ID: ids, lines.INDEX: index}
         held |= {Slot("value", name): text for name, text in texts.items()}
         if self.order:
-            held[lines.VERSION] = versions.texts(rows, self.order)
+            held[lines.VERSION] = values.versions(rows, self.order)
         if routing:
             held[lines.ROUTING] = values.routing(rows, routing, texts[routing])
         for slot, begun in self.left.items():

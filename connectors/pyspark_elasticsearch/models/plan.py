@@ -60,15 +60,9 @@ def plan(options: Options, schema: pa.Schema, reserved: Names) -> Plan[Documents
         schema=schema_text.shown(schema),
         create=new if options["createIndex"] else None,
     )
-    return Plan(
-        target=f"index:{options['index']}",
-        repeatable=documents.way.repeatable,
-        columns=len(documents.columns),
-        cells=CELLS,
-        detail=documents,
-        stored=documents.stored(),
-        key=documents.key,
-    )
+    repeatable, width = documents.way.repeatable, len(documents.columns)
+    kept = documents.stored()
+    return Plan(f"index:{documents.index}", repeatable, width, documents, kept, CELLS, key)
 
 
 def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:
@@ -171,7 +165,6 @@ def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -
 
 
 def _is_version(kind: pa.DataType) -> bool:
-    """Whether values of this type can be a document's version."""
     return bool(types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind))
 
 
