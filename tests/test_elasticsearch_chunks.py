@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_elasticsearch.chunks import chunk_name, operations, packed, unpacked
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.dead_letters import of_lines
-from pyspark_elasticsearch.encoder import ChunkEncoder
-from pyspark_elasticsearch.guarded import script
+from pyspark_elasticsearch.models.chunks import chunk_name, operations, packed, unpacked
+from pyspark_elasticsearch.models.documents import MODES, script
+from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from sparkonce import letters, options
 from sparkonce.errors import BadRow
 
@@ -249,7 +249,7 @@ def test_version_is_the_number_or_the_microseconds_since_1970(
     told = [(name, about["version"], about["version_type"]) for name, about, _ in found]
     assert told == [("index", version, "external"), ("delete", version, "external")]
     *_, delete = operations(unpacked(encode(rows)).lines)
-    held = json.loads(of_lines("why", delete, encode.detail).row)
+    held = json.loads(of_lines("why", delete, encode.documents).row)
     row = letters.of_row("why", rows.slice(1), schema).row
     assert held == {**json.loads(row), "op": "d"}
 
@@ -302,7 +302,7 @@ def test_letter_of_an_operation_has_what_was_sent_of_its_row(
     encode = encoder(DELETED, **given)
     found = unpacked(encode(batch([dict(zip("sxdo", row, strict=True))], DELETED)))
     (one,) = operations(found.filled("", 1, b'"params":{'))
-    held = json.loads(of_lines("why", one, encode.detail).row)
+    held = json.loads(of_lines("why", one, encode.documents).row)
     wanted = {"s": row[0], "x": row[1], "d": row[2], "o": row[3]}
     if made is not None:
         wanted = {n: value for n, value in zip("sxdo", made, strict=True) if value != "-"}
@@ -315,11 +315,11 @@ def test_letter_of_an_increment_has_its_routing() -> None:
     encode = encoder(key="k", routing="j", writeMode="increment")
     row = {"k": "a", "j": "r", "n": 1}
     (one,) = operations(unpacked(encode(batch([row]))).filled("", 1, b'"params":{'))
-    assert json.loads(of_lines("why", one, encode.detail).row) == row
+    assert json.loads(of_lines("why", one, encode.documents).row) == row
 
 
 @pytest.mark.parametrize("mode", ["update", "increment"])
 def test_script_has_its_guard_and_no_line_ends(mode: str) -> None:
-    text = script(mode)
+    text = script(MODES[mode])
     assert "mine.done.contains(params.o)" in text
     assert "\n" not in text

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.stored import APPENDED
 
 from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.indices import OwnIndices
@@ -15,10 +16,9 @@ from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
 
-PLACES = {"index": "x", "parts": [], "mode": "append", "visibleAlias": None}
 NOTES = {"fence": 5, "index": "x", "since": ""}
 PARTS = (Part(0, "a" * 32, (2,), (10,)),)
-MANIFEST = Manifest("s", 1, "q", 0, "token", "x", PLACES, PARTS, NOTES)
+MANIFEST = Manifest("s", 1, "q", 0, "token", "x", APPENDED, PARTS, NOTES)
 DECIDED = Ledger("s", "q", "x").decided(MANIFEST, "", None).to_record()
 
 
@@ -81,7 +81,7 @@ def test_rest_of_a_decision_that_used_what_is_gone_is_refused_by_name(
 ) -> None:
     cluster = CutOff(answers=True)
     begun = store(cluster)
-    manifest = replace(MANIFEST, detail={**PLACES, **detail}, notes={**NOTES, **notes})
+    manifest = replace(MANIFEST, detail={**APPENDED, **detail}, notes={**NOTES, **notes})
     with pytest.raises(StoreRefused, match=f"was decided with {said}"):
         begun.apply(manifest, since=0.0)
     assert [method for method, _ in cluster.asked] == ["GET"]

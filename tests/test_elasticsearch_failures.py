@@ -227,7 +227,7 @@ ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
     "chunk": lambda cluster, own: Log(cluster, own).fetch(PLACE),
     "list": lambda cluster, own: Log(cluster, own).attempts("sink", fresh=False),
     "server": lambda cluster, _: preflight.require_fit_server(cluster),
-    "target": lambda cluster, _: targets.resolve(cluster, {"index": "x", "mode": "append"}),
+    "target": lambda cluster, _: targets.resolve(cluster, "x", appends=True),
     "stream": lambda cluster, _: Resender(cluster, "x", "x").send([b'{"create":{"_id":"1"}}'], len),
 }
 

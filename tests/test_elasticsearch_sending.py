@@ -7,10 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.stored import APPENDED
 
 from pyspark_elasticsearch import dead_letters
 from pyspark_elasticsearch.client import Answer
 from pyspark_elasticsearch.dead_letters import Addressed, Verdict
+from pyspark_elasticsearch.models.documents import Documents
+from pyspark_elasticsearch.records import Destination
 from pyspark_elasticsearch.sending import Refusal, Sender
 from sparkonce.errors import StoreRefused
 from sparkonce.letters import Letter
@@ -18,7 +21,6 @@ from sparkonce.protocol import Manifest
 
 CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
 UNKNOWN = {"type": "new_exception", "reason": "words"}
-PLAIN = {"index": "x", "pipeline": None, "versionColumn": None, "parts": []}
 BUSY = {"type": "es_rejected_execution_exception", "reason": "queue is full"}
 
 
@@ -48,9 +50,10 @@ class Records:
 
 
 def sender(cluster: Cluster, mode: str, drawn: int = 0, fresh: float = 0.0, **of: Any) -> Sender:
-    detail = {**PLAIN, "mode": mode, **of}
-    manifest = Manifest("s", 1, "q", 3, "token", "x", detail, (), {"fence": 5, "index": "x"})
-    return Sender(cluster, Records(drawn), manifest, fresh)  # type: ignore[arg-type]
+    documents = Documents.load({**APPENDED, "mode": mode, **of})
+    manifest = Manifest("s", 1, "q", 3, "token", "x", documents.stored(), ())
+    to = Destination(5, "x")
+    return Sender(cluster, Records(drawn), manifest, documents, to, fresh)  # type: ignore[arg-type]
 
 
 def send(cluster: Cluster, mode: str, **given: Any) -> list[Refusal]:

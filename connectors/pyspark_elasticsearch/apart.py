@@ -11,10 +11,10 @@ from pyspark_elasticsearch.whereabouts import behind
 from sparkonce.errors import OptionError
 
 
-def reserved(options: Mapping[str, Any]) -> list[str]:
+def reserved(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Names that no row may make from a template."""
     own = own_names(str(options["indexPrefix"]))
-    return [*own, *filter(None, [options["deadLetter"]])]
+    return (*own, *filter(None, [options["deadLetter"]]))
 
 
 def require_names_apart(options: Mapping[str, Any]) -> None:

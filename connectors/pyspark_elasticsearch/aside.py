@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from pyspark_elasticsearch import dead_letters
-from pyspark_elasticsearch.chunks import Chunk, chunk_name, operations
 from pyspark_elasticsearch.dead_letters import Addressed, Verdict
 from pyspark_elasticsearch.failures import advice, message
 from pyspark_elasticsearch.log import Found, Log, Place
+from pyspark_elasticsearch.models.chunks import Chunk, chunk_name, operations
+from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce.bad_rows import ALL, BEFORE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.errors import RowRefused
@@ -44,6 +45,7 @@ class Aside:
     Args:
         log: holds the verdicts on its rows.
         manifest: of the epoch.
+        documents: of its plan.
         index: of dead letters; None if a bad row stops the epoch that was not noted before.
         most: how many rows may go there.
 
@@ -52,8 +54,15 @@ class Aside:
             index that is at fault, and what is noted is final.
     """
 
-    def __init__(self, log: Log, manifest: Manifest, index: str | None, most: MaxBadRows) -> None:
-        self.log, self.manifest, self.index = log, manifest, index
+    def __init__(
+        self,
+        log: Log,
+        manifest: Manifest,
+        documents: Documents,
+        index: str | None,
+        most: MaxBadRows,
+    ) -> None:
+        self.log, self.manifest, self.documents, self.index = log, manifest, documents, index
         self.tally = Tally(ALL if index is None else most, manifest)
         self.held: list[tuple[Place, Found, Sent]] = []
         self._partitions = {part.attempt: part.partition for part in manifest.parts}
@@ -159,11 +168,11 @@ class Aside:
 
     def _letter(self, at: str, judged: Sequence[str], sent: Sent) -> Addressed:
         """The letter that a verdict is about: what the row holds, the chunk knows."""
-        verdict, detail = Verdict(*judged[:3]), self.manifest.detail
+        verdict, documents = Verdict(*judged[:3]), self.documents
         if not at.isdigit():
-            return Addressed(verdict._replace(place=detail["index"]), sent.chunk.bad[int(at[1:])])
+            return Addressed(verdict._replace(place=documents.index), sent.chunk.bad[int(at[1:])])
         lines = sent.operations[int(at)]
-        return Addressed(verdict, dead_letters.of_lines(verdict.reason, lines, detail))
+        return Addressed(verdict, dead_letters.of_lines(verdict.reason, lines, documents))
 
     def _refusal(self, verdict: Verdict, one: Refusal | None) -> RowRefused:
         why, todo = "", "set option onBadRow=deadLetter again"

@@ -10,13 +10,14 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pyspark_elasticsearch import bulk, indices, versions
-from pyspark_elasticsearch.chunks import action
+from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import Kind, known, message, of_answer
-from pyspark_elasticsearch.guarded import SCRIPTED
+from pyspark_elasticsearch.models.chunks import action
+from pyspark_elasticsearch.models.documents import Documents, Guard
+from pyspark_elasticsearch.models.values import of_version
 from pyspark_elasticsearch.sending import Refusal
-from sparkonce import letters, schema_text, untext
+from sparkonce import letters, untext
 from sparkonce.letters import Letter
 
 DOING = "writing dead letters"
@@ -120,38 +121,37 @@ def of_refusal(one: Refusal, index: str) -> Verdict:
     return Verdict(told.get("_index") or index, told["_id"], reason)
 
 
-def of_lines(reason: str, lines: bytes, detail: Mapping[str, Any]) -> Letter:
+def of_lines(reason: str, lines: bytes, documents: Documents) -> Letter:
     """The letter of an operation that was refused."""
-    # Release 0.1.0 kept no schema.
-    schema = schema_text.parse(detail["schema"]) if "schema" in detail else pa.schema([])
-    trees = _trees(lines, detail, schema)
+    schema = documents.arrow
+    trees = _trees(lines, documents, schema)
     schema = schema or pa.schema([(name, pa.string()) for name in trees])
-    return letters.of_trees(reason, trees, schema, detail["key"])
+    return letters.of_trees(reason, trees, schema, documents.key)
 
 
-def _trees(lines: bytes, detail: Mapping[str, Any], schema: pa.Schema) -> dict[str, untext.Tree]:
+def _trees(lines: bytes, documents: Documents, schema: pa.Schema) -> dict[str, untext.Tree]:
     """What the row holds: of a delete, what its action says."""
     document = lines.partition(b"\n")[2]
-    op = {detail["op"]: "u" if document else "d"} if detail["op"] else {}
+    op = {documents.op: "u" if document else "d"} if documents.op else {}
     if not document:
-        return {**_of_action(action(lines), detail, schema), **op}
+        return {**_of_action(action(lines), documents, schema), **op}
     found = untext.parsed(document)
-    if detail["mode"] in SCRIPTED:
+    if documents.way.guard is Guard.SCRIPT:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
-    routing = detail["routing"]
+    routing = documents.routing
     if routing and routing not in found:  # an increment does not store it
         found = {**found, routing: str(action(lines)["routing"])}
     return {**found, **op}
 
 
 def _of_action(
-    told: Mapping[str, Any], detail: Mapping[str, Any], schema: pa.Schema
+    told: Mapping[str, Any], documents: Documents, schema: pa.Schema
 ) -> dict[str, untext.Tree]:
-    key, version, routing = detail["key"], detail["versionColumn"], detail["routing"]
+    key, version, routing = documents.key, documents.order, documents.routing
     texts = [told["_id"]] if len(key) == 1 else map(unquote, told["_id"].split(":"))
     found = dict(zip(key, texts, strict=False))
     if version and schema:
-        found[version] = versions.value(told["version"], schema.field(version).type)
+        found[version] = of_version(told["version"], schema.field(version).type)
     if routing:
         found[routing] = str(told["routing"])
     return found

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from pyspark_elasticsearch import former, visibility
+from pyspark_elasticsearch import visibility
 from pyspark_elasticsearch.aside import Aside, Sent
-from pyspark_elasticsearch.chunks import chunk_name, numbered, unpacked
 from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.guarded import SCRIPTED, script
 from pyspark_elasticsearch.log import Log, Place, places
+from pyspark_elasticsearch.models.chunks import chunk_name, numbered, unpacked
+from pyspark_elasticsearch.models.documents import Documents, require_known, script
 from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
@@ -63,6 +63,7 @@ class Delivery:
 
     def __init__(self, means: Means, manifest: Manifest) -> None:
         self.means, self.manifest = means, manifest
+        self.documents = Documents.load(manifest.detail)
         self.places = places(manifest.sink, manifest.parts)
 
     def prepare(self) -> Manifest:
@@ -76,7 +77,7 @@ class Delivery:
             return manifest
         if len(self.places) >> ORDINAL_BITS:
             raise _too_many(manifest)
-        index = self.means.watch.require_still_fit(manifest.detail)
+        index = self.means.watch.require_still_fit(self.documents)
         fence = self.means.records.draw(index.name if index else manifest.target)
         to = Destination(fence, index.name, index.since) if index else Destination(fence, "")
         return replace(manifest, notes=asdict(to))
@@ -91,16 +92,19 @@ class Delivery:
         done = self._begun(acknowledged=since is not None)
         if done is None or not total:
             return ALL_STORED
-        aside = Aside(means.log, manifest, means.dead_letter, means.max_bad_rows)
+        documents = self.documents
+        aside = Aside(means.log, manifest, documents, means.dead_letter, means.max_bad_rows)
         aside.resume(self.places[:done])
         if done >= total:
             return aside.tally.applied
-        former.require_known(manifest)
+        require_known(manifest, documents)
+        to = Destination(**manifest.notes)
         if since is None:
-            at = manifest.notes["index"] or manifest.detail["index"]
-            means.watch.require_still_fit({**manifest.detail, "index": at})
+            means.watch.require_still_fit(replace(documents, index=to.index or documents.index))
         piped = means.watch.piped
-        sender = Sender(means.cluster, means.records, manifest, fresh_until, piped=piped)
+        sender = Sender(
+            means.cluster, means.records, manifest, documents, to, fresh_until, piped=piped
+        )
         try:
             self._apply_from(done, sender, aside, advance)
         except Superseded:
@@ -111,9 +115,9 @@ class Delivery:
             if reached is not None and reached < total:
                 raise _lost(manifest, gone.place) from None
             return ALL_STORED
-        alias = manifest.detail["visibleAlias"]
+        alias = documents.alias
         if alias and means.records.progress(manifest.sink, manifest.token) is not None:
-            visibility.show(means.cluster, alias, manifest)
+            visibility.show(means.cluster, alias, manifest.sink, to)
         aside.warn()  # before that it is all done is noted, after which nobody says it any more
         self._advance(total)
         return aside.tally.applied
@@ -152,7 +156,7 @@ class Delivery:
         The changes of updates have no order but that in which they come.
         """
         wanted = enumerate(self.places[done:], done)
-        width = 1 if self.manifest.detail["mode"] == "update" else self.means.cluster.parallelism
+        width = 1 if self.documents.way.in_order else self.means.cluster.parallelism
         steps = (partial(self._apply_one, sender, aside, *one) for one in wanted)
         return in_order(steps, width, "sparkonce-apply")
 
@@ -166,7 +170,7 @@ class Delivery:
             name=chunk_name(place.attempt, place.seq),
             version=fence << ORDINAL_BITS | ordinal,
             script=self._script(fence, ordinal),
-            stamp=visibility.stamp(self.manifest),
+            stamp=visibility.stamp(self.manifest.sink, fence),
         )
         judged = found.judged
         if judged:
@@ -180,10 +184,10 @@ class Delivery:
         return place.rows
 
     def _script(self, fence: int, ordinal: int) -> bytes:
-        mode = self.manifest.detail["mode"]
-        if mode not in SCRIPTED:
+        way = self.documents.way
+        if not way.script:
             return b""
-        source, sink = json.dumps(script(mode)), json.dumps(self.manifest.sink)
+        source, sink = json.dumps(script(way)), json.dumps(self.manifest.sink)
         params = f'"params":{{"s":{sink},"f":{fence},"o":{ordinal},'
         return f'"lang":"painless","source":{source},{params}'.encode()
 

@@ -13,7 +13,6 @@ from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import message
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
-PIPELINES = ("index.default_pipeline", "index.final_pipeline")
 LIFECYCLE = "index.lifecycle.name"
 EXISTS = "resource_already_exists_exception"
 _HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
@@ -68,7 +67,7 @@ def require_kept(index: str, settings: Mapping[str, Any], mappings: Mapping[str,
         StoreUnsafe: it says why.
     """
     kept.require_numbered(index, settings)
-    through = [name for name in PIPELINES if str(settings.get(name, "_none")) != "_none"]
+    through = [name for name in kept.PIPELINES if str(settings.get(name, "_none")) != "_none"]
     flaws = [f"has {name}={settings[name]}" for name in through]
     if part := kept.flaw(settings, mappings):
         flaws.append(f"keeps {part}")

@@ -8,17 +8,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch import bulk, reads
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.clock import Clock
 from pyspark_elasticsearch.indices import OwnIndices
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Part, Staged
 
+CLOCK = 10.0
+"""Seconds for which the difference of the clocks holds, by that of this host: it may be set."""
 VERDICTS = 20
 """Verdicts that are read at once: each may have 400 kB."""
 LISTING = "listing staged rows"
@@ -254,3 +256,30 @@ class Log:
             for hit, doc in zip(hits, docs, strict=True):
                 if doc.get("found"):
                     yield {name: hit["fields"][name][0] for name in ABOUT}
+
+
+class Clock:
+    """The cluster's clock, as Elasticsearch puts no time of its own into a document."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._asked, self._ahead = 0.0, 0.0
+
+    def now(self) -> float:
+        """Unix time, in seconds."""
+        mine = time.time()
+        if abs(mine - self._asked) > CLOCK:
+            self._ahead = self._told() - mine
+            self._asked = mine
+        return mine + self._ahead
+
+    def _told(self) -> float:
+        answer = self.cluster.ask(
+            "asking for the time",
+            "GET",
+            path("_nodes", "_local", "stats", "http"),
+            params={"filter_path": "nodes.*.timestamp"},
+            allow=(404,),  # of a proxy, which `ask` tells apart
+        )
+        (node,) = answer.body["nodes"].values()
+        return float(node["timestamp"]) / 1000

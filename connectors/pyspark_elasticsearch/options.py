@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyspark_elasticsearch import address
-from pyspark_elasticsearch.names import index_name, plain_name
+from pyspark_elasticsearch.models.documents import MODES
+from pyspark_elasticsearch.models.names import index_name, plain_name
 from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, boolean, choice, columns, gone, integer, pattern
 
@@ -24,11 +25,9 @@ OPTIONS = (
     ),
     Option(
         "writeMode",
-        "`append` adds documents; `upsert` writes whole documents by key; `update` writes the"
-        " columns into the document, and leaves its other fields; `increment` adds all columns but"
-        " the key's to the document's fields; `delete` deletes the documents with these keys."
+        f"{'; '.join(f'`{mode}` {way.meaning}' for mode, way in MODES.items())}."
         " Default: `upsert` where a key is given, else `append`.",
-        choice("append", "upsert", "update", "increment", "delete"),
+        choice(*MODES),
     ),
     Option(
         "key",

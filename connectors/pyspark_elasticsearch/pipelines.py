@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.models.documents import Documents
 from sparkonce.errors import OptionError, StoreRefused
 
 DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
@@ -26,11 +27,11 @@ PAGE = 20
 Definition = Mapping[str, Any]
 
 
-def of(detail: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+def of(documents: Documents, settings: Mapping[str, Any]) -> list[str]:
     """The pipelines that a row goes through, but for those that they call."""
-    if detail["mode"] == "delete":
+    if documents.way.verb == "delete":
         return []
-    first = detail["pipeline"] or settings.get(DEFAULT, NONE)
+    first = documents.pipeline or settings.get(DEFAULT, NONE)
     return [str(name) for name in (first, settings.get(FINAL, NONE)) if name != NONE]
 
 
@@ -57,16 +58,16 @@ def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
     return found
 
 
-def require_kept(detail: Mapping[str, Any], found: Mapping[str, Definition]) -> None:
+def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
     """Refuse pipelines that can be seen to change where a row goes, or its id.
 
     Raises:
         OptionError: there is no such pipeline as option ``pipeline`` names.
         StoreRefused: it names the pipeline.
     """
-    if detail["pipeline"] and found.get(detail["pipeline"]) == {}:
+    if documents.pipeline and found.get(documents.pipeline) == {}:
         raise OptionError(
-            f"Option pipeline: there is no ingest pipeline {detail['pipeline']!r}",
+            f"Option pipeline: there is no ingest pipeline {documents.pipeline!r}",
             why="every row would be refused, after its epoch is decided",
             todo="create it, or mend the option",
         )
@@ -74,7 +75,7 @@ def require_kept(detail: Mapping[str, Any], found: Mapping[str, Definition]) -> 
         for kind, settings in _processors(about):
             named = settings.get("target_field") or settings.get("field")
             if kind in MOVES or named in ADDRESS:
-                raise elsewhere(f"Ingest pipeline {name!r} of {detail['index']} has {kind!r}")
+                raise elsewhere(f"Ingest pipeline {name!r} of {documents.index} has {kind!r}")
 
 
 def elsewhere(what: str) -> StoreRefused:

@@ -10,7 +10,9 @@ import elasticsearch
 
 from pyspark_elasticsearch import indices, pipelines, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.models.documents import Documents, Guard
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
+from sparkonce.protocol import Stored
 
 OLDEST = 8
 CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
@@ -75,7 +77,7 @@ def require_safe_index(cluster: Cluster, index: str) -> targets.Target | None:
         StoreUnsafe: that is so.
         StoreRefused: it takes no writes.
     """
-    found = targets.resolve(cluster, {"index": index, "mode": "upsert"})
+    found = targets.resolve(cluster, index)
     if found is not None:
         targets.require_safe(found)
     return found
@@ -95,84 +97,82 @@ class Watch:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._of: Mapping[str, Any] = {}
+        self._of: Documents | None = None
         self._fit = NOTHING
 
-    def require_fit(self, detail: Mapping[str, Any]) -> targets.Target | None:
+    def require_fit(self, documents: Documents) -> targets.Target | None:
         """The target as a query may begin with it; it is made fit where that can be done.
 
         Raises:
             SparkonceError: it is not there and may not be made, or it is not fit.
         """
-        return self._whole(detail, detail["create"])
+        return self._whole(documents, documents.create)
 
-    def require_still_fit(self, detail: Mapping[str, Any]) -> targets.Target | None:
+    def require_still_fit(self, documents: Documents) -> targets.Target | None:
         """The target as it is now, which was there when the query began.
 
         Raises:
             SparkonceError: it is not there any more, or not fit any more.
         """
-        now = None if detail["parts"] else targets.require_there(self.cluster, detail)
+        now = None
+        if not documents.parts:
+            appends = documents.way.guard is Guard.ID
+            now = targets.require_there(self.cluster, documents.index, appends=appends)
         fit, known = self._fit.target, self._fit.pipelines
-        same = detail == self._of and (now and now.sign) == (fit and fit.sign)
+        same = documents == self._of and (now and now.sign) == (fit and fit.sign)
         if same and (not known or pipelines.read(self.cluster, known) == known):
             return now
-        return self._whole(detail, None)
+        return self._whole(documents, None)
 
     @property
     def piped(self) -> bool:
         """Whether rows went through ingest pipelines when the target was last looked at."""
         return bool(self._fit.pipelines)
 
-    def _whole(
-        self, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
-    ) -> targets.Target | None:
-        self._of, self._fit = {}, NOTHING
-        self._fit = _fit_target(self.cluster, detail, new_index)
-        self._of = detail
+    def _whole(self, documents: Documents, new: Stored | None) -> targets.Target | None:
+        self._of, self._fit = None, NOTHING
+        self._fit = _fit_target(self.cluster, documents, new)
+        self._of = documents
         return self._fit.target
 
 
-def _fit_target(
-    cluster: Cluster, detail: Mapping[str, Any], new_index: Mapping[str, Any] | None
-) -> Fit:
-    if detail["parts"]:
-        return Fit(None, _kept(cluster, detail, {}))  # there is no index before the first row
-    found = targets.resolve(cluster, detail)
-    if found is None and new_index is not None:
-        made = _create(cluster, detail["index"], new_index)
-        try:
-            return _require_fit(cluster, detail, targets.resolve(cluster, detail))
-        except SparkonceError:
-            if made:
-                with suppress(StoreError):  # the reason is what is not fit
-                    _take_back(cluster, detail["index"])
-            raise
-    return _require_fit(cluster, detail, found)
+def _fit_target(cluster: Cluster, documents: Documents, new: Stored | None) -> Fit:
+    if documents.parts:  # there is no index before the first row
+        return Fit(None, _kept(cluster, documents, {}))
+    name, appends = documents.index, documents.way.guard is Guard.ID
+    found = targets.resolve(cluster, name, appends=appends)
+    made = found is None and new is not None and _create(cluster, name, new)
+    try:
+        found = found or targets.resolve(cluster, name, appends=appends)
+        return _require_fit(cluster, documents, found)
+    except SparkonceError:
+        if made:
+            with suppress(StoreError):  # the reason is what is not fit
+                _take_back(cluster, name)
+        raise
 
 
-def _require_fit(cluster: Cluster, detail: Mapping[str, Any], found: targets.Target | None) -> Fit:
+def _require_fit(cluster: Cluster, documents: Documents, found: targets.Target | None) -> Fit:
     if found is None:
         raise OptionError(
-            f"Option index: there is no index {detail['index']}",
+            f"Option index: there is no index {documents.index}",
             why="a first write would make it, with mappings that are guessed from one row",
             todo="create it, mend the option, or set option createIndex=true",
         )
     targets.require_safe(found)
-    targets.require_fit(found, detail)
-    kept = _kept(cluster, detail, found.settings)
-    targets.require_mapped(found, detail["columns"])
-    targets.prepare_for(cluster, found, detail)
-    if detail["visibleAlias"]:
-        visibility.require_fit(cluster, detail, found.mappings, found.name)
+    targets.require_fit(found, documents)
+    kept = _kept(cluster, documents, found.settings)
+    targets.require_mapped(found, documents.columns)
+    targets.prepare_for(cluster, found, documents)
+    visibility.require_fit(cluster, documents, found.mappings, found.name)
     return Fit(found, kept)
 
 
 def _kept(
-    cluster: Cluster, detail: Mapping[str, Any], settings: Mapping[str, Any]
+    cluster: Cluster, documents: Documents, settings: Mapping[str, Any]
 ) -> Mapping[str, pipelines.Definition]:
-    found = pipelines.tree(cluster, pipelines.of(detail, settings))
-    pipelines.require_kept(detail, found)
+    found = pipelines.tree(cluster, pipelines.of(documents, settings))
+    pipelines.require_kept(documents, found)
     return found
 
 

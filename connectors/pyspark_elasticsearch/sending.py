@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
-from pyspark_elasticsearch.chunks import Operation, numbered
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import BY_STATUS, GOES_ON, LATE, Kind, known, message, of_answer
+from pyspark_elasticsearch.models.chunks import Operation, numbered
+from pyspark_elasticsearch.models.documents import Documents, Guard
 from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.streams import Resender
 from pyspark_elasticsearch.whereabouts import Whereabouts
@@ -60,6 +61,8 @@ class Sender:
         cluster: where.
         records: holds the ledger and the counters.
         manifest: of the epoch.
+        documents: of its plan.
+        to: where they go.
         fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
         piped: whether rows go through ingest pipelines, as far as it is known.
     """
@@ -69,18 +72,19 @@ class Sender:
         cluster: Cluster,
         records: Records,
         manifest: Manifest,
+        documents: Documents,
+        to: Destination,
         fresh_until: float = 0.0,
         *,
         piped: bool = False,
     ) -> None:
         self.cluster, self.records, self.manifest = cluster, records, manifest
-        self.detail, self.to = manifest.detail, Destination(**manifest.notes)
+        self.documents, self.to = documents, to
         self.fresh_until = fresh_until
         self.target = path(self.to.index, "_bulk") if self.to.index else "/_bulk"
-        pipeline = self.detail["pipeline"]
-        self.params = {"pipeline": pipeline} if pipeline else {}
+        self.params = {"pipeline": documents.pipeline} if documents.pipeline else {}
         # Of indices that each row names nobody knows their pipelines.
-        piped = piped or not (self.to.index or self.detail["mode"] == "delete")
+        piped = piped or not (self.to.index or documents.way.verb == "delete")
         looked_at = piped or self.to.since
         self.whereabouts = Whereabouts(cluster, self.to.index, ids=piped) if looked_at else None
         if self.whereabouts:
@@ -186,7 +190,7 @@ class Sender:
             kind = None if done else known(item.status, item.error).kind
             if kind is Kind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
-                elsewhere += kind is None and _fence_of(item) > drawn and self._is_fenced
+                elsewhere += kind is None and _fence_of(item) > drawn and self.documents.is_fenced
             if kind in (Kind.PASSING, Kind.LOST):
                 busy.append(Refusal(operation, item))
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
@@ -204,14 +208,9 @@ class Sender:
 
     def _is_nowhere(self, operation: Operation, item: bulk.Item) -> bool:
         """Whether it deletes from an index that its row names, and that is not there."""
-        if not self.detail["parts"] or not operation.lines.startswith(b'{"delete"'):
+        if not self.documents.parts or not operation.lines.startswith(b'{"delete"'):
             return False
         return item.status == 404 and item.error.get("type") == "index_not_found_exception"
-
-    @property
-    def _is_fenced(self) -> bool:
-        """Whether the versions of documents are fences."""
-        return self.detail["mode"] != "append" and not self.detail["versionColumn"]
 
     def _of_conflict(self, item: bulk.Item, drawn: int) -> Kind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
@@ -222,11 +221,11 @@ class Sender:
         version up to the last one drawn, or up to the time, is a later chunk's or a later
         decision's, and one beyond is somebody else's.
         """
-        if self.detail["mode"] in ("update", "increment"):
+        if self.documents.way.guard is Guard.SCRIPT:
             return Kind.PASSING
-        if not self._is_fenced:
+        if not self.documents.is_fenced:
             of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
-            return Kind.CONFLICT if self.detail["versionColumn"] and of_fences else None
+            return Kind.CONFLICT if self.documents.order and of_fences else None
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
         return None if self.to.fence <= _fence_of(item) <= latest else Kind.CONFLICT
 
@@ -240,7 +239,7 @@ class Sender:
 
     @property
     def _doing(self) -> str:
-        return f"writing epoch {self.manifest.epoch} to {self.detail['index']}"
+        return f"writing epoch {self.manifest.epoch} to {self.documents.index}"
 
     def _stop(self, kind: Kind, item: bulk.Item) -> Exception:
         """What ends the sending. Of a later decision that a document has seen the ledger knows."""

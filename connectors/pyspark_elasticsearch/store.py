@@ -10,6 +10,7 @@ from pyspark_elasticsearch import apart, indices, preflight
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.log import Log, places
+from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.records import Records
 from sparkonce import losses
 from sparkonce.protocol import (
@@ -54,7 +55,7 @@ class ElasticsearchStore:
         )
         self._checked = -CHECKED_FOR
 
-    def check(self, plan: Plan[Any] | None) -> None:
+    def check(self, plan: Plan[Documents] | None) -> None:
         """Refuse cluster and target, unless they were fit a moment ago."""
         if time.monotonic() - self._checked < CHECKED_FOR:
             return
@@ -62,7 +63,7 @@ class ElasticsearchStore:
         self.indices.ensure()
         preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
         if plan is not None:
-            self._require_apart(plan.detail["index"])
+            self._require_apart(plan.detail.index)
             self._watch.require_fit(plan.detail)
         if self.dead_letter is not None:
             indices.ensure(self.cluster, self.dead_letter, "dead_letter")
@@ -121,9 +122,10 @@ class ElasticsearchStore:
         self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
     ) -> Applied:
         """See `Store.apply`."""
+        delivery = Delivery(self._means, manifest)
         if since is None and self.dead_letter is not None:
-            self._require_apart(manifest.notes.get("index") or manifest.detail["index"])
-        return Delivery(self._means, manifest).apply(advance, since)
+            self._require_apart(manifest.notes.get("index") or delivery.documents.index)
+        return delivery.apply(advance, since)
 
     def discard(
         self,

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import guarded, kept, pipelines, streams
+from pyspark_elasticsearch import kept, pipelines, streams
 from pyspark_elasticsearch.client import Cluster, objects, path
 from pyspark_elasticsearch.failures import FLOOD
+from pyspark_elasticsearch.models.documents import Documents, Guard
 from sparkonce import checks
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
 from sparkonce.options import seconds
@@ -50,13 +51,20 @@ class Target(NamedTuple):
     sign: Any
 
 
-def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) -> Target | None:
-    """The index that a target's name leads to now; None if there is none.
+def resolve(
+    cluster: Cluster, name: str, *, appends: bool = False, whole: bool = True
+) -> Target | None:
+    """The index that a name leads to now; None if there is none.
+
+    Args:
+        cluster: where.
+        name: of the index, an alias or a data stream.
+        appends: whether rows are added; else it must be one index for ever.
+        whole: with all that there is to know of it.
 
     Raises:
         OptionError: it leads to several, or to one for a while only.
     """
-    name = detail["index"]
     answer = cluster.ask(
         f"looking at index {name}",
         "GET",
@@ -68,9 +76,9 @@ def resolve(cluster: Cluster, detail: Mapping[str, Any], *, whole: bool = True) 
         return None
     found = objects(answer.body)
     if any(about.get("data_stream") == name for about in found.values()):
-        since = _behind_stream(cluster, name, detail["mode"])
+        since = _behind_stream(cluster, name, appends=appends)
         return _target(name, found.get(since, {}), since)
-    chosen = name if name in found else _behind_alias(name, found, detail["mode"])
+    chosen = name if name in found else _behind_alias(name, found, appends=appends)
     return _target(chosen, found[chosen])
 
 
@@ -81,15 +89,20 @@ def _target(name: str, about: Mapping[str, Any], since: str = "") -> Target:
     return Target(name, settings, mappings, since, sign)
 
 
-def require_there(cluster: Cluster, detail: Mapping[str, Any]) -> Target:
+def require_there(cluster: Cluster, name: str, *, appends: bool) -> Target:
     """The index, which was there when the query began.
 
     Raises:
         StoreRefused: it is not there any more.
     """
-    found = resolve(cluster, detail, whole=False)
+    found = resolve(cluster, name, appends=appends, whole=False)
     if found is None:
-        raise _deleted(detail["index"])
+        raise StoreRefused(
+            f"There is no index {name} any more",
+            why="it was deleted since the query began; the rows of earlier epochs are gone with it",
+            todo="restore it from a snapshot, or create it, then restart the query; to write all"
+            " rows again, start a new checkpoint",
+        )
     return found
 
 
@@ -140,33 +153,33 @@ def require_mapped(target: Target, columns: Sequence[str]) -> None:
             )
 
 
-def require_fit(target: Target, detail: Mapping[str, Any]) -> None:
+def require_fit(target: Target, documents: Documents) -> None:
     """Refuse an index that can't take these rows, or would refuse each after its decision.
 
     Raises:
         OptionError: it says which.
         StoreUnsafe: it has no sequence numbers.
     """
-    refusals = [*_of_streams(target, detail)] if target.since else []
-    checks.refuse((*refusals, *_of_ids(target, detail)))
+    refusals = [*_of_streams(target, documents)] if target.since else []
+    checks.refuse((*refusals, *_of_ids(target, documents)))
     kept.require_numbered(target.name, target.settings)
 
 
-def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contradiction]:
+def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     stream = f"index={target.name!r}, a data stream"
     yield (
-        detail["visibleAlias"],
+        documents.alias,
         f"Options visibleAlias and {stream}, contradict each other",
         "the alias would show one of its indices",
         "leave visibleAlias out, or write into an index",
     )
     yield (
-        detail["routing"],
+        documents.routing,
         f"Option routing does not go with {stream}",
         "a row that is sent again is looked for by its id, in all indices of the stream",
         "leave it out",
     )
-    named = ", ".join(map(repr, pipelines.of(detail, target.settings)))
+    named = ", ".join(map(repr, pipelines.of(documents, target.settings)))
     yield (
         named,
         f"Rows for data stream {target.name} would go through ingest pipeline {named}",
@@ -176,14 +189,14 @@ def _of_streams(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Co
         " rollover alias",
     )
     yield (
-        streams.TIMESTAMP not in detail["columns"],
+        streams.TIMESTAMP not in documents.columns,
         f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
         "every document of a data stream must have it",
         "name a column so: .withColumn('@timestamp', ...)",
     )
 
 
-def _of_ids(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contradiction]:
+def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     yield (
         target.settings.get("index.mode") == "time_series",
         f"Option index: {target.name} has index.mode=time_series",
@@ -192,18 +205,18 @@ def _of_ids(target: Target, detail: Mapping[str, Any]) -> Iterator[checks.Contra
     )
     asks = str(target.mappings.get("_routing", {}).get("required")).lower() == "true"
     yield (
-        asks and not detail["routing"],
+        asks and not documents.routing,
         f"Option routing is missing, and the mapping of {target.name} asks for a routing",
         "every row would be refused, after its epoch is decided",
         "name the column in option routing",
     )
 
 
-def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> None:
+def prepare_for(cluster: Cluster, target: Target, documents: Documents) -> None:
     """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
-    if detail["mode"] in ("update", "increment"):
-        guarded.prepare(cluster, target.name, target.settings, target.mappings)
-    deletes = detail["mode"] == "delete" or detail["op"]
+    if documents.way.guard is Guard.SCRIPT:
+        kept.prepare_for_scripts(cluster, target.name, target.settings, target.mappings)
+    deletes = documents.way.verb == "delete" or documents.op
     if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
         body = {"index.gc_deletes": f"{TOMBSTONES}s"}
         answer = cluster.ask(
@@ -222,17 +235,17 @@ def prepare_for(cluster: Cluster, target: Target, detail: Mapping[str, Any]) -> 
             )
 
 
-def _behind_stream(cluster: Cluster, name: str, mode: str) -> str:
-    if mode != "append":
+def _behind_stream(cluster: Cluster, name: str, *, appends: bool) -> str:
+    if not appends:
         raise OptionError(
-            f"Options writeMode={mode} and index={name!r}, a data stream, contradict each other",
+            f"Option index={name!r} names a data stream, and rows are not appended",
             why="a data stream takes new documents only, and a rollover moves on to another index",
             todo="name an index, or use writeMode=append",
         )
     return streams.backing(cluster, name)[-1]
 
 
-def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
+def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
     writable = [index for index, about in aliases.items() if about.get("is_write_index")]
     rollover = len(aliases) > 1 or any("is_write_index" in about for about in aliases.values())
@@ -252,9 +265,9 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
             "name the index, and the column of the routing in option routing",
         ),
         (
-            mode != "append" and rollover,
+            rollover and not appends,
             f"{named} an alias of {len(aliases)} indices that rolls over",
-            f"writeMode={mode} looks a document up by its id, which may lie in any of them",
+            "a document is looked up by its id, which may lie in any of them",
             "name one index, or use writeMode=append",
         ),
         (
@@ -266,15 +279,6 @@ def _behind_alias(name: str, found: Mapping[str, Any], mode: str) -> str:
     )
     checks.refuse(refusals)
     return next(iter(writable or aliases))
-
-
-def _deleted(index: str) -> StoreRefused:
-    return StoreRefused(
-        f"There is no index {index} any more",
-        why="it was deleted since the query began; the rows of earlier epochs are gone with it",
-        todo="restore it from a snapshot, or create it, then restart the query; to write all"
-        " rows again, start a new checkpoint",
-    )
 
 
 def _blocked(index: str, what: str, todo: str) -> StoreRefused:

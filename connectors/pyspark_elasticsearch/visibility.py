@@ -11,45 +11,47 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_elasticsearch.client import Cluster, Told, path
+from pyspark_elasticsearch.models.documents import Documents
+from pyspark_elasticsearch.models.mappings import OWN, STAMP
+from pyspark_elasticsearch.records import Destination
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
-from sparkonce.protocol import Manifest, digest
+from sparkonce.protocol import digest
 
-FIELD = "sparkonce"
-MAPPING = {"properties": {"sink": {"type": "keyword"}, "fence": {"type": "long"}}}
 DOING = "showing an epoch"
 
 
-def stamp(manifest: Manifest) -> bytes:
+def stamp(sink: str, fence: int) -> bytes:
     """What each document of a decision carries."""
-    fence = manifest.notes["fence"]
-    return f'"{FIELD}":{{"sink":"{digest(manifest.sink)}","fence":{fence}}}'.encode()
+    return f'"{OWN}":{{"sink":"{digest(sink)}","fence":{fence}}}'.encode()
 
 
 def require_fit(
-    cluster: Cluster, detail: Mapping[str, Any], mappings: Mapping[str, Any], index: str
+    cluster: Cluster, documents: Documents, mappings: Mapping[str, Any], index: str
 ) -> None:
-    """See that the index can be filtered, and that the alias shows nothing else.
+    """See that the index can be filtered, and that the alias, if there is one, shows nothing else.
 
     Raises:
         OptionError: it can't, or the alias is another's.
     """
-    alias = detail["visibleAlias"]
-    if index != detail["index"]:
+    alias = documents.alias
+    if not alias:
+        return
+    if index != documents.index:
         raise OptionError(
-            f"Options visibleAlias and index={detail['index']!r}, an alias, contradict",
+            f"Options visibleAlias and index={documents.index!r}, an alias, contradict",
             why="once it leads to another index, readers would see the epochs of only one of them",
             todo=f"name the index: {index}",
         )
     fields = mappings.get("properties", {})
-    if fields.get(FIELD, MAPPING) != MAPPING:
+    if fields.get(OWN, STAMP) != STAMP:
         raise OptionError(
-            f"Option visibleAlias needs field {FIELD!r} of index {index}",
+            f"Option visibleAlias needs field {OWN!r} of index {index}",
             why="documents carry there what the alias is filtered by, and it is mapped otherwise",
             todo="write into another index",
         )
-    if FIELD not in fields:
-        body = {"properties": {FIELD: MAPPING}}
-        cluster.ask(f"mapping field {FIELD}", "PUT", path(index, "_mapping"), body=body)
+    if OWN not in fields:
+        body = {"properties": {OWN: STAMP}}
+        cluster.ask(f"mapping field {OWN}", "PUT", path(index, "_mapping"), body=body)
     known = cluster.ask(f"looking at alias {alias}", "GET", path("_alias", alias), allow=(404,))
     others = [] if known.status == 404 else [name for name in known.body if name != index]
     if others:
@@ -62,8 +64,8 @@ def require_fit(
         _point(cluster, alias, index, {"match_none": {}})
 
 
-def show(cluster: Cluster, alias: str, manifest: Manifest) -> None:
-    """Let readers see all that is decided up to this manifest.
+def show(cluster: Cluster, alias: str, sink: str, to: Destination) -> None:
+    """Let readers see all that this sink has decided up to a fence.
 
     The index is refreshed first, lest a shard shows its part of the epoch later than the others.
 
@@ -71,13 +73,12 @@ def show(cluster: Cluster, alias: str, manifest: Manifest) -> None:
         StoreRefused: the alias shows another sink.
         StoreUnreachable: a copy of a shard would show a part of the epoch.
     """
-    index, fence = manifest.notes["index"], manifest.notes["fence"]
-    sink = digest(manifest.sink)
-    _require_own(cluster, alias, index, sink)
-    _refresh(cluster, index)
-    decided = {"range": {f"{FIELD}.fence": {"lte": fence}}}
-    mine = {"term": {f"{FIELD}.sink": sink}}
-    _point(cluster, alias, index, {"bool": {"filter": [mine, decided]}})
+    sink = digest(sink)
+    _require_own(cluster, alias, to.index, sink)
+    _refresh(cluster, to.index)
+    decided = {"range": {f"{OWN}.fence": {"lte": to.fence}}}
+    mine = {"term": {f"{OWN}.sink": sink}}
+    _point(cluster, alias, to.index, {"bool": {"filter": [mine, decided]}})
 
 
 def _refresh(cluster: Cluster, index: str) -> None:
@@ -107,7 +108,7 @@ def _require_own(cluster: Cluster, alias: str, index: str, sink: str) -> None:
         return
     about = known.body[index]["aliases"][alias].get("filter", {})
     filters = about.get("bool", {}).get("filter", [])
-    shown = {one.get("term", {}).get(f"{FIELD}.sink", sink) for one in filters}
+    shown = {one.get("term", {}).get(f"{OWN}.sink", sink) for one in filters}
     if shown - {sink}:
         raise StoreRefused(
             f"Option visibleAlias={alias!r} is the alias of another sink",

@@ -36,7 +36,7 @@ from rich.progress import track
 from rich.table import Table
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.encoder import ChunkEncoder
+from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from sparkonce import options
 
 if TYPE_CHECKING:

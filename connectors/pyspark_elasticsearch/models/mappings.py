@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch import guarded, visibility
+from pyspark_elasticsearch.models.documents import WAYS, Guard
+from sparkonce.change import Change
 
 _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_boolean, {"type": "boolean"}),
@@ -26,6 +26,17 @@ _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_timestamp, {"type": "date"}),
     (types.is_map, {"type": "flattened", "ignore_above": 8000}),  # its terms hold the key, too
 )
+OWN = "sparkonce"
+"""The field in which documents keep what this connector needs."""
+
+GUARD: dict[str, Any] = {"type": "object", "enabled": False}
+"""Its mapping where it holds what has changed a document."""
+
+STAMP: dict[str, Any] = {
+    "properties": {"sink": {"type": "keyword"}, "fence": {"type": "long"}},
+}
+"""Its mapping where it tells of which decision a document is."""
+
 LONGEST_KEYWORD = 8191
 """Characters of which UTF-8 makes no more bytes than Lucene takes for a term."""
 
@@ -44,14 +55,19 @@ def field(kind: pa.DataType) -> dict[str, Any]:
     return {"type": "keyword", "ignore_above": LONGEST_KEYWORD}
 
 
-def definition(detail: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """The settings and mappings of a new index for this plan."""
-    names = [name for name in schema.names if name != detail["op"]]
-    fields = {name: field(schema.field(name).type) for name in names}
-    if detail["mode"] in guarded.SCRIPTED:
-        fields[guarded.GUARD] = guarded.MAPPING
-    if detail["visibleAlias"]:
-        fields[visibility.FIELD] = visibility.MAPPING
+def definition(does: Change, schema: pa.Schema, *, stamped: bool) -> dict[str, Any]:
+    """The mappings of a new index.
+
+    Args:
+        does: what is done with rows.
+        schema: of what is stored of them.
+        stamped: whether documents tell of which decision they are.
+    """
+    fields = {column.name: field(column.type) for column in schema}
+    if WAYS[type(does)].guard is Guard.SCRIPT:
+        fields[OWN] = GUARD
+    elif stamped:
+        fields[OWN] = STAMP
     return {"mappings": {"dynamic": "strict", "properties": fields}}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,10 +15,8 @@ from sparkonce.text import to_json, to_text
 Column = Any
 
 
-def members(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column]:
-    """These columns as members of JSON objects: of each the name with its colon, and all values.
-
-    A null stays null.
+def texts(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column]:
+    """These columns as JSON; a null stays null.
 
     A decimal is a string, which keeps all its digits: a reader of JSON, and a field without an
     explicit mapping, would take a number for a binary float.
@@ -31,15 +28,70 @@ def members(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column]:
     _require_storable([(name, rows.column(name)) for name in names])
     found: dict[str, Column] = {}
     for name in names:
-        column, member = rows.column(name), f"{json.dumps(name, ensure_ascii=False)}:"
+        column = rows.column(name)
         try:
             if types.is_decimal(column.type):
-                found[member] = json_text.quoted(to_text(column).cast(pa.string()))
+                found[name] = json_text.quoted(to_text(column).cast(pa.string()))
             else:
-                found[member] = to_json(column)
+                found[name] = to_json(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
     return found
+
+
+def routing(rows: pa.RecordBatch, name: str, quoted: Column) -> Column:
+    """A column as JSON strings, of which none may be null or empty.
+
+    Args:
+        rows: that have it.
+        name: of the column.
+        quoted: its values as JSON.
+
+    Raises:
+        ValueError: one is.
+    """
+    if quoted.null_count:
+        raise ValueError(f"column {name!r} is null in a row, and option routing names it")
+    if pc.any(pc.equal(quoted, '""')).as_py():
+        raise ValueError(
+            f"column {name!r} is empty in a row, and option routing names it: Elasticsearch would"
+            " take that for no routing"
+        )
+    kind = rows.column(name).type
+    bare = types.is_boolean(kind) or types.is_duration(kind)
+    bare = bare or types.is_integer(kind) or types.is_floating(kind)
+    return pc.binary_join_element_wise('"', quoted, '"', "") if bare else quoted
+
+
+def versions(rows: pa.RecordBatch, name: str) -> Any:
+    """The version of each row, of option ``versionColumn``: a whole number that is not negative.
+
+    Of a date or timestamp it is the microseconds since 1970.
+
+    Raises:
+        ValueError: one is null or negative.
+    """
+    column = rows.column(name)
+    numbers = column.cast(pa.timestamp("us")) if types.is_date(column.type) else column
+    if types.is_timestamp(numbers.type):
+        numbers = numbers.view(pa.int64())
+    lowest = pc.min(numbers).as_py()
+    if column.null_count or (lowest is not None and lowest < 0):
+        timed = types.is_temporal(column.type)
+        raise ValueError(
+            f"column {name!r}, of option versionColumn, is null or"
+            f" {'before 1970' if timed else 'negative'} in a row"
+        )
+    return numbers.cast(pa.string())
+
+
+def of_version(version: int, kind: pa.DataType) -> str:
+    """The text of the value that a version was made from."""
+    if not types.is_temporal(kind):
+        return str(version)
+    at = pa.array([version], pa.int64()).view(pa.timestamp("us"))
+    shown = to_text(at.cast(pa.date32()) if types.is_date(kind) else at.view(kind))
+    return str(shown.cast(pa.string())[0].as_py())
 
 
 def joined(*pieces: Column | str) -> Column:

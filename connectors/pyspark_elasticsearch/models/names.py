@@ -25,7 +25,7 @@ LONGEST = 255
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
 _DATE = re.compile(r"(?:yyyy|MM|dd|HH|[._-])+")
 
-Part = str | list[str]
+Part = str | tuple[str, str]
 """A literal text, or a column and the form of its date (empty for others)."""
 
 
@@ -57,22 +57,23 @@ def plain_name(text: str) -> str:
     return index_name(text)
 
 
-def parse(text: str, schema: pa.Schema) -> list[Part]:
+def parse(text: str, schema: pa.Schema) -> tuple[Part, ...]:
     """The parts of a template; none if it is a plain name.
 
     Raises:
         OptionError: it names a column that is not there or not fit, or has a wrong form.
     """
     if "{" not in text:
-        return []
+        return ()
     parts: list[Part] = []
     for literal, name, form, conversion in string.Formatter().parse(text):
         if literal:
             parts.append(literal)
         if name is not None:
-            parts.append([column(f"index={text!r}", name, schema), form or ""])
-            _require_form(text, schema.field(parts[-1][0]), form or "", conversion)
-    return parts
+            found = column(f"index={text!r}", name, schema)
+            _require_form(text, schema.field(found), form or "", conversion)
+            parts.append((found, form or ""))
+    return tuple(parts)
 
 
 def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] = ()) -> Any:
@@ -81,7 +82,6 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] =
     Raises:
         BadRow: a column is null, or makes a name that is none, or is not for rows.
     """
-    _require_years_of_four_digits(parts, rows)
     pieces = [_piece(part, rows) for part in parts]
     made = pc.binary_join_element_wise(*pieces, pa.scalar(""))
     if made.null_count:
@@ -99,15 +99,6 @@ def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] =
     return made
 
 
-def _require_years_of_four_digits(parts: Sequence[Part], rows: pa.RecordBatch) -> None:
-    for name in [part[0] for part in parts if not isinstance(part, str) and part[1]]:
-        years = pc.year(rows.column(name))
-        wrong = pc.fill_null(pc.or_(pc.less(years, 1), pc.greater(years, 9999)), False)
-        if pc.any(wrong).as_py():
-            row = pc.index(wrong, True).as_py()
-            raise _bad(rows, row, f"column {name!r} lies outside the years 0001 to 9999")
-
-
 def _piece(part: Part, rows: pa.RecordBatch) -> Any:
     if isinstance(part, str):
         return pa.scalar(part)
@@ -115,6 +106,11 @@ def _piece(part: Part, rows: pa.RecordBatch) -> Any:
     column = rows.column(name)
     if not form:
         return to_text(column).cast(pa.string())
+    years = pc.year(column)
+    wrong = pc.fill_null(pc.or_(pc.less(years, 1), pc.greater(years, 9999)), False)
+    if pc.any(wrong).as_py():
+        row = pc.index(wrong, True).as_py()
+        raise _bad(rows, row, f"column {name!r} lies outside the years 0001 to 9999")
     if types.is_timestamp(column.type):
         column = column.view(pa.timestamp("us"))
     for letters, directive in _LETTERS.items():

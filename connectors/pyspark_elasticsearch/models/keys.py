@@ -18,14 +18,16 @@ LONGEST = 512
 """Bytes that the server takes for an id."""
 
 
-def ids(rows: pa.RecordBatch, key: list[str]) -> Any:
-    """The id of each row, as JSON text without quotes.
+def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
+    """The id of each row, as JSON text without quotes; its number where there is no key.
 
     Several columns are joined with ``:``, and a ``:`` or ``%`` inside a value is percent-encoded.
 
     Raises:
         BadRow: a key is null, empty or too long.
     """
+    if not key:
+        return _numbers(len(rows)).cast(pa.string())
     for name in key:
         if rows.column(name).null_count:
             raise null_key(name, rows, ",".join(key), "a row without a key has no id")
@@ -55,53 +57,45 @@ def ids(rows: pa.RecordBatch, key: list[str]) -> Any:
     return pc.binary_replace_slice(pc.binary_replace_slice(quoted, 0, 1, ""), -1, 2**31 - 1, "")
 
 
-def last_of_each(texts: Any) -> Any | None:
-    """The place of the last row of each id; None if no id comes twice."""
-    coded = texts.dictionary_encode()
-    if len(coded.dictionary) == len(texts):
-        return None
-    table = pa.table({"id": coded.indices, "row": numbers(len(texts))})
-    kept = table.group_by("id").aggregate([("row", "max")]).column("row_max").combine_chunks()
-    return kept.take(pc.sort_indices(kept))
+def folded(
+    rows: pa.RecordBatch, ids: Any, added: Sequence[str] = (), *, keeps: bool = False
+) -> tuple[pa.RecordBatch, Any | None]:
+    """One row for each id, and which of the rows gave the id its place; None if all did.
 
+    It is the last one, but for the sums of columns, or the last values that are not null.
 
-def folded(rows: pa.RecordBatch, ids: Any) -> tuple[pa.RecordBatch, Any]:
-    """One row for each id, with the last value of each column that is not null; and its id."""
-    coded = ids.dictionary_encode()
-    if len(coded.dictionary) == len(ids):
-        return rows, ids
-    at = numbers(len(ids))
-    held = {str(n): pc.if_else(one.is_valid(), at, None) for n, one in enumerate(rows.columns)}
-    table = pa.table({"id": coded.indices, "row": at, **held})
-    last = [(name, "max") for name in ("row", *held)]
-    done = table.group_by("id").aggregate(last).sort_by("row_max").combine_chunks()
-    places = {name: done.column(f"{name}_max").combine_chunks() for name in ("row", *held)}
-    columns = [one.take(places[str(n)]) for n, one in enumerate(rows.columns)]
-    return pa.record_batch(columns, rows.schema), ids.take(places["row"])
-
-
-def summed(rows: pa.RecordBatch, ids: Any, added: Sequence[str]) -> tuple[pa.RecordBatch, Any]:
-    """One row for each id, with the sums of these columns; and its id.
+    Args:
+        rows: of a chunk.
+        ids: theirs.
+        added: the columns that are summed.
+        keeps: whether a null leaves what is there.
 
     Raises:
         ValueError: a sum would leave the range of a long, and wrap around unseen.
     """
     coded = ids.dictionary_encode()
     if len(coded.dictionary) == len(ids):
-        return rows, ids
-    for name in added:
-        _require_sum_fits(ids, rows, name)
-    held = {str(n): rows.column(name) for n, name in enumerate(added)}
-    table = pa.table({"id": coded.indices, "row": numbers(len(ids)), **held})
-    sums = [(n, "sum") for n in held]
-    done = table.group_by("id").aggregate([("row", "max"), *sums]).combine_chunks()
-    places = done.column("row_max").combine_chunks()
-    columns = dict(zip(rows.schema.names, rows.take(places).columns, strict=True))
-    columns |= {name: done.column(f"{n}_sum").combine_chunks() for n, name in enumerate(added)}
-    return pa.record_batch(columns), ids.take(places)
+        return rows, None
+    at = _numbers(len(ids))
+    held, how = {"id": coded.indices, "row": at}, {"row": "max"}
+    for n, (name, column) in enumerate(zip(rows.schema.names, rows.columns, strict=True)):
+        if name in added:
+            _require_sum_fits(ids, rows, name)
+            held[str(n)], how[str(n)] = column, "sum"
+        elif keeps:
+            held[str(n)], how[str(n)] = pc.if_else(column.is_valid(), at, None), "max"
+    done = pa.table(held).group_by("id").aggregate([*how.items()])
+    done = done.sort_by("row_max").combine_chunks()
+    found = {n: done.column(f"{n}_{by}").combine_chunks() for n, by in how.items()}
+    kept = found.pop("row")
+    columns = [
+        found[str(n)] if how.get(str(n)) == "sum" else column.take(found.get(str(n), kept))
+        for n, column in enumerate(rows.columns)
+    ]
+    return pa.record_batch(columns, rows.schema.names), kept
 
 
-def numbers(count: int) -> Any:
+def _numbers(count: int) -> Any:
     """Whole numbers from 0 on."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
