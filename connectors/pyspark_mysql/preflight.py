@@ -29,7 +29,7 @@ from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
 from pyspark_mysql.target import Index, Target, look, stored
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
-from sparkonce.options import suggestion
+from sparkonce.suggestions import suggestion
 
 
 def require_fit_server(session: Session) -> None:
