@@ -58,7 +58,6 @@ class Delivery:
     Args:
         means: of the store.
         manifest: of the epoch.
-
     """
 
     def __init__(self, means: Means, manifest: Manifest) -> None:

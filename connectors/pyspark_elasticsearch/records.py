@@ -65,25 +65,22 @@ class Records:
         """The record, or ``Record()``."""
         return self._held(_record(name)).record
 
-    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
-        """See `Store.swap`."""
-        return self._swap(name, new, over, applied, None)
-
     def decide(self, decision: Decision) -> Record:
         """Write a decision, and what is kept beside it."""
-        name = decision.manifest.sink
-        return self._swap(name, decision.record, decision.over, 0, decision.beside)
+        name, beside = decision.manifest.sink, decision.beside
+        return self.swap(name, decision.record, decision.over, beside=beside)
 
-    def _swap(
-        self, name: str, new: Record, over: str, applied: int, beside: Beside | None
+    def swap(
+        self, name: str, new: Record, over: str, applied: int = 0, beside: Beside | None = None
     ) -> Record:
+        """See `Store.swap`."""
         for _ in range(RACES):
             held = self._held(_record(name))
             there = held.record
             if there.stamp != over or held.applied < applied:
                 return there
             if not new.revision:
-                if not held.source or self._delete(_record(name), held):
+                if not held.source or self._write(_record(name), None, held):
                     return new
                 continue
             source = _source(name, new, held.applied if there.token == new.token else 0)
@@ -159,29 +156,16 @@ class Records:
         }
         return Held(answer.body["_source"], guard)
 
-    def _delete(self, id_: str, held: Held) -> bool:
-        """Delete what was read; False if something else is there now, or nothing."""
+    def _write(self, id_: str, source: dict[str, Any] | None, held: Held) -> bool:
+        """Write over what was read, or delete it; False if something else is there now."""
+        method, absent = ("PUT", (409,)) if source is not None else ("DELETE", (404, 409))
+        if source is not None:
+            self.indices.ensure()
+        target, doing = path(self.indices.ledger, "_doc", id_), "writing the ledger"
         answer = self.cluster.ask(
-            "writing the ledger",
-            "DELETE",
-            path(self.indices.ledger, "_doc", id_),
-            params=held.guard,
-            allow=(404, 409),
+            doing, method, target, params=held.guard, body=source, allow=absent
         )
-        return answer.status not in (404, 409) and bool(answer.body["result"])
-
-    def _write(self, id_: str, source: dict[str, Any], held: Held) -> bool:
-        """Write over what was read; False if something else is there now."""
-        self.indices.ensure()
-        answer = self.cluster.ask(
-            "writing the ledger",
-            "PUT",
-            path(self.indices.ledger, "_doc", id_),
-            params=held.guard,
-            body=source,
-            allow=(409,),
-        )
-        return answer.status != 409 and bool(answer.body["result"])
+        return answer.status not in absent and bool(answer.body["result"])
 
     def _write_both(
         self, name: str, source: dict[str, Any], held: Held, beside: Beside | None
