@@ -104,7 +104,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     assert (ledger.rows, ledger.aside, ledger.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
     assert f"10 of 1,000 rows of epoch 0 of {query.name}" in said
-    assert f"are in index {bad_index}" in said
+    assert f"go to index {bad_index}" in said
 
 
 @pytest.mark.parametrize("mode", MODES)
