@@ -14,6 +14,7 @@ from rich.progress import Progress
 from sparkonce import __version__, lost_offsets, options
 from sparkonce.admin import Admin, SinkStatus
 from sparkonce.checkup import checkup
+from sparkonce.commands import Commands
 from sparkonce.errors import SparkonceError
 from sparkonce.printing import described, page_of_options
 from sparkonce.registry import for_name, for_url
@@ -31,31 +32,6 @@ with_options = click.option(
 )
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 GRACE = options.seconds(0, 365 * 86400)
-
-
-class Commands(click.Group):
-    """Commands whose errors are told in one way: without a traceback, and as JSON on demand."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See click."""
-        ctx.meta["as_json"] = "--json" in args
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """See click."""
-        try:
-            return super().invoke(ctx)
-        except SparkonceError as error:
-            if not ctx.meta["as_json"]:
-                raise click.ClickException(str(error)) from None
-            told, code = error.to_json(), 1
-        except click.ClickException as error:
-            if not ctx.meta["as_json"]:
-                raise
-            name, what = type(error).__name__, error.format_message()
-            told, code = {"type": name, "what": what, "why": "", "todo": ""}, error.exit_code
-        click.echo(json.dumps({"error": told}))
-        raise click.exceptions.Exit(code)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,35 @@
+"""How the commands of ``sparkonce`` tell their errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from sparkonce.errors import SparkonceError
+
+
+class Commands(click.Group):
+    """Commands whose errors are told in one way: without a traceback, and as JSON on demand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click."""
+        ctx.meta["as_json"] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See click."""
+        try:
+            return super().invoke(ctx)
+        except SparkonceError as error:
+            if not ctx.meta["as_json"]:
+                raise click.ClickException(str(error)) from None
+            told, code = error.to_json(), 1
+        except click.ClickException as error:
+            if not ctx.meta["as_json"]:
+                raise
+            name, what = type(error).__name__, error.format_message()
+            told, code = {"type": name, "what": what, "why": "", "todo": ""}, error.exit_code
+        click.echo(json.dumps({"error": told}))
+        raise click.exceptions.Exit(code)
