@@ -34,7 +34,7 @@ class ElasticsearchConnector:
 
     def connect(self, options: Options) -> ElasticsearchStore:
         """See `Connector.connect`."""
-        checks.require_dead_letter(options, "an index", "orders-bad")
+        checks.refuse([checks.dead_letter(options)])
         cluster = Cluster(options)
         return ElasticsearchStore(cluster, OwnIndices(cluster, options["indexPrefix"]), options)
 

@@ -157,9 +157,4 @@ def contradictions(change: Change, options: Options) -> Iterator[checks.Contradi
         "opColumn says of each row whether it is written or deleted",
         "leave writeMode out, or set it to upsert",
     )
-    yield (
-        (options.get("onBadRow") == "deadLetter") != bool(options.get("deadLetter")),
-        "Options onBadRow=deadLetter and deadLetter belong together",
-        "the one says that bad rows are put aside, the other where",
-        "set both, for example deadLetter=orders_bad, or none",
-    )
+    yield checks.dead_letter(options)

@@ -133,20 +133,11 @@ def is_number(field: pa.Field) -> bool:
     return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
 
 
-def require_dead_letter(options: Mapping[str, Any], place: str, example: str) -> None:
-    """Refuse one of ``onBadRow=deadLetter`` and ``deadLetter`` without the other.
-
-    Args:
-        options: as parsed.
-        place: what takes such rows: a table, an index.
-        example: of its name.
-
-    Raises:
-        OptionError: one of them is missing.
-    """
-    if (options["onBadRow"] == "deadLetter") != bool(options["deadLetter"]):
-        raise OptionError(
-            "Options onBadRow=deadLetter and deadLetter belong together",
-            why=f"the one says that bad rows go to {place}, the other names it",
-            todo=f"set both, for example deadLetter={example}, or none",
-        )
+def dead_letter(options: Mapping[str, Any]) -> Contradiction:
+    """One of ``onBadRow=deadLetter`` and ``deadLetter`` without the other."""
+    return (
+        (options.get("onBadRow") == "deadLetter") != bool(options.get("deadLetter")),
+        "Options onBadRow=deadLetter and deadLetter belong together",
+        "the one says that bad rows are put aside, the other where",
+        "set both, for example deadLetter=orders_bad, or none",
+    )
