@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from pyspark_elasticsearch.models.documents import Documents, Guard
 from sparkonce import checks
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
 from sparkonce.options import seconds
+from sparkonce.suggestions import suggestion
 
 log = logging.getLogger("sparkonce")
 
@@ -145,11 +145,10 @@ def require_mapped(target: Target, columns: Sequence[str]) -> None:
     for name in columns:
         # A dot leads into an object, which may be mapped otherwise.
         if name not in fields and name.partition(".")[0] not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
             raise OptionError(
                 f"Column {name!r} of the query is not in the mapping of index {target.name}",
                 why=f"the mapping is strict, and its fields are {', '.join(sorted(fields))}",
-                todo=f"did you mean {near[0]!r}?" if near else "add it to the mapping, or drop it",
+                todo=suggestion(name, fields) or "add it to the mapping, or drop it",
             )
 
 
