@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from sparkonce.errors import OptionError
-from sparkonce.memory import MemoryStore
 from sparkonce.tck.actors import Query
+from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PLAN, MemorySubject
 from sparkonce.tck.subject import batch
 

@@ -186,7 +186,7 @@ def test_gc_spares_an_epoch_whose_tasks_still_stage(
     run = query.start()
     receipts = run.stage(0, ["early"])
     now = time.monotonic()
-    monkeypatch.setattr("sparkonce.memory.time.monotonic", lambda: now + 2 * HOUR)
+    monkeypatch.setattr("sparkonce.tck.memory.time.monotonic", lambda: now + 2 * HOUR)
     receipts += [run.stage_task(run.task(0, 1), ["late"])]
     [sink] = admin.sinks()
     assert admin.gc(sink, HOUR) == 0
@@ -201,7 +201,7 @@ def test_gc_goes_by_what_is_staged_when_it_is_asked_to_drop(
     run = query.start()
     receipts = run.stage(0, ["early"])
     now = time.monotonic()
-    monkeypatch.setattr("sparkonce.memory.time.monotonic", lambda: now + 2 * HOUR)
+    monkeypatch.setattr("sparkonce.tck.memory.time.monotonic", lambda: now + 2 * HOUR)
     [sink] = admin.sinks()
     assert len(sink.leftovers(HOUR)) == 1
     receipts += [run.stage_task(run.task(0, 1), ["late"])]

@@ -10,11 +10,11 @@ import pytest
 
 from sparkonce import commit
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Manifest, Record
 from sparkonce.registers import Registers
 from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore import Report, explore, history
+from sparkonce.tck.memory import MemoryStore
 
 pytestmark = pytest.mark.xdist_group("explore")  # its report serves several tests
 

@@ -16,10 +16,10 @@ from integration.history import story
 from sparkonce.errors import SparkonceError
 from sparkonce.guards import Policy
 from sparkonce.ledger import Ledger, from_record
-from sparkonce.memory import MemoryStore
 from sparkonce.retry import Patience
 from sparkonce.sink import Sink
 from sparkonce.staging import ChunkSize
+from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PLAN
 
 ENDINGS = pytest.mark.parametrize("ending", [story.goes_on, story.is_recovered])

@@ -61,6 +61,6 @@ def test_the_core_and_the_entry_module_import_no_client_library() -> None:
     code = (
         "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
         " import pyspark_redis, pyspark_mysql, pyspark_elasticsearch, sparkonce.datasource,"
-        " sparkonce.options, sparkonce.memory, sparkonce.commit"
+        " sparkonce.options, sparkonce.commit"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

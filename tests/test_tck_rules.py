@@ -9,8 +9,8 @@ from unittest import SkipTest
 import pytest
 
 from sparkonce.errors import StoreLostData
-from sparkonce.memory import MemoryStore
 from sparkonce.tck.contract import Contract, rule_of
+from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import MemorySubject
 from sparkonce.tck.oracles import after, require
 from sparkonce.tck.rulebook import BY_NUMBER, ORACLES, RULES

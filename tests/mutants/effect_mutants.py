@@ -13,7 +13,6 @@ from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 from tests.mutants.store_mutants import PAUSE
 
 from sparkonce.errors import RowRefused
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -25,6 +24,7 @@ from sparkonce.protocol import (
     ignore,
 )
 from sparkonce.tck.converging import ConvergingStore, Guard
+from sparkonce.tck.memory import MemoryStore
 
 
 def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any
 from tests.mutants.mutant import CHUNKS, Mutant
 
 from sparkonce.errors import StoreLostData
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
+from sparkonce.tck.memory import MemoryStore
 
 
 class AsksOnce(MemoryStore):

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 
 from sparkonce.errors import StagedDataMissing
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Chunk, Decision, Finish, Manifest, Record, Staged
+from sparkonce.tck.memory import MemoryStore
 
 PAUSE = 0.005
 """Seconds between two requests that should be one: what a network takes."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.mutants.mutant import ALL, CHUNKS, WHOLE, Mutant
 
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Applied, Decision, Finish, Manifest, Part, Record, Staged
+from sparkonce.tck.memory import MemoryStore
 
 PAGE = 10
 

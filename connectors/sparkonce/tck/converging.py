@@ -16,7 +16,6 @@ from itertools import count
 from typing import ClassVar, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreLostData, StoreUnreachable
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -28,6 +27,7 @@ from sparkonce.protocol import (
     Staged,
     ignore,
 )
+from sparkonce.tck.memory import MemoryStore
 
 T = TypeVar("T")
 RESENDS = 2

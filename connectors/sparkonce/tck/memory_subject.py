@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from sparkonce.errors import RowRefused, StoreUnreachable
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Plan
 from sparkonce.tck.converging import ConvergingStore
+from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.subject import Subject
 
 PLAN = Plan(target="memory:rows", repeatable=False, columns=2, detail=None, stored={})

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from sparkonce.memory import MemoryStore
 from sparkonce.tck.explore.frozen import frozen
 from sparkonce.tck.explore.scenario import LOSSES
 from sparkonce.tck.explore.schedule import Outcome, Theatre
 from sparkonce.tck.explore.shrink import Shrinker
 from sparkonce.tck.explore.turns import Pool
+from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PROFILES
 
 Make = Callable[[], MemoryStore]

@@ -32,10 +32,10 @@ from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore.requests import ledger_in
 
 if TYPE_CHECKING:
-    from sparkonce.memory import MemoryStore
     from sparkonce.protocol import Record
     from sparkonce.tck.explore.requests import Request
     from sparkonce.tck.explore.watch import Watch
+    from sparkonce.tck.memory import MemoryStore
 
 NOTHING, SUFFIX, RECORDS, LOG = range(4)
 

@@ -22,8 +22,8 @@ from sparkonce.protocol import (
 )
 
 if TYPE_CHECKING:
-    from sparkonce.memory import MemoryStore
     from sparkonce.tck.explore.turns import Actor
+    from sparkonce.tck.memory import MemoryStore
 
 T = TypeVar("T")
 

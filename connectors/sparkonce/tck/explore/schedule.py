@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sparkonce.memory import MemoryStore
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.frozen import Tokens
 from sparkonce.tck.explore.scenario import LOSSES, draw
 from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.explore.verdict import Verdict
 from sparkonce.tck.explore.world import World
+from sparkonce.tck.memory import MemoryStore
 
 _RULE = re.compile(r"([A-Z]\d\d?):")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkonce.errors import RowRefused, SparkonceError, StoreUnreachable
-from sparkonce.memory import MemoryStore
 from sparkonce.protocol import Record
 from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore.choices import Choices
@@ -24,6 +23,7 @@ from sparkonce.tck.faults import (
     Crash,
     Fault,
 )
+from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import MemorySubject
 from sparkonce.tck.oracles import require
 
