@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from sparkonce import checkpoint, shared, shuffle, sink
+from sparkonce import shared, sink
+from sparkonce.spark import checkpoint, shuffle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

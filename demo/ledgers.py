@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkonce import checkpoint, options
+from sparkonce import options
 from sparkonce.admin import Admin, SinkStatus
 from sparkonce.ledger import Ledger
 from sparkonce.protocol import Staged
 from sparkonce.registry import for_url
+from sparkonce.spark import checkpoint
 
 STREAMS = ("flights", "airports")
 """The streams by the directories of their checkpoints."""

@@ -18,7 +18,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkonce import replay
-from sparkonce.spark_types import arrow_schema
+from sparkonce.spark.types import arrow_schema
 
 PAGE = Path(__file__).parents[1] / "docs" / "dead-letters.md"
 

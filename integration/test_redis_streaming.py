@@ -10,7 +10,7 @@ import pytest
 import redis
 from demo.java import java_home
 
-from sparkonce.shuffle import SETTINGS
+from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.findings import BROKEN
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check

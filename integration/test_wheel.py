@@ -93,7 +93,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     made = Environment(tmp_path_factory.mktemp("venv"))
-    made.install(str(wheel))
+    made.install("pyspark", str(wheel))
     return made
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkonce.checkpoint import Offsets, canonical, offsets, query_id, warn_if_unreadable
+from sparkonce.offsets import Offsets
+from sparkonce.spark.checkpoint import canonical, offsets, query_id, warn_if_unreadable
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.kit import assert_refused
 from sparkonce.columns import as_announced
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.schema_text import parse
-from sparkonce.spark_types import arrow_schema
+from sparkonce.spark.types import arrow_schema
 
 CONTROLS = ["\0", "\n", "\x1b", "\x7f", "\x85"]
 

@@ -14,7 +14,6 @@ from pyspark import TaskContext
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 from tests.kit import TARGET, World, batch, encode
 
-from sparkonce.datasource import Message, SinkSource, StreamWriter
 from sparkonce.errors import (
     CheckpointReplaced,
     OptionError,
@@ -24,8 +23,10 @@ from sparkonce.errors import (
 from sparkonce.ledger import from_record, sink_name
 from sparkonce.options import COMMON
 from sparkonce.protocol import Plan
-from sparkonce.shuffle import SETTINGS
 from sparkonce.sink import open_sink
+from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.spark.source import SinkSource
+from sparkonce.spark.writer import Message, StreamWriter
 from sparkonce.store import Store
 
 pytestmark = pytest.mark.usefixtures("world", "task")

@@ -14,7 +14,7 @@ from pyspark_redis.connector import RedisConnector
 from sparkonce import checks, options, schema_text
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.rows import naming, shown
-from sparkonce.spark_types import arrow_schema
+from sparkonce.spark.types import arrow_schema
 
 CONNECTORS: dict[str, tuple[Any, dict[str, str]]] = {
     "redis": (RedisConnector(), {"key": "u:{name}"}),

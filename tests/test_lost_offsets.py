@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from tests.kit import World
 
-from sparkonce import lost_offsets
 from sparkonce.admin import Admin
-from sparkonce.checkpoint import LONGEST, Offsets
 from sparkonce.errors import SparkonceError
 from sparkonce.ledger import Ledger
+from sparkonce.offsets import LONGEST, Offsets
+from sparkonce.spark import lost_offsets
 from sparkonce.tck.actors import Query
 
 KAFKA = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17}}')

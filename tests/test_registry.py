@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from types import ModuleType
 
@@ -55,12 +56,25 @@ def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.Monkey
 
 
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:
-    """Spark imports every pyspark_* module, with no except: a missing driver would end them all."""
-    import subprocess
-
     code = (
         "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
-        " import pyspark_redis, pyspark_mysql, pyspark_elasticsearch, sparkonce.datasource,"
-        " sparkonce.options, sparkonce.commit"
+        " import sparkonce.spark.writer, sparkonce.options, sparkonce.commit"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["redis pymysql elasticsearch", "pyarrow", "click rich", "pyspark", "pyspark.sql.datasource"],
+)
+def test_entry_modules_can_be_imported_whatever_is_missing(missing: str) -> None:
+    """Spark imports every pyspark_* module, with no except: an error in one would end them all."""
+    code = (
+        f"import sys, importlib, pkgutil; sys.modules.update(dict.fromkeys({missing.split()}));"
+        " names = [m.name for m in pkgutil.iter_modules() if m.name.startswith('pyspark_')];"
+        " ours = [n for n in names if n != 'pyspark_datasources'];"
+        " print(sorted(importlib.import_module(n).DefaultSource.name() for n in ours))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = ("elasticsearch", "mysql", "redis")
+    assert run.stdout == f"{sorted([*names, *(f'sparkonce_{name}' for name in names)])}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkonce.shuffle import MANAGER, PUSH, SETTINGS, may_mix, warn
+from sparkonce.spark.shuffle import MANAGER, PUSH, SETTINGS, may_mix, warn
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.types import ArrayType, LongType, MapType, NullType, StructField, StructType
 
 from sparkonce.errors import OptionError
-from sparkonce.spark_types import arrow_schema
+from sparkonce.spark.types import arrow_schema
 
 NOTHING = ArrayType(NullType(), containsNull=False)
 """What ``array()`` is."""

@@ -1,6 +1,6 @@
 """``format("elasticsearch")``. Spark imports this module to find `DefaultSource`; no driver."""
 
-from sparkonce.datasource import SinkSource
+from sparkonce.spark.source import SinkSource
 
 __all__ = ["DefaultSource"]
 

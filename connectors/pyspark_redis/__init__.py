@@ -1,6 +1,6 @@
 """``format("redis")``. Spark imports this module to find `DefaultSource`; it imports no driver."""
 
-from sparkonce.datasource import SinkSource
+from sparkonce.spark.source import SinkSource
 
 __all__ = ["DefaultSource"]
 

@@ -1,3 +1,17 @@
 """Exactly-once sinks for PySpark Structured Streaming."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 __version__ = "0.1.0"
+
+
+def register(spark: SparkSession) -> list[str]:
+    """See `sparkonce.spark.formats.register`."""
+    from sparkonce.spark import formats
+
+    return formats.register(spark)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TypeAlias
 
 from sparkonce import kept_offsets
-from sparkonce.checkpoint import Offsets
 from sparkonce.commit import leftovers
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record
+from sparkonce.offsets import Offsets
 from sparkonce.protocol import Advance, Applied, Record, Staged, ignore
 from sparkonce.registers import CLAIM, Registers, holder_of
 from sparkonce.retry import Patience

@@ -58,7 +58,7 @@ def read_schema(text: str) -> pa.Schema:
         return schema_text.parse(text)
     from pyspark.sql.types import StructType
 
-    from sparkonce.spark_types import arrow_schema
+    from sparkonce.spark.types import arrow_schema
 
     try:
         schema = StructType.fromJson(json.loads(text))

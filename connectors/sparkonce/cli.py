@@ -11,13 +11,14 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from sparkonce import __version__, lost_offsets, options
+from sparkonce import __version__, options
 from sparkonce.admin import Admin, SinkStatus
 from sparkonce.checkup import checkup
 from sparkonce.commands import Commands
 from sparkonce.errors import SparkonceError
 from sparkonce.printing import described, page_of_options
 from sparkonce.registry import for_name, for_url
+from sparkonce.spark import lost_offsets
 
 Command = Callable[..., None]
 

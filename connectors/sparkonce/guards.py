@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sparkonce.bad_rows import NONE, MaxBadRows
-from sparkonce.checkpoint import Offsets
 from sparkonce.errors import (
     CheckpointBehindSink,
     CheckpointDiverged,
@@ -24,6 +23,7 @@ from sparkonce.errors import (
     UnsupportedQuery,
 )
 from sparkonce.ledger import Ledger, united
+from sparkonce.offsets import Offsets
 from sparkonce.protocol import Receipt
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from sparkonce.checkpoint import Offsets
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger
+from sparkonce.offsets import Offsets
 from sparkonce.protocol import Beside, Record, digest
 from sparkonce.store import Store
 

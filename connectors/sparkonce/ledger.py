@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 
-from sparkonce.checkpoint import Offsets
 from sparkonce.errors import StoreError
+from sparkonce.offsets import Offsets
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Part, Record, digest
 
 PAST_DOOMED = 256

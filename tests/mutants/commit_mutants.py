@@ -11,12 +11,12 @@ from unittest import mock
 from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
 
 from sparkonce.commit import Committer, Standing, leftovers
-from sparkonce.datasource import StreamWriter
 from sparkonce.errors import StoreUnreachable
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Receipt, Record, Staged, Task, ignore
 from sparkonce.registers import Learned, Registers
+from sparkonce.spark.writer import StreamWriter
 from sparkonce.staging import stage
 from sparkonce.store import Store
 
@@ -257,13 +257,13 @@ COMMIT_MUTANTS = [
         "None message ignored",
         "an epoch is committed without the rows of a task that gave no message",
         "C11",
-        patches={"sparkonce.datasource.require_messages": _passes_over_none},
+        patches={"sparkonce.spark.writer.require_messages": _passes_over_none},
     ),
     Mutant(
         "messages with None mishandled in abort",
         "an abort with a None among its messages drops nothing",
         "C11",
-        patches={"sparkonce.datasource.StreamWriter.abort": _gives_up_on_none},
+        patches={"sparkonce.spark.writer.StreamWriter.abort": _gives_up_on_none},
     ),
     Mutant(
         "abort that undoes a published epoch",

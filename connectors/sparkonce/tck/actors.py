@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from sparkonce.checkpoint import Offsets
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver, Policy
 from sparkonce.ledger import Ledger, new_token, sink_name
+from sparkonce.offsets import Offsets
 from sparkonce.protocol import Chunk, Plan, Receipt, Task, attempt_of
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize, stage

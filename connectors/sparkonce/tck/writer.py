@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sparkonce.datasource import Message, StreamWriter
 from sparkonce.sink import Sink
+from sparkonce.spark.writer import Message, StreamWriter
 from sparkonce.tck.actors import QUICK, SMALL
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class Writer(StreamWriter):
     """The stream writer of a query of the kit."""
 
     def __init__(self, query: Query) -> None:
-        self.query = query
+        self.query, self.options = query, {}
 
     def messages(self, receipts: Iterable[Receipt]) -> list[Message]:
         """Receipts as they travel from tasks to the driver."""

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from unittest import mock
 
-from sparkonce import admin, commit, ledger, memory, retry
+from sparkonce import admin, commit, ledger, retry
+from sparkonce.tck import memory
 
 
 class _Token:

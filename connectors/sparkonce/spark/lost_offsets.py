@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sparkonce import checkpoint
-from sparkonce.checkpoint import Offsets
 from sparkonce.errors import SparkonceError
 from sparkonce.ledger import Ledger
+from sparkonce.offsets import LONGEST, Offsets
+from sparkonce.spark import checkpoint
 
 
 def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Offsets:
@@ -37,7 +37,7 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
             why="the sink has decided nothing yet; or its checkpoint could not be read by Python on"
             " the driver; or the offsets are too long",
             todo="see `sparkonce status`; offsets are kept where the checkpoint has a local path,"
-            f" and up to {checkpoint.LONGEST:,} bytes when compressed",
+            f" and up to {LONGEST:,} bytes when compressed",
         )
     return kept[ledger.epoch]
 

@@ -6,51 +6,17 @@ https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.h
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import logging
 import re
-import zlib
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sparkonce.errors import told
+from sparkonce.offsets import Offsets
 
 log = logging.getLogger("sparkonce")
-
-LONGEST = 1024 * 1024
-"""Bytes of packed offsets that are kept: those of some fifty thousand partitions of Kafka."""
-
-
-@dataclass(frozen=True)
-class Offsets:
-    """What ``offsets/N`` holds: the ends of the sources' ranges in one epoch."""
-
-    text: bytes
-
-    @property
-    def digest(self) -> str:
-        """By which two are compared."""
-        return hashlib.sha256(self.text).hexdigest()
-
-    @property
-    def packed(self) -> str | None:
-        """In the form in which they are kept; None if that is too long."""
-        packed = base64.b64encode(zlib.compress(self.text)).decode()
-        return packed if len(packed) <= LONGEST else None
-
-    @classmethod
-    def unpacked(cls, packed: str) -> Offsets:
-        """From the form in which they are kept."""
-        return cls(zlib.decompress(base64.b64decode(packed)))
-
-    @property
-    def lines(self) -> list[str]:
-        """The version, the metadata of the epoch, and a line for each source."""
-        return self.text.decode().splitlines()
 
 
 def canonical(location: str | None) -> str | None:

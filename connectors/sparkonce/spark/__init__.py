@@ -1,0 +1,1 @@
+"""What is Spark's: its releases, writers, types, checkpoints and settings."""

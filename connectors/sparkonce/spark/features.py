@@ -1,0 +1,60 @@
+"""What the PySpark that runs here can do, found by looking for it and never by its version.
+
+Platforms bring features of later releases to earlier ones. Spark imports every ``pyspark_*``
+module to look formats up, and an error in one hides the formats of all the others; so nothing in
+here, or in what a connector's entry module imports, raises for what is missing.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from sparkonce.errors import MissingExtra, UnsupportedQuery
+
+__all__ = ["DataSource", "StreamArrowWriter", "WriterCommitMessage", "require_arrow"]
+
+try:
+    from pyspark.sql import datasource as api
+except ImportError:
+    api = None  # type: ignore[assignment]
+
+
+def _stream_writer() -> Any:
+    """The base of a writer of streams that gets Arrow batches; None where there is none.
+
+    Spark 4.0 has no name for it, and gives batches to whatever inherits `DataSourceArrowWriter`.
+    """
+    newer = getattr(api, "DataSourceStreamArrowWriter", None)
+    kinds: Any = [getattr(api, f"DataSource{kind}Writer", None) for kind in ("Stream", "Arrow")]
+    return newer or (type("StreamArrowWriter", tuple(kinds), {}) if all(kinds) else None)
+
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource, WriterCommitMessage
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
+else:
+    DataSource = getattr(api, "DataSource", object)
+    WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
+    StreamArrowWriter = _stream_writer() or object
+
+
+def require_arrow() -> None:
+    """Refuse a Python in which Spark can't hand Arrow batches to a sink.
+
+    Raises:
+        UnsupportedQuery: PySpark can't.
+        MissingExtra: there is no PyArrow.
+    """
+    if _stream_writer() is None:
+        raise UnsupportedQuery(
+            "The PySpark that is installed gives no Arrow batches to a Python data source",
+            why="sparkonce takes rows in that form alone, which came with Spark 4.0",
+            todo="use Spark 4.0 or newer, with the PySpark of the same release",
+        )
+    if find_spec("pyarrow") is None:
+        raise MissingExtra(
+            "Spark's Python has no package pyarrow",
+            why="Spark hands rows to a Python data source as Arrow batches",
+            todo="pip install 'pyarrow>=18' on the driver and every executor",
+        )

@@ -1,0 +1,52 @@
+"""Every format that is installed, for sessions that don't look formats up by themselves."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sparkonce.errors import UnsupportedQuery
+from sparkonce.spark.source import SinkSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> list[str]:
+    """Make the formats of all installed connectors known to a session.
+
+    Spark does that by itself, from the ``pyspark_*`` modules that its Python finds. It does not
+    where that lookup fails for another package's error, or is switched off, or where the packages
+    came with ``--py-files`` or ``addArtifact``, which it does not search.
+
+    Args:
+        spark: classic, or through Connect; there it is of use for this session alone.
+
+    Returns:
+        The names, for example ``redis`` and ``sparkonce_redis``.
+
+    Raises:
+        UnsupportedQuery: the session is of a Spark without Python data sources.
+    """
+    registry = getattr(spark, "dataSource", None)
+    if registry is None:
+        raise UnsupportedQuery(
+            f"Spark {spark.version} has no Python data sources",
+            why="they came with Spark 4.0",
+            todo="use Spark 4.0 or newer, with the PySpark of the same release",
+        )
+    sources = list(installed())
+    for source in sources:
+        registry.register(source)
+    return [source.name() for source in sources]
+
+
+def installed() -> Iterator[type[SinkSource]]:
+    """The data sources of all connectors on Python's path, found as Spark finds them."""
+    for module in pkgutil.iter_modules():
+        if module.name.startswith("pyspark_"):
+            source = getattr(importlib.import_module(module.name), "DefaultSource", None)
+            if isinstance(source, type) and issubclass(source, SinkSource):
+                yield source

@@ -1,0 +1,75 @@
+"""What a task sees of its query and of the session, and the driver's side of a sink does not.
+
+Spark hands the ids of query, run and epoch, and every setting of the session that was set, to
+tasks as local properties; a task's message carries to the driver what is needed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sparkonce.errors import UnsupportedQuery
+from sparkonce.spark import shuffle
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
+
+EPOCH, QUERY, RUN = "streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id"
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+"""Where checkpoints lie that no option places: there, in a folder that is named as the query is."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Settings of the session in which a query was started.
+
+    Attributes:
+        checkpoints: see `CHECKPOINTS`; None if it was not set.
+        may_mix: see `sparkonce.spark.shuffle`.
+    """
+
+    checkpoints: str | None = None
+    may_mix: str = ""
+
+    @classmethod
+    def seen_by(cls, setting: Callable[[str], str | None], release: str) -> Session:
+        """The session of a task.
+
+        Args:
+            setting: gives the value of a local property, None if it is not set.
+            release: of Spark.
+        """
+        return cls(setting(CHECKPOINTS), shuffle.may_mix(setting, release))
+
+    def place(self, option: str | None, query_name: str | None) -> str | None:
+        """Where Spark keeps the checkpoint of a query; None if that can't be known.
+
+        A query without a name gets a folder of a random one, anew at each start.
+
+        Args:
+            option: ``checkpointLocation``, which the session's setting stands back behind.
+            query_name: as given to ``queryName``.
+        """
+        if option or not (self.checkpoints and query_name):
+            return option
+        return f"{self.checkpoints.rstrip('/')}/{query_name}"
+
+
+def epoch_context() -> TaskContext:
+    """The context of a task of a streaming query.
+
+    Raises:
+        UnsupportedQuery: this is none.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or None in map(context.getLocalProperty, (EPOCH, QUERY)):
+        raise UnsupportedQuery(
+            "This task belongs to no epoch of a streaming query",
+            why="without an epoch no replay can be told from new rows",
+            todo="use writeStream with trigger(processingTime=...) or trigger(availableNow=True)",
+        )
+    return context

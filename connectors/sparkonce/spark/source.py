@@ -1,0 +1,79 @@
+"""The data source behind every format: what Spark asks it for, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+from sparkonce.errors import UnsupportedQuery
+from sparkonce.spark.features import DataSource, require_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from sparkonce.spark.writer import StreamWriter
+
+
+class SinkSource(DataSource):
+    """The base of every connector's ``DefaultSource``.
+
+    Attributes:
+        connector: ``module:Class`` of the connector, imported when a query first uses it.
+    """
+
+    connector: ClassVar[str]
+
+    def streamWriter(  # noqa: N802 (Spark's name)
+        self, schema: StructType, overwrite: bool
+    ) -> StreamWriter:
+        """See pyspark. Checks options, schema and server before any row is read.
+
+        Raises:
+            UnsupportedQuery: complete output mode.
+            SparkonceError: whatever else can be known now.
+        """
+        require_arrow()
+        if overwrite:
+            raise UnsupportedQuery(
+                "Output mode complete can't be written",
+                why="it replaces the whole target at every epoch, which this sink does not do",
+                todo="use outputMode('append'), for an aggregate with a watermark",
+            )
+        from sparkonce.spark.types import arrow_schema
+        from sparkonce.spark.writer import StreamWriter
+
+        return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
+
+    def schema(self) -> NoReturn:
+        """See pyspark. Spark asks for it to read.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        raise self._writes_only()
+
+    def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
+        """See `schema`, which Spark does not ask for where a user gives one."""
+        raise self._writes_only()
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 (Spark's name)
+        """See `reader`."""
+        raise self._writes_only()
+
+    def _writes_only(self) -> UnsupportedQuery:
+        return UnsupportedQuery(
+            f'format("{self.name()}") writes streams only',
+            why="nothing of this package reads from a store into Spark",
+            todo="use df.writeStream to write; to read, a connector or client of the store itself",
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
+        """See pyspark. Batch writes are refused.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        raise UnsupportedQuery(
+            f'format("{self.name()}") writes streams only',
+            why="a batch write has no epoch by which a repeated one could be told",
+            todo="use writeStream, with trigger(availableNow=True) for a single run",
+        )
