@@ -37,6 +37,7 @@ class Job:
         self.files = 0
         self.options = {"url": url, "key": f"{name}:{{id}}"}
         self.transform: Transform = unchanged
+        self.query_name = ""
 
     def put(self, ids: Iterable[int]) -> None:
         """Add one input file, so one epoch."""
@@ -55,7 +56,10 @@ class Job:
             .json(str(self.input))
         )
         writer = self.transform(rows).writeStream.format(self.format).outputMode(mode)
-        writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
+        if self.query_name:  # then the session says where its checkpoint lies
+            writer = writer.queryName(self.query_name)
+        else:
+            writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
         return writer.options(**self.options).trigger(availableNow=True).start()
 
     def run(self, **start: object) -> StreamingQuery:
@@ -89,16 +93,11 @@ class Job:
 
     def rows(self) -> dict[str, dict[str, str]]:
         """Every hash that the job has written, by the id in its key."""
-        with redis.Redis.from_url(self.url, decode_responses=True) as client:
-            keys = list(client.scan_iter(f"{self.name}:*", count=10_000))
-            with client.pipeline(transaction=False) as pipe:
-                for key in keys:
-                    pipe.hgetall(key)
-                return {k.split(":", 1)[1]: v for k, v in zip(keys, pipe.execute(), strict=True)}
+        return hashes(self.url, self.name)
 
     def counts(self) -> Counter[int]:
         """How often each id took effect, where the job increments: a multiset."""
-        return Counter({int(key): int(fields["n"]) for key, fields in self.rows().items()})
+        return counts(self.url, self.name)
 
     def admin(self) -> Admin:
         connector = for_url(self.url)
@@ -110,6 +109,21 @@ class Job:
         start = f"{sink_id or self.query_id()}@"
         (found,) = [sink for sink in self.admin().sinks() if sink.name.startswith(start)]
         return found
+
+
+def hashes(url: str, name: str) -> dict[str, dict[str, str]]:
+    """The hashes whose keys begin so, by what follows in their keys."""
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        keys = list(client.scan_iter(f"{name}:*", count=10_000))
+        with client.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.hgetall(key)
+            return {k.split(":", 1)[1]: v for k, v in zip(keys, pipe.execute(), strict=True)}
+
+
+def counts(url: str, name: str) -> Counter[int]:
+    """How often each id took effect, where rows increment a field `n`: a multiset."""
+    return Counter({int(key): int(fields["n"]) for key, fields in hashes(url, name).items()})
 
 
 def once(ids: Iterable[int]) -> Counter[int]:

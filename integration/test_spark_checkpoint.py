@@ -11,8 +11,10 @@ import redis
 from click.testing import CliRunner
 from integration.runs import Job, once
 from integration.servers.spark import LOG
+from pyspark.sql import SparkSession
 
 from sparkonce.cli import main
+from sparkonce.spark.session import CHECKPOINTS
 
 
 def test_deleted_checkpoint_is_refused_where_rows_would_count_twice(counting: Job) -> None:
@@ -23,6 +25,21 @@ def test_deleted_checkpoint_is_refused_where_rows_would_count_twice(counting: Jo
     message = counting.refused()
     assert "CheckpointReplaced" in message
     assert f"onNewCheckpoint=continue:{old}" in message
+    assert counting.counts() == once(range(50))
+
+
+def test_deleted_checkpoint_is_noticed_where_the_session_places_it(
+    counting: Job, spark: SparkSession
+) -> None:
+    counting.query_name = counting.checkpoint.name
+    spark.conf.set(CHECKPOINTS, str(counting.home))
+    try:
+        counting.put(range(50))
+        counting.run()
+        shutil.rmtree(counting.checkpoint)
+        assert "CheckpointReplaced" in counting.refused()
+    finally:
+        spark.conf.unset(CHECKPOINTS)
     assert counting.counts() == once(range(50))
 
 

@@ -19,6 +19,7 @@ from sparkonce.ledger import new_token, sink_name
 from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.spark import checkpoint, shuffle
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
+from sparkonce.spark.pipelines import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class StreamWriter(StreamArrowWriter):
             query_id=query_id,
             run_id=run_id,
             epoch=epoch,
-            checkpoint=checkpoint.canonical(place),
+            checkpoint=without_refresh(checkpoint.canonical(place)),
             offsets=checkpoint.offsets(place, epoch),
             offsets_before=checkpoint.offsets(place, epoch - 1),
         )
