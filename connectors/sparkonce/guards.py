@@ -94,6 +94,7 @@ def require_planned(driver: Driver, owner: str | None) -> None:
     """Refuse an epoch that is committed before Spark has written down what it reads.
 
     Args:
+        driver: of the query.
         owner: the query that owns the checkpoint, None where it can't be read.
 
     Raises:
@@ -231,8 +232,7 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: 
         f" {old.name!r}, which was written by query {old.query_id} at checkpoint"
         f" {old.checkpoint or 'not known'} {reached}",
         why="either the checkpoint was deleted or swapped, or a pipeline fully refreshed, and rows"
-        " that are read again would be applied again; or both queries run, with one sink id or one"
-        " checkpoint path",
+        " that are read again would be applied again; or both queries run, with one id or path",
         todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
         " (on machines with disks of their own, too); else bring the old checkpoint back, or, if"
         f" reading rows again does no harm, set option onNewCheckpoint={override}",
