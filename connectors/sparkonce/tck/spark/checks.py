@@ -22,6 +22,7 @@ from sparkonce.tck.spark.faults import (
     Note,
     Plan,
 )
+from sparkonce.tck.spark.hits import attempts_at, await_hit, epoch_to_hit, executors_at, rows_sent
 from sparkonce.tck.spark.query import Shape
 from sparkonce.tck.spark.remote import Driver
 from sparkonce.tck.spark.trial import PATIENCE, NotReached, Trial, until
@@ -58,9 +59,9 @@ def failing_task(bench: Bench, trial: Trial) -> str:
     driver = bench.local(trial.sink)
     failed = 0
     for point in (AFTER_ROWS, AFTER_WRITE):
-        epoch = _epoch_to_hit(bench, trial, point, FAIL, rows=600)
+        epoch = epoch_to_hit(bench, trial, point, FAIL, rows=600)
         trial.run(driver, WATCHED)
-        failed += len(_attempts(bench, point, epoch)) > 1
+        failed += len(attempts_at(bench, point, epoch)) > 1
     return _often(failed, "a task failed after its rows, and ran again")
 
 
@@ -88,7 +89,7 @@ def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
     def near() -> bool:
         # A sink that runs no Python in tasks gets to no other point than this.
         begun = trial.noted("commits")
-        return bool(bench.board.notes(point) or (begun > before and _rows_sent(bench, begun)))
+        return bool(bench.board.notes(point) or (begun > before and rows_sent(bench, begun)))
 
     try:
         driver.start(trial.query(WATCHED))
@@ -98,11 +99,7 @@ def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
         driver.kill()
     if not trial.in_mid_epoch and trial.noted("commits") == trial.files:
         raise NotReached("the query was done before its driver could be killed")
-    return trial.in_mid_epoch and _rows_sent(bench, trial.noted("commits"))
-
-
-def _rows_sent(bench: Bench, epoch: int) -> bool:
-    return bool(bench.board.notes(AFTER_ROWS, epoch))
+    return trial.in_mid_epoch and rows_sent(bench, trial.noted("commits"))
 
 
 def lost_executor(bench: Bench, trial: Trial) -> str:
@@ -117,15 +114,15 @@ def lost_executor(bench: Bench, trial: Trial) -> str:
 
 def _lose(bench: Bench, trial: Trial, driver: Driver, point: str) -> bool:
     """Whether an executor was killed, and its task ran again elsewhere."""
-    epoch = _epoch_to_hit(bench, trial, point, HOLD)
+    epoch = epoch_to_hit(bench, trial, point, HOLD)
     driver.start(trial.query(WATCHED))
-    victim = _await_hit(bench, trial, driver, point, epoch)
+    victim = await_hit(bench, trial, driver, point, epoch)
     if victim is not None:
         os.kill(victim.executor, signal.SIGKILL)
     bench.board.release()
     trial.finish(driver)
     # By its process, not its attempt number: that comes back where the whole stage is retried.
-    return victim is not None and _executors(bench, point, epoch) > {victim.executor}
+    return victim is not None and executors_at(bench, point, epoch) > {victim.executor}
 
 
 def redrawn(bench: Bench, trial: Trial) -> str:
@@ -141,9 +138,9 @@ def redrawn(bench: Bench, trial: Trial) -> str:
 def _redraw(bench: Bench, trial: Trial, driver: Driver) -> bool:
     """Whether rows were drawn a second time while tasks that had read the first ones were done."""
     shape = Shape(partitions=8, random=True, watched=True)
-    epoch = _epoch_to_hit(bench, trial, AFTER_ROWS, HOLD, rows=800)
+    epoch = epoch_to_hit(bench, trial, AFTER_ROWS, HOLD, rows=800)
     driver.start(trial.query(shape))
-    held = _await_hit(bench, trial, driver, AFTER_ROWS, epoch)
+    held = await_hit(bench, trial, driver, AFTER_ROWS, epoch)
     if held is not None:
         until(lambda: len(_sent(bench, epoch)) >= 4, "other tasks send their rows", driver)
         for executor in {held.executor, *(one.executor for one in _draws(bench, epoch))}:
@@ -176,9 +173,9 @@ def twins(bench: Bench, trial: Trial) -> str:
 
 def _twin(bench: Bench, trial: Trial, driver: Driver, point: str, attempts: int) -> bool:
     """Whether the rows of a task were sent by a twin as well."""
-    epoch = _epoch_to_hit(bench, trial, point, HOLD, attempts=attempts)
+    epoch = epoch_to_hit(bench, trial, point, HOLD, attempts=attempts)
     driver.start(trial.query(WATCHED))
-    slow = _await_hit(bench, trial, driver, point, epoch)
+    slow = await_hit(bench, trial, driver, point, epoch)
     if slow is not None:
         _await_twin(bench, driver, point, epoch)
     bench.board.release()
@@ -188,7 +185,7 @@ def _twin(bench: Bench, trial: Trial, driver: Driver, point: str, attempts: int)
 
 def _await_twin(bench: Bench, driver: Driver, point: str, epoch: int) -> None:
     def twin_came() -> bool:
-        return len(_attempts(bench, point, epoch)) > 1
+        return len(attempts_at(bench, point, epoch)) > 1
 
     until(twin_came, "Spark launches a twin of the slow task", driver, 90.0)
 
@@ -244,9 +241,9 @@ def stopped(bench: Bench, trial: Trial) -> str:
 
 
 def _stop_in_task(bench: Bench, trial: Trial, driver: Driver) -> None:
-    epoch = _epoch_to_hit(bench, trial, AFTER_ROWS, HOLD)
+    epoch = epoch_to_hit(bench, trial, AFTER_ROWS, HOLD)
     driver.start(trial.query(WATCHED))
-    _await_hit(bench, trial, driver, AFTER_ROWS, epoch)
+    await_hit(bench, trial, driver, AFTER_ROWS, epoch)
     trial.ended(driver.stop())
     bench.board.release()
     if not trial.in_mid_epoch:
@@ -258,9 +255,9 @@ def _stop_soon(bench: Bench, trial: Trial, driver: Driver, point: str, delay: fl
 
     None where no task came to that point: the sink runs no Python, or knew the epoch already.
     """
-    epoch = _epoch_to_hit(bench, trial, point, HOLD)
+    epoch = epoch_to_hit(bench, trial, point, HOLD)
     driver.start(trial.query(WATCHED))
-    if _await_hit(bench, trial, driver, point, epoch) is None:
+    if await_hit(bench, trial, driver, point, epoch) is None:
         return None
     bench.board.release()
     until(lambda: bool(bench.board.notes(RELEASED)), "the held task goes on", driver)
@@ -271,40 +268,6 @@ def _stop_soon(bench: Bench, trial: Trial, driver: Driver, point: str, delay: fl
 
 def _random(bench: Bench, number: str) -> Random:
     return Random(f"{bench.seed} {number}")  # noqa: S311
-
-
-# -- tasks that are hit
-
-
-def _epoch_to_hit(
-    bench: Bench, trial: Trial, point: str, act: str, attempts: int = 1, rows: int = 120
-) -> int:
-    trial.put(rows=rows)
-    epoch = trial.noted("commits")
-    bench.board.announce(Plan(point, act, epoch, attempts))
-    return epoch
-
-
-def _attempts(bench: Bench, point: str, epoch: int) -> set[int]:
-    return {note.attempt for note in bench.board.notes(point, epoch) if note.partition == 0}
-
-
-def _executors(bench: Bench, point: str, epoch: int) -> set[int]:
-    return {note.executor for note in bench.board.notes(point, epoch) if note.partition == 0}
-
-
-def _await_hit(bench: Bench, trial: Trial, driver: Driver, point: str, epoch: int) -> Note | None:
-    """The task that is held; None where no first attempt of the sink comes to that point."""
-
-    def hit() -> list[Note]:
-        notes = bench.board.notes(point, epoch)
-        return [note for note in notes if (note.partition, note.attempt) == (0, 0)]
-
-    until(lambda: bool(hit()) or not driver.wait().running, f"a task held {point}", driver)
-    found = hit()
-    if not found:
-        trial.ended(driver.wait())
-    return found[0] if found else None
 
 
 def _often(hits: int, what: str) -> str:
