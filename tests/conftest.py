@@ -10,6 +10,7 @@ from tests.answering import Say, saying
 from tests.kit import World
 from tests.ways import Fake
 
+from sparkonce.admin import Admin
 from sparkonce.tck.actors import Query
 
 
@@ -29,6 +30,12 @@ def world(request: pytest.FixtureRequest) -> World:
 def query(world: World) -> Query:
     """A query that increments, so that a repeated row would be seen."""
     return Query(world)
+
+
+@pytest.fixture
+def admin(world: World) -> Admin:
+    """An operator beside that query."""
+    return Admin(world.memory)
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from sparkonce.errors import OptionError
+from sparkonce.protocol import Receipt
 from sparkonce.tck.actors import Query
+from sparkonce.tck.faults import DIES_BEFORE, Crash
 from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PLAN, MemorySubject
 from sparkonce.tck.subject import batch
@@ -28,6 +30,27 @@ def move_ledger(query: Query, epoch: int = 0) -> None:
     run.abort(epoch, run.stage(epoch, ["aborted"]))
 
 
+def die_before(query: Query, call: str, epoch: int, *partitions: list[str]) -> list[Receipt]:
+    """A driver stages an epoch, and dies in its commit right before the first such call."""
+    run = query.start()
+    receipts = run.stage(epoch, *partitions)
+    query.faulty().fail_next(call, DIES_BEFORE)
+    with pytest.raises(Crash):
+        run.commit(epoch, receipts)
+    query.through = None
+    return receipts
+
+
+def decide_and_die(query: Query, epoch: int, *partitions: list[str]) -> None:
+    """A driver decides an epoch and dies before it has applied anything.
+
+    Only a store that applies chunk by chunk leaves one so.
+    """
+    die_before(query, "apply", epoch, *partitions)
+    assert query.ledger.epoch == epoch
+    assert query.ledger.manifest is not None
+
+
 def encode(rows: object) -> bytes:
     """Rows as a chunk."""
     return World().encode(rows)
@@ -41,4 +64,14 @@ def assert_refused(make: Callable[[], object], said: str) -> None:
     assert refused.value.todo
 
 
-__all__ = ["PLAN", "TARGET", "World", "assert_refused", "batch", "encode", "move_ledger"]
+__all__ = [
+    "PLAN",
+    "TARGET",
+    "World",
+    "assert_refused",
+    "batch",
+    "decide_and_die",
+    "die_before",
+    "encode",
+    "move_ledger",
+]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.kit import PLAN, World, move_ledger
+from tests.kit import PLAN, World, decide_and_die, move_ledger
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -16,17 +16,7 @@ from sparkonce.errors import (
 )
 from sparkonce.protocol import Applied, Manifest
 from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import DIES_BEFORE, Crash, FaultyStore
-
-
-def decided_and_dead(query: Query, epoch: int, *partitions: list[str]) -> None:
-    """A driver decides an epoch and dies before it has applied anything."""
-    query.faulty().fail_next("apply", DIES_BEFORE)
-    with pytest.raises(Crash):
-        query.start().write(epoch, *partitions)
-    query.through = None
-    assert query.ledger.epoch == epoch
-    assert query.ledger.manifest is not None
+from sparkonce.tck.faults import Crash, FaultyStore
 
 
 class Watched(FaultyStore):
@@ -43,7 +33,7 @@ class Watched(FaultyStore):
 
 def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
     query = Query(World(whole_epochs=False))
-    decided_and_dead(query, 0, ["a", "b", "c"], ["d"])
+    decide_and_die(query, 0, ["a", "b", "c"], ["d"])
     assert query.world.rows == []
     query.start().write(0, ["other"])
     assert query.world.rows == ["a", "b", "c", "d"]
@@ -52,7 +42,7 @@ def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
 
 def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> None:
     world = World(whole_epochs=False)
-    decided_and_dead(Query(world, plan=replace(PLAN, stored={"mode": "increment"})), 0, ["a"])
+    decide_and_die(Query(world, plan=replace(PLAN, stored={"mode": "increment"})), 0, ["a"])
     today = Query(world, plan=replace(PLAN, stored={"mode": "upsert"}), repeatable=True)
     store = Watched(world)
     today.through = store
@@ -78,7 +68,7 @@ def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> N
 
 def test_roll_forward_goes_on_at_the_chunk_that_was_reached() -> None:
     query = Query(World(whole_epochs=False))
-    decided_and_dead(query, 0, ["a", "b", "c", "d", "e"])
+    decide_and_die(query, 0, ["a", "b", "c", "d", "e"])
     take = query.world.memory.take
 
     def take_until_death(row: str) -> None:
@@ -133,7 +123,7 @@ def test_a_row_refused_in_a_transaction_leaves_nothing_of_its_epoch() -> None:
 def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> None:
     query = Query(World(whole_epochs=False))
     query.start().write(0, ["a"])
-    decided_and_dead(query, 1, ["b"])
+    decide_and_die(query, 1, ["b"])
     with pytest.raises(CheckpointBehindSink):
         query.start().write(0, ["other"])
     assert query.world.rows == ["a", "b"]
@@ -144,7 +134,7 @@ def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> Non
 def test_a_new_query_finishes_what_the_old_one_decided(sink_id: str | None) -> None:
     world = World(whole_epochs=False)
     old = Query(world, id="old", sink_id=sink_id)
-    decided_and_dead(old, 0, ["a", "b", "c"])
+    decide_and_die(old, 0, ["a", "b", "c"])
     Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old").start().write(
         0, ["d"]
     )
@@ -155,7 +145,7 @@ def test_a_new_query_finishes_what_the_old_one_decided(sink_id: str | None) -> N
 def test_a_refused_query_finishes_nothing() -> None:
     world = World(whole_epochs=False)
     old = Query(world, id="old", sink_id="orders")
-    decided_and_dead(old, 0, ["a"])
+    decide_and_die(old, 0, ["a"])
     with pytest.raises(CheckpointReplaced):
         Query(world, id="new", sink_id="orders").start().write(0, ["b"])
     assert world.rows == []
