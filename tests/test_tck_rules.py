@@ -49,12 +49,6 @@ def test_every_rule_of_a_store_has_a_check() -> None:
     assert wanted - set(numbers_of(StoreContract)) == set()
 
 
-def test_every_rule_of_a_query_has_a_check() -> None:
-    suite = pytest.importorskip("sparkonce.tck.streaming", exc_type=ImportError).StreamingContract
-    wanted = {rule.number for rule in RULES if rule.number[0] == "Q"}
-    assert set(numbers_of(suite)) == wanted
-
-
 def test_every_check_has_a_rule_that_is_there() -> None:
     known = {rule.number for rule in RULES}
     checks = [name for name in dir(StoreContract) if name.startswith("test_")]

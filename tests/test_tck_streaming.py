@@ -1,14 +1,8 @@
-"""The streaming half of the conformance kit, as far as it needs no Spark."""
+"""The suite for streaming sinks, as far as it needs no Spark."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,39 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from sparkonce.tck import report
-from sparkonce.tck.findings import (
-    BROKEN,
-    HELD,
-    LEFT_OUT,
-    NOT_REACHED,
-    Finding,
-    judge,
-    stems,
-    with_error,
-)
-from sparkonce.tck.rulebook import BY_NUMBER, RULES
-from sparkonce.tck.rules import RuleBroken
+from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_REACHED
+from sparkonce.tck.rulebook import RULES
 from sparkonce.tck.spark import run
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
-from sparkonce.tck.spark.faults import (
-    AFTER_ROWS,
-    AFTER_WRITE,
-    FAIL,
-    HOLD,
-    RELEASED,
-    Board,
-    Note,
-    Plan,
-    PlannedFailure,
-)
-from sparkonce.tck.spark.processes import Session
 from sparkonce.tck.spark.trial import NotReached, QueryFailed, Trial
 from sparkonce.tck.streaming import REPORT, Record, StreamingContract, StreamingSink
-
-Q02 = BY_NUMBER["Q02"]
-PATIENCE = 10.0
 
 
 class Target:
@@ -69,119 +37,6 @@ def target() -> Target:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "bench", seed=1)
-
-
-@pytest.fixture
-def board(tmp_path: Path) -> Board:
-    return Board(tmp_path)
-
-
-def note(**changed: object) -> Note:
-    place = {"point": AFTER_ROWS, "epoch": 3, "partition": 0, "attempt": 0, "executor": 1}
-    return Note(**{**place, **changed})  # type: ignore[arg-type]
-
-
-# -- the oracle
-
-
-@pytest.mark.parametrize(
-    ("found", "lost", "doubled", "alien"),
-    [
-        ({"a": 1, "b": 1}, 0, 0, 0),
-        ({"a": 1}, 1, 0, 0),
-        ({"a": 3, "b": 2}, 0, 3, 0),
-        ({"a": 2}, 1, 1, 0),
-        ({"a": 1, "b": 1, "x": 2}, 0, 0, 2),
-        ({}, 2, 0, 0),
-        ({"a": 1, "b": 1, "x": -3, "y": 1}, 3, 0, 1),
-    ],
-)
-def test_oracle_counts_a_multiset(
-    found: dict[str, int], lost: int, doubled: int, alien: int
-) -> None:
-    finding = judge(Q02, ["a", "b"], Counter(found))
-    assert (finding.sent, finding.lost, finding.doubled, finding.alien) == (2, lost, doubled, alien)
-    assert finding.held is (lost + doubled + alien == 0)
-
-
-def test_a_loss_does_not_make_up_for_a_double() -> None:
-    assert judge(Q02, ["a", "b"], Counter({"a": 2})).outcome == BROKEN
-
-
-def test_both_versions_of_a_row_are_one_too_many() -> None:
-    finding = judge(BY_NUMBER["Q08"], ["1", "2"], stems(Counter({"1.a": 1, "1.b": 1, "2.b": 1})))
-    assert (finding.lost, finding.doubled, finding.outcome) == (0, 1, BROKEN)
-
-
-def test_failed_query_breaks_the_rule_and_names_the_cause() -> None:
-    error = "Job aborted\nTraceback (most recent call last):\n  File \"x\"\nKeyError: 'id'\n at JVM"
-    finding = with_error(judge(Q02, [], Counter()), error)
-    assert (finding.outcome, finding.seen) == (BROKEN, "the query failed: KeyError: 'id'")
-    assert with_error(finding, "").seen == "the query failed: no message"
-
-
-# -- findings
-
-
-def test_broken_rule_says_rule_counts_and_what_was_done() -> None:
-    with pytest.raises(RuleBroken) as caught:
-        Finding(Q02, BROKEN, 9, 1, 2, 3, "twice replayed").insist()
-    assert "rule Q02 (MUST)" in str(caught.value)
-    assert "9 sent, 1 lost, 2 doubled, 3 never sent; twice replayed" in str(caught.value)
-
-
-def test_check_that_did_not_reach_its_fault_is_no_pass() -> None:
-    finding = Finding(Q02, NOT_REACHED, seen="no twin")
-    assert finding.held is None
-    with pytest.raises(RuleBroken, match=r"did not reach its fault\. no twin"):
-        finding.insist()
-
-
-def test_finding_as_json_has_what_programs_need() -> None:
-    told = Finding(Q02, HELD, 5, seen="x", seconds=1.26).as_json()
-    assert told == {
-        "rule": "Q02",
-        "level": "MUST",
-        "text": Q02.text,
-        "outcome": "held",
-        "held": True,
-        "sent": 5,
-        "lost": 0,
-        "doubled": 0,
-        "alien": 0,
-        "seen": "x",
-        "seconds": 1.3,
-    }
-
-
-# -- the report
-
-
-FINDINGS = [
-    Finding(BY_NUMBER["Q01"], HELD, 1101, seen="3 epochs", seconds=8.2),
-    Finding(Q02, BROKEN, 360, 0, 240, 7, "2 epochs replayed", 2.0),
-    Finding(BY_NUMBER["Q05"], LEFT_OUT, seen="runs on one machine"),
-    Finding(BY_NUMBER["Q06"], NOT_REACHED, seen="no twin"),
-]
-
-
-def test_table_tells_all_in_100_columns() -> None:
-    text = report.as_text("mine", FINDINGS)
-    assert text.startswith("mine: 1 held, 1 broken, 1 left out, 1 no fault\n")
-    assert max(map(len, text.splitlines())) <= 100
-    for words in ("BROKEN", "1,101", "7 rows that were never sent", "runs on one machine"):
-        assert words in text, words
-
-
-def test_report_is_left_as_table_and_json(tmp_path: Path) -> None:
-    report.write(tmp_path / "new", "mine", "my sink", FINDINGS)
-    told = json.loads((tmp_path / "new" / "mine.json").read_text())
-    assert told["sink"] == "my sink"
-    assert [finding["held"] for finding in told["findings"]] == [True, False, None, None]
-    assert "my sink: 1 held" in (tmp_path / "new" / "mine.txt").read_text()
-
-
-# -- the suite
 
 
 def test_every_rule_of_a_query_has_a_check_and_a_test() -> None:
@@ -308,83 +163,3 @@ def test_epoch_is_half_done_until_spark_notes_it(target: Target, tmp_path: Path)
     assert not trial.in_mid_epoch
     trial.uncommit(0)
     assert trial.in_mid_epoch
-
-
-# -- the plan for tasks
-
-
-def test_plan_hits_first_attempts_of_one_partition(board: Board) -> None:
-    board.announce(Plan(AFTER_ROWS, FAIL, epoch=3))
-    for other in ({"epoch": 2}, {"partition": 1}, {"attempt": 1}, {"point": AFTER_WRITE}):
-        board.reached(note(**other))
-    with pytest.raises(PlannedFailure, match="attempt 0 fails, after rows"):
-        board.reached(note())
-    assert len(board.notes(AFTER_ROWS)) == 4
-    assert len(board.notes(AFTER_ROWS, 3)) == 3
-
-
-def test_held_task_goes_on_when_the_plan_is_over(board: Board, tmp_path: Path) -> None:
-    board.announce(Plan(AFTER_ROWS, HOLD, epoch=3))
-    program = f"""
-        from pathlib import Path
-        from sparkonce.tck.spark.faults import Board, Note
-        Board(Path({str(tmp_path)!r})).reached(Note({AFTER_ROWS!r}, 3, 0, 0, 1))
-    """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as task:
-        wait_until(lambda: bool(board.notes(AFTER_ROWS)))
-        assert task.poll() is None
-        assert board.notes(RELEASED) == []
-        board.release()
-        assert task.wait(PATIENCE) == 0
-    assert board.notes(RELEASED) == [note(point=RELEASED)]
-
-
-# -- processes
-
-
-def wait_until(reached: object) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not reached():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-# As Spark's daemon of Python workers does, the child leaves the process group.
-FAMILY = (
-    "import os, subprocess; print(subprocess.Popen(['sleep', '99'], preexec_fn=os.setpgrp).pid)"
-)
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
-def test_with_a_session_ends_all_that_it_started(tmp_path: Path) -> None:
-    session = Session([sys.executable, "-c", FAMILY], tmp_path / "log", os.environ)
-    wait_until(lambda: session.log.read_text().endswith("\n"))
-    child = int(session.last_words())
-    session.close()
-    wait_until(lambda: gone(child))
-    assert not session.alive
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
-def test_session_does_not_outlive_the_suite(tmp_path: Path) -> None:
-    program = f"""
-        import os, time
-        from pathlib import Path
-        from sparkonce.tck.spark.processes import Session
-        session = Session(["sleep", "99"], Path({str(tmp_path / "log")!r}), os.environ)
-        print(session.process.pid, flush=True)
-        time.sleep(99)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as suite:
-        assert suite.stdout is not None
-        started = int(suite.stdout.readline())
-        suite.send_signal(signal.SIGKILL)
-    wait_until(lambda: gone(started))
