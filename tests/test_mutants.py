@@ -7,8 +7,8 @@ from functools import cache, partial
 
 import pytest
 from tests.mutants import MUTANTS, Mutant
-from tests.mutants.effect_mutants import SOUND
 from tests.mutants.mutant import ALL
+from tests.mutants.row_mutants import SOUND
 from tests.mutants.trial import checks, found, run
 
 from sparkonce.errors import SparkonceError

@@ -1,14 +1,13 @@
-"""A core whose commit or abort has a fault: what it does with the store."""
+"""A core whose commit has a fault: what it does with the store."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
+from tests.mutants.mutant import CHUNKS, ROWS, Mutant
 
 from sparkonce.commit import Committer, Standing, leftovers
 from sparkonce.errors import StoreUnreachable
@@ -16,18 +15,15 @@ from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.protocol import Advance, Receipt, Record, Staged, Task, ignore
 from sparkonce.registers import Learned, Registers
-from sparkonce.spark.writer import StreamWriter
 from sparkonce.staging import stage
 from sparkonce.store import Store
 
 COMMITTER, REGISTERS = "sparkonce.commit.Committer", "sparkonce.registers.Registers"
-DECIDE, ABORT, STAND = Committer._decide, Committer.abort, Committer._stand
-DECIDED = Ledger.decided
-WRITER_ABORT = StreamWriter.abort
+DECIDE, STAND = Committer._decide, Committer._stand
 Step = Callable[[], Record]
 
 
-def _attempts(receipts: Sequence[Receipt]) -> list[str]:
+def attempts_of(receipts: Sequence[Receipt]) -> list[str]:
     return sorted(receipt.task.attempt for receipt in receipts if receipt.rows)
 
 
@@ -90,7 +86,7 @@ def _rolls_by_todays_plan(self: Committer, driver: Driver) -> Standing:
 
 
 def _cleans_or_dies(self: Committer, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
-    over = {*_attempts(receipts), *leftovers(self.store, ledger)} - ledger.held
+    over = {*attempts_of(receipts), *leftovers(self.store, ledger)} - ledger.held
     self.store.discard(ledger.name, sorted(over))
 
 
@@ -112,59 +108,11 @@ def _every_attempt_for_itself(staged: Staged) -> tuple[str, str, int]:
     return staged.query_id, staged.attempt, staged.epoch
 
 
-def _undoes(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
-    ABORT(self, driver, receipts)
-    ledger = self.registers.load(driver.name)
-    if ledger is not None and ledger.epoch == driver.epoch:
-        self.registers.swap(ledger.moved(epoch=driver.epoch - 1, token="", manifest=None))
-
-
-def _drops_all(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
-    self.store.discard(driver.name, _attempts(receipts))
-
-
-def _dooms_nothing(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
-    ledger = self.registers.load(driver.name)
-    held = ledger.held if ledger is not None else set()
-    self.store.discard(driver.name, sorted({*_attempts(receipts)} - held))
-
-
-def _dooms_what_is_held(self: Ledger, attempts: Mapping[str, str]) -> Ledger:
-    return self.moved(doomed={**self.doomed, **attempts})
-
-
-def _decides_away_all_doom(self: Ledger, *decision: Any, **more: Any) -> Ledger:
-    return DECIDED(replace(self, doomed={}), *decision, **more)
-
-
-def _nothing(*_: Any) -> None:
-    """Refuses nothing."""
-
-
 def _stages_by_epoch(store: Store, task: Task, batches: Iterable[Any], *how: Any) -> Receipt:
     ledger = from_record(store.read(task.sink))
     if ledger is not None and ledger.epoch >= task.epoch:
         return Receipt(task, skipped=ledger.token)
     return stage(store, task, batches, *how)
-
-
-@contextlib.contextmanager
-def _keeps_what_failed(*_: Any) -> Iterator[None]:
-    yield
-
-
-@contextlib.contextmanager
-def _hides_the_error(store: Store, task: Task) -> Iterator[None]:
-    try:
-        yield
-    except Exception:
-        store.discard(task.sink, [task.attempt])
-        raise
-
-
-def _gives_up_on_none(self: StreamWriter, messages: Sequence[Any], epoch: int) -> None:
-    if None not in messages:
-        WRITER_ABORT(self, messages, epoch)
 
 
 def _passes_over_none(receipts: Any) -> list[Receipt]:
@@ -258,72 +206,6 @@ COMMIT_MUTANTS = [
         "an epoch is committed without the rows of a task that gave no message",
         "C11",
         patches={"sparkonce.spark.writer.require_messages": _passes_over_none},
-    ),
-    Mutant(
-        "messages with None mishandled in abort",
-        "an abort with a None among its messages drops nothing",
-        "C11",
-        patches={"sparkonce.spark.writer.StreamWriter.abort": _gives_up_on_none},
-    ),
-    Mutant(
-        "abort that undoes a published epoch",
-        "an abort puts the ledger back to the epoch before, though its rows took effect",
-        "A01",
-        (WHOLE,),
-        patches={f"{COMMITTER}.abort": _undoes},
-    ),
-    Mutant(
-        "abort that drops nothing",
-        "what the tasks of an aborted epoch staged stays",
-        "A01",
-        patches={f"{COMMITTER}.abort": _nothing},
-    ),
-    Mutant(
-        "abort that drops a decided epoch",
-        "an abort drops chunks that a decision holds",
-        "A01",
-        (CHUNKS, ROWS),
-        patches={f"{COMMITTER}.abort": _drops_all},
-    ),
-    Mutant(
-        "abort without doom",
-        "an abort looks whether its chunks are decided, and drops them while they are",
-        "A02",
-        (CHUNKS, ROWS),
-        patches={f"{COMMITTER}.abort": _dooms_nothing},
-    ),
-    Mutant(
-        "doom of what is decided",
-        "an abort dooms, and drops, attempts that a decision holds",
-        "A01",
-        (CHUNKS, ROWS),
-        patches={"sparkonce.ledger.Ledger.dooming": _dooms_what_is_held},
-    ),
-    Mutant(
-        "doom ends with any decision",
-        "what one query's abort has doomed can be decided once another query has decided",
-        "A02",
-        (CHUNKS, ROWS),
-        patches={"sparkonce.ledger.Ledger.decided": _decides_away_all_doom},
-    ),
-    Mutant(
-        "doom ignored",
-        "a commit that is tried again decides what an abort is about to drop",
-        "A02",
-        (CHUNKS, ROWS),
-        patches={"sparkonce.commit.require_not_doomed": _nothing},
-    ),
-    Mutant(
-        "failed tasks never cleaned",
-        "what a task staged before it raised stays",
-        "C18",
-        patches={"sparkonce.staging._dropped_if_failed": _keeps_what_failed},
-    ),
-    Mutant(
-        "clean-up hides the error of a task",
-        "a drop that fails is raised in place of what made the task fail",
-        "C18",
-        patches={"sparkonce.staging._dropped_if_failed": _hides_the_error},
     ),
     Mutant(
         "skip without asking whose epoch",

@@ -1,16 +1,14 @@
-"""Stores in which decided chunks take effect with a fault."""
+"""Stores in which whole chunks take effect with a fault."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import time
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
-from tests.mutants.store_mutants import PAUSE
+from tests.mutants.mutant import CHUNKS, PAUSE, ROWS, WHOLE, Mutant
 
 from sparkonce.errors import RowRefused
 from sparkonce.protocol import (
@@ -23,7 +21,6 @@ from sparkonce.protocol import (
     Record,
     ignore,
 )
-from sparkonce.tck.converging import ConvergingStore, Guard
 from sparkonce.tck.memory import MemoryStore
 
 
@@ -121,65 +118,6 @@ class PassesOver(MemoryStore):
         return gone or super()._apply(manifest, ordinal, attempt, seq)
 
 
-class DropsAsItGoes(ConvergingStore):
-    """A chunk is deleted once its rows were sent, before anything says that all is done."""
-
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
-        chunks = iter(manifest.chunks)
-
-        def advanced(rows: int) -> None:
-            part, seq = next(chunks)
-            left = self.log.get((manifest.sink, part.attempt), {})
-            left.pop(seq, None)
-            if not left:
-                self._discard(manifest.sink, [part.attempt], None)
-            advance(rows)
-
-        return super().apply(manifest, advanced)
-
-
-class ReadsAhead(ConvergingStore):
-    """It fetches all chunks before it sends the first row. This is no fault."""
-
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
-        payloads = [
-            self.link("fetch", lambda p=part, s=seq: self._payload(manifest, p.attempt, s))
-            for part, seq in manifest.chunks
-        ]
-        for ordinal, payload in enumerate(payloads):
-            for row, times in Counter(json.loads(payload or "[]")).items():
-                request = (manifest, ordinal, row, times)
-                self.link("update", lambda request=request: self._update(*request))
-            advance(len(payload or ""))
-        self.link("mark", lambda: self.applied.update({manifest.token: len(payloads)}))
-        return ALL_STORED
-
-
-def _admits_any_fence(self: Guard, fence: int, ordinal: int) -> bool:
-    return fence != self.fence or ordinal not in self.ordinals
-
-
-def _admits_one_chunk(self: Guard, fence: int, _ordinal: int) -> bool:
-    return fence > self.fence
-
-
-def _admits_all_but_the_last(self: Guard, fence: int, ordinal: int) -> bool:
-    newest = max(self.ordinals, default=-1)
-    return fence > self.fence or (fence == self.fence and ordinal != newest)
-
-
-class SharesFences(ConvergingStore):
-    def _update(self, manifest: Manifest, ordinal: int, row: str, times: int) -> None:
-        super()._update(replace(manifest, sink=""), ordinal, row, times)
-
-
-class FencesByEpoch(ConvergingStore):
-    """A fence that is the epoch does not rise when another query begins at 0."""
-
-    def prepare(self, manifest: Manifest) -> Manifest:
-        return replace(super().prepare(manifest), notes={"fence": manifest.epoch + 1})
-
-
 class SkipsRefused(MemoryStore):
     """A row that is refused is left out, in silence."""
 
@@ -203,8 +141,6 @@ class FinishesAnyway(MemoryStore):
     def _swap(self, name: str, new: Record, over: str, _applied: int = 0) -> Record:
         return super()._swap(name, new, over)
 
-
-ADMITS = "sparkonce.tck.converging.Guard.admits"
 
 EFFECT_MUTANTS = [
     Mutant(
@@ -250,13 +186,6 @@ EFFECT_MUTANTS = [
         MarksLast,
     ),
     Mutant(
-        "equal versions for chunks of one epoch",
-        "a row that two chunks of an epoch change takes the first of them only",
-        "S08",
-        (ROWS,),
-        patches={ADMITS: _admits_one_chunk},
-    ),
-    Mutant(
         "chunks applied in another order",
         "the last partition takes effect first",
         "S08",
@@ -264,41 +193,11 @@ EFFECT_MUTANTS = [
         AppliesBackwards,
     ),
     Mutant(
-        "no fence",
-        "a driver that wakes up late writes over what its successor has written",
-        "S09",
-        (ROWS,),
-        ReadsAhead,
-        {ADMITS: _admits_any_fence},
-    ),
-    Mutant(
-        "fence made of the epoch",
-        "rows of a new query that replaces an old one are taken for late ones, until it has gone"
-        " further than the old one",
-        "I01",
-        (ROWS,),
-        FencesByEpoch,
-    ),
-    Mutant(
         "missing chunk passed over",
         "a decided chunk that is gone is taken for applied",
         "S10",
         (CHUNKS,),
         PassesOver,
-    ),
-    Mutant(
-        "one fence for all sinks",
-        "two sinks of one target fence each other's rows out",
-        "S12",
-        (ROWS,),
-        SharesFences,
-    ),
-    Mutant(
-        "late duplicate after a match, in a row",
-        "a row remembers the last chunk only, so one before it counts again when resent",
-        "C03",
-        (ROWS,),
-        patches={ADMITS: _admits_all_but_the_last},
     ),
     Mutant(
         "finished without looking at what is applied",
@@ -321,14 +220,4 @@ EFFECT_MUTANTS = [
         (CHUNKS,),
         KeepsHalf,
     ),
-    Mutant(
-        "chunks deleted before finish",
-        "apply drops a chunk as soon as its rows were sent, and then dies",
-        "C06",
-        (ROWS,),
-        DropsAsItGoes,
-    ),
 ]
-
-SOUND = [Mutant("chunks fetched ahead", "no fault", "S09", (ROWS,), ReadsAhead)]
-"""Variants that break nothing: what is found of a mutant built on one is its fault alone."""

@@ -14,6 +14,8 @@ WHOLE, CHUNKS, ROWS = PROFILES
 """The profiles: whole epochs in one step, atomic chunks, row by row."""
 
 ALL = (WHOLE, CHUNKS, ROWS)
+PAUSE = 0.005
+"""Seconds between two requests that should be one: what a network takes."""
 
 
 @dataclass(frozen=True)
