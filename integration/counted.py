@@ -45,3 +45,8 @@ def counts(client: Elasticsearch, index: str) -> Counter[int]:
     for one in documents(client, index).values():
         found[one["id"]] += one["n"]
     return found
+
+
+def set_block(client: Elasticsearch, index: str, name: str, on: bool | None) -> None:
+    """Let the index have such a block, or none."""
+    client.indices.put_settings(index=index, settings={f"index.blocks.{name}": on})

@@ -6,7 +6,8 @@ import elasticsearch
 import pytest
 from integration.counters import COUNTER
 from integration.epochs import ElasticsearchQuery
-from integration.servers.elasticsearch import OLDEST, ElasticsearchProcess, private_tree
+from integration.servers.elasticsearch import ElasticsearchProcess, private_tree
+from integration.servers.elasticsearch_tree import OLDEST
 from integration.servers.finder import or_skip
 
 from sparkonce.errors import StoreRefused

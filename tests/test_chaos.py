@@ -22,7 +22,7 @@ from integration.chaos.reader import Reader
 from integration.chaos.result import Result, Struck
 from integration.chaos.target import BOTH, Counts, Witness
 from integration.chaos.topic import Event
-from integration.servers.elasticsearch import Tree
+from integration.servers.elasticsearch_tree import Tree
 
 from sparkonce import errors
 

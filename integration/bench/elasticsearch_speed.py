@@ -7,8 +7,8 @@ Run it on a quiet machine::
 All figures come from one run, one node and the same rows of four columns (bigint, string, double,
 timestamp), into an index with the same explicit mapping, new for each writer. A round is one
 epoch of new keys; writers take turns, and the median of all rounds but those of the first turn is
-shown. elasticsearch-hadoop gets the same files on a
-Spark of its own (the newest that it is made for), in an environment that pip makes in the cache.
+shown. elasticsearch-hadoop gets the same files on a Spark of its own (the newest that it is made
+for), in an environment that pip makes in the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from integration.bench import hadoop
 from integration.bench.streams import Counting, make_input, run, seconds
 from integration.epochs import ElasticsearchQuery
 from integration.servers import spark as local_spark
-from integration.servers.elasticsearch import ElasticsearchProcess, Tree, connect, private_tree
+from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
+from integration.servers.elasticsearch_tree import Tree
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -199,18 +200,15 @@ def in_partitions(url: str, **settings: int) -> Callable[[DataFrame, int], None]
 
 
 def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
+    def each_batch(send: Callable[[DataFrame, int], None]) -> Callable[..., DataStreamWriter]:
+        return lambda rows: rows.writeStream.foreachBatch(send)
+
     options = {"url": url, "index": "sink", "key": "id"}
     return {
         "counting Arrow writer": lambda rows: rows.writeStream.format("counting"),
-        "foreachBatch + parallel_bulk, driver": lambda rows: rows.writeStream.foreachBatch(
-            on_driver(url)
-        ),
-        "foreachBatch + parallel_bulk, partitions": lambda rows: rows.writeStream.foreachBatch(
-            in_partitions(url)
-        ),
-        "the same, tuned": lambda rows: rows.writeStream.foreachBatch(
-            in_partitions(url, chunk_size=5000)
-        ),
+        "foreachBatch + parallel_bulk, driver": each_batch(on_driver(url)),
+        "foreachBatch + parallel_bulk, partitions": each_batch(in_partitions(url)),
+        "the same, tuned": each_batch(in_partitions(url, chunk_size=5000)),
         "sparkonce": lambda rows: rows.writeStream.format("elasticsearch").options(**options),
     }
 
@@ -285,12 +283,9 @@ def main() -> None:
                 large = make_input(spark, home / "large", args.rows, args.rounds + 1)
                 single = make_input(spark, home / "single", 1, 12)
                 ways = dict(through_spark(spark, large, node.url, files=4))
-                ways["elasticsearch-hadoop, its own Spark"] = partial(
-                    by_hadoop, large, node, args.rows
-                )
-                ways["elasticsearch-hadoop, tuned"] = partial(
-                    by_hadoop, large, node, args.rows, **hadoop.TUNED
-                )
+                other = partial(by_hadoop, large, node, args.rows)
+                ways["elasticsearch-hadoop, its own Spark"] = other
+                ways["elasticsearch-hadoop, tuned"] = partial(other, **hadoop.TUNED)
                 took = in_turns(ways, args.passes)
                 rates = {name: args.rows / each for name, each in took.items()}
                 show(f"{title}, through Spark", rates, "rows/s")

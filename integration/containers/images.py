@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration.servers.elasticsearch import CONFIG, JVM, Tree, find_tree
+from integration.servers.elasticsearch import CONFIG, JVM
+from integration.servers.elasticsearch_tree import Tree, find_tree
 from integration.servers.finder import UnavailableError
 from integration.servers.mysql import mysql_tree
 from integration.servers.tree import tree
