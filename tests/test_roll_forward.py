@@ -8,12 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.kit import PLAN, World, decide_and_die, move_ledger
 
-from sparkonce.errors import (
-    CheckpointBehindSink,
-    CheckpointReplaced,
-    RowRefused,
-    SparkonceError,
-)
+from sparkonce.errors import CheckpointBehindSink, CheckpointReplaced, RowRefused, SparkonceError
 from sparkonce.protocol import Applied, Manifest
 from sparkonce.tck.actors import Query
 from sparkonce.tck.faults import Crash, FaultyStore
