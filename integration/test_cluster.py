@@ -97,14 +97,14 @@ def job(
 def executors(cluster: Cluster) -> list[psutil.Process]:
     workers = [psutil.Process(session.process.pid) for session in cluster.sessions[1:]]
     found = [child for worker in workers for child in worker.children(recursive=True)]
-    return [one for one in found if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+    return [one for one in found if "CoarseGrained" in str(one.as_dict(["cmdline"]))]
 
 
 def test_nodes_that_have_sparkonce_count_each_row_once_though_an_executor_dies(
     job: Submitted, cluster: Cluster, ours: Path
 ) -> None:
     driver = job.submit(PYSPARK_PYTHON=str(ours))
-    wait_until(lambda: sum(job.counts().values()) >= 100, 120, "no epoch was applied")
+    wait_until((job.checkpoint / "commits" / "0").exists, 120, "no epoch was committed")
     running = executors(cluster)
     running[0].kill()
     said, _ = driver.communicate(timeout=180)
@@ -119,9 +119,9 @@ def test_executors_without_sparkonce_say_what_to_install_where(
 ) -> None:
     """The driver's folder `environment` has it; the archive that executors get has not."""
     (job.home / "environment").symlink_to(ours.parents[1])
-    archive = shutil.make_archive(str(job.home / "bare"), "tar", theirs.parents[1])
+    archive = shutil.make_archive(str(job.home / "bare"), "gztar", theirs.parents[1])
     said = job.said("--archives", f"{archive}#environment", PYSPARK_PYTHON=LOCAL_PYTHON)
-    assert "The Python of an executor has no package 'sparkonce': " in said
+    assert "The Python of an executor has no package 'sparkonce': " in said, said
     assert "/environment/bin/python on " in said
     assert "What to do: pip install 'sparkonce[redis]==" in said
     assert job.rows() == {}
