@@ -168,14 +168,16 @@ def test_a_python_that_only_spark_pyspark_python_names_serves_registered_formats
 
 
 @pytest.mark.long
-def test_a_zip_among_py_files_serves_registered_formats_alone(
+def test_a_zip_among_py_files_serves_registered_formats_alone_and_a_wheel_none(
     job: Submitted, wheel: Path, theirs: Path
 ) -> None:
+    """Spark gives a wheel to the driver's program, and to no worker of a data source."""
     zipped = shutil.copy(wheel, job.home / "sparkonce.zip")
     by_zip = "--py-files", str(zipped)
     assert "[DATA_SOURCE_NOT_FOUND]" in job.said(*by_zip, PYSPARK_PYTHON=str(theirs))
     by_wheel = "--py-files", str(wheel)
     said = job.said(*by_wheel, register=True, PYSPARK_PYTHON=str(theirs))
-    assert "No module named 'sparkonce'" in said
+    assert "No module named 'pyspark_redis'" in said, said
+    assert job.rows() == {}
     said = job.said(*by_zip, register=True, PYSPARK_PYTHON=str(theirs))
     assert job.counts() == once(range(600)), said
