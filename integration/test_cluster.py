@@ -84,7 +84,7 @@ class Submitted(Job):
 
     def said(self, *how: str, register: bool = False, **env: str) -> str:
         """All that the driver has said in the end."""
-        return self.submit(*how, register=register, **env).communicate(timeout=180)[0]
+        return self.submit(*how, register=register, **env).communicate(timeout=300)[0]
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_nodes_that_have_sparkonce_count_each_row_once_though_an_executor_dies(
     wait_until((job.checkpoint / "commits" / "0").exists, 120, "no epoch was committed")
     running = executors(cluster)
     running[0].kill()
-    said, _ = driver.communicate(timeout=180)
+    said, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0, said
     assert len(running) == 2
     assert job.counts() == once(range(600))
@@ -177,7 +177,6 @@ def test_a_zip_among_py_files_serves_registered_formats_alone_and_a_wheel_none(
     assert "[DATA_SOURCE_NOT_FOUND]" in job.said(*by_zip, PYSPARK_PYTHON=str(theirs))
     by_wheel = "--py-files", str(wheel)
     said = job.said(*by_wheel, register=True, PYSPARK_PYTHON=str(theirs))
-    assert "No module named 'pyspark_redis'" in said, said
-    assert job.rows() == {}
+    assert "UnsupportedQuery: sparkonce was imported from sparkonce-" in said, said
     said = job.said(*by_zip, register=True, PYSPARK_PYTHON=str(theirs))
     assert job.counts() == once(range(600)), said
