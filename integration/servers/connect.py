@@ -17,7 +17,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 class ConnectServer(ServerProcess):
     """A server with two cores; its Python is this one."""
 
-    start_seconds = 60.0
+    start_seconds = 180.0
 
     def __init__(self, *jars: Path) -> None:
         super().__init__()
