@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from integration.counted import make_counters
+from integration.environments import build_wheel
 from integration.epochs import ElasticsearchQuery, MySqlQuery
 from integration.marks import also
 from integration.proxy import Proxy
@@ -242,6 +243,11 @@ def elasticsearch_proxy(elasticsearch_url: str) -> Iterator[Proxy]:
     """Stand between a test and the shared cluster, to make the network fail."""
     with Proxy(elasticsearch_url) as proxy:
         yield proxy
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="session")

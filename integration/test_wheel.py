@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
-import venv
 from collections import Counter
 from pathlib import Path
 
@@ -14,10 +12,9 @@ import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
 from integration.counted import counts
+from integration.environments import Environment
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).parents[1]
 
 PROGRAM = textwrap.dedent(
     """
@@ -50,19 +47,8 @@ PROGRAM = textwrap.dedent(
 )
 
 
-class Environment:
-    """An empty virtual environment."""
-
-    def __init__(self, home: Path) -> None:
-        venv.create(home, with_pip=True)
-        self.home, self.python = home, home / "bin" / "python"
-
-    def install(self, *what: str) -> None:
-        self.pip("install", *what)
-
-    def pip(self, do: str, *what: str) -> None:
-        command = [self.python, "-m", "pip", do, "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*command, *what], check=True, timeout=900)
+class Installed(Environment):
+    """An environment in which the program runs."""
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         program = self.home / "program.py"
@@ -82,23 +68,14 @@ class Environment:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, timeout=600)
-    (made,) = out.glob("*.whl")
-    return made
-
-
-@pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    made = Environment(tmp_path_factory.mktemp("venv"))
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    made = Installed(tmp_path_factory.mktemp("venv"))
     made.install("pyspark", str(wheel))
     return made
 
 
 @pytest.fixture
-def empty(environment: Environment) -> Environment:
+def empty(environment: Installed) -> Installed:
     """The wheel without any extra, whichever test came before."""
     environment.pip("uninstall", "--yes", "redis", "hiredis", "pymysql", "elasticsearch", "pytest")
     return environment
@@ -109,7 +86,7 @@ def mysql_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def install_and_use(empty: Environment, wheel: Path, form: str, url: str, name: str) -> str:
+def install_and_use(empty: Installed, wheel: Path, form: str, url: str, name: str) -> str:
     """What `sparkonce status` says of a sink, once its extra is installed."""
     missing = empty.run(form, url, name)
     assert missing.returncode != 0
@@ -125,34 +102,34 @@ def install_and_use(empty: Environment, wheel: Path, form: str, url: str, name: 
     ).stdout
 
 
-def test_other_formats_work_without_an_extra(empty: Environment, unique: str) -> None:
+def test_other_formats_work_without_an_extra(empty: Installed, unique: str) -> None:
     other = empty.run("noop", "", unique)
     assert "rows written" in other.stdout, other.stderr
 
 
 def test_one_pip_install_makes_redis_work(
-    empty: Environment, wheel: Path, redis_url: str, unique: str
+    empty: Installed, wheel: Path, redis_url: str, unique: str
 ) -> None:
     status = install_and_use(empty, wheel, "redis", redis_url, unique)
     assert f'"target": "hash:{unique}:{{id}}"' in status
 
 
 def test_one_pip_install_makes_mysql_work(
-    empty: Environment, wheel: Path, mysql_url: str, table: str
+    empty: Installed, wheel: Path, mysql_url: str, table: str
 ) -> None:
     status = install_and_use(empty, wheel, "mysql", mysql_url, table)
     assert f'.{table}"' in status
 
 
 def test_one_pip_install_makes_elasticsearch_work(
-    empty: Environment, wheel: Path, elasticsearch_url: str, elastic: Elasticsearch, index: str
+    empty: Installed, wheel: Path, elasticsearch_url: str, elastic: Elasticsearch, index: str
 ) -> None:
     status = install_and_use(empty, wheel, "elasticsearch", elasticsearch_url, index)
     assert f'"target": "index:{index}"' in status
     assert counts(elastic, index) == Counter(range(10))
 
 
-def test_one_pip_install_brings_the_kit(empty: Environment, wheel: Path) -> None:
+def test_one_pip_install_brings_the_kit(empty: Installed, wheel: Path) -> None:
     empty.install(f"{wheel}[tck]")
     program = "import sparkonce.tck.streaming, sparkonce.tck.explore.__main__ as e; e.main()"
     kit = subprocess.run(

@@ -116,7 +116,7 @@ def _line(item: pytest.Item) -> int:
 
 def _room(item: pytest.Item) -> str | None:
     fixtures = {*getattr(item, "fixturenames", ())}
-    if fixtures & {"spark", "sink", "bench"}:
+    if fixtures & {"spark", "sink", "bench", "cluster", "connect"}:
         return "spark" if "spark" in fixtures else item.path.name
     if "mysql_name" in fixtures:
         return str(item.callspec.params["mysql_name"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import platform
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 from tests.kit import TARGET, World, batch, encode
 
+from sparkonce import __version__
 from sparkonce.errors import (
     CheckpointReplaced,
     OptionError,
@@ -106,10 +110,15 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Context:
     return context
 
 
+def pickled(made: StreamWriter) -> bytes:
+    """As it goes to executors."""
+    return bytes(CPickleSerializer().dumps(made))
+
+
 def writer(**options: str) -> StreamWriter:
     """What Spark gets for each epoch, as it arrives in a task."""
     made = Source(options).streamWriter(schema=SCHEMA, overwrite=False)
-    copy = pickle.loads(pickle.dumps(made))
+    copy = pickle.loads(pickled(made))
     assert isinstance(copy, StreamWriter)
     return copy
 
@@ -119,6 +128,25 @@ def test_a_writer_stages_in_the_task_and_commits_on_the_driver(world: World) -> 
     assert world.rows == []
     writer().commit([message], 0)
     assert world.rows == ["a", "b", "c"]
+
+
+def test_an_executor_without_sparkonce_says_what_to_install_where(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent = pickled(writer())
+    with monkeypatch.context() as executor:
+        executor.setitem(sys.modules, "sparkonce", None)
+        with pytest.raises(ModuleNotFoundError) as missing:
+            pickle.loads(sent)
+    assert f"no package 'sparkonce': {sys.executable} on {platform.node()}." in str(missing.value)
+    assert f"pip install 'sparkonce[tests]=={__version__}'" in str(missing.value)
+
+
+def test_an_executor_with_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = pickled(writer())
+    monkeypatch.setattr("sparkonce.__version__", "0.0.9")
+    with pytest.raises(ImportError, match=rf"has sparkonce 0\.0\.9, and the driver {__version__}"):
+        pickle.loads(sent)
 
 
 def test_a_receipt_says_who_staged_what() -> None:

@@ -21,22 +21,27 @@ def load(path: str) -> Connector:
         MissingExtra: its client library is not installed, or is of a release that does not fit.
     """
     module, _, name = path.partition(":")
-    extra = module.partition(".")[0].removeprefix("pyspark_")
+    needed = extra(path)
     try:
         connector: Connector = getattr(importlib.import_module(module), name)()
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            f'format("{extra}") needs the Python package {error.name!r}',
+            f'format("{needed}") needs the Python package {error.name!r}',
             why="sparkonce installs the client of a store only where its extra is asked for",
-            todo=f"pip install 'sparkonce[{extra}]' on the driver and every executor",
+            todo=f"pip install 'sparkonce[{needed}]' on the driver and every executor",
         ) from None
     except ImportError as error:
         raise MissingExtra(
-            f'format("{extra}") can\'t use the Python package that is installed: {error}',
+            f'format("{needed}") can\'t use the Python package that is installed: {error}',
             why="it is of a release that sparkonce does not know",
-            todo=f"pip install --upgrade 'sparkonce[{extra}]' on the driver and every executor",
+            todo=f"pip install --upgrade 'sparkonce[{needed}]' on the driver and every executor",
         ) from None
     return connector
+
+
+def extra(path: str) -> str:
+    """The extra that installs what the connector at ``module:Class`` needs."""
+    return path.partition(".")[0].removeprefix("pyspark_")
 
 
 def for_name(name: str) -> Connector:

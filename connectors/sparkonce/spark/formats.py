@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import UnsupportedQuery
@@ -28,8 +29,10 @@ def register(spark: SparkSession) -> list[str]:
         The names, for example ``redis`` and ``sparkonce_redis``.
 
     Raises:
-        UnsupportedQuery: the session is of a Spark without Python data sources.
+        UnsupportedQuery: the session is of a Spark without Python data sources, or this package was
+            imported from a wheel, which no worker of a data source does.
     """
+    _require_no_wheel(Path(__file__))
     registry = getattr(spark, "dataSource", None)
     if registry is None:
         raise UnsupportedQuery(
@@ -41,6 +44,15 @@ def register(spark: SparkSession) -> list[str]:
     for source in sources:
         registry.register(source)
     return [source.name() for source in sources]
+
+
+def _require_no_wheel(here: Path) -> None:
+    if wheel := next((place.name for place in here.parents if place.suffix == ".whl"), None):
+        raise UnsupportedQuery(
+            f"sparkonce was imported from {wheel}, without being installed",
+            why="Spark gives a wheel among --py-files to the driver's program, and to no worker",
+            todo="pip install it on all nodes; or give the same file under a name with .zip",
+        )
 
 
 def installed() -> Iterator[type[SinkSource]]:

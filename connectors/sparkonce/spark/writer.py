@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 
@@ -17,7 +17,8 @@ from sparkonce.errors import UnsupportedQuery
 from sparkonce.guards import Driver, require_messages, require_planned
 from sparkonce.ledger import new_token, sink_name
 from sparkonce.protocol import Receipt, Task, attempt_of
-from sparkonce.spark import checkpoint, shuffle
+from sparkonce.registry import extra
+from sparkonce.spark import arrival, checkpoint, shuffle
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
 from sparkonce.spark.pipelines import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
@@ -45,6 +46,10 @@ class StreamWriter(StreamArrowWriter):
         self.connector, self.options, self.schema = connector, options, schema
         sink = self._sink()
         sink.check()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """See `arrival`."""
+        return arrival.reduced(self, extra(self.connector))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task.

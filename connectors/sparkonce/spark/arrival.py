@@ -1,0 +1,58 @@
+"""How a writer gets into tasks, whose Python may lack sparkonce.
+
+Spark sends an object to executors with its class by name alone, so one without sparkonce would only
+say ``No module named 'sparkonce'``. What makes the writer there goes by value, and says the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sparkonce import __version__
+
+
+def reduced(made: object, extra: str) -> tuple[Any, ...]:
+    """What ``__reduce__`` gives for an object that Spark sends to executors.
+
+    Args:
+        made: of a class of this package.
+        extra: the one that the connector needs.
+    """
+    kind = type(made)
+    return _maker(), (kind.__module__, kind.__qualname__, __version__, extra), vars(made)
+
+
+def _maker() -> Callable[[str, str, str, str], Any]:
+    """What makes an empty object in another process.
+
+    Its code is pickled with it, as no module has it by its name: it must use nothing of this one.
+    """
+
+    def make(module: str, name: str, release: str, extra: str) -> Any:
+        import platform
+        import sys
+        from importlib import import_module
+
+        here = f"{sys.executable} on {platform.node()}"
+        todo = (
+            f"What to do: pip install 'sparkonce[{extra}]=={release}' into it, on every node; or"
+            " give executors an environment that has it, with --archives and PYSPARK_PYTHON"
+            " (docs/deploy.md)."
+        )
+        try:
+            found = import_module(module.partition(".")[0]).__version__
+            kind = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"The Python of an executor has no package {error.name!r}: {here}."
+                f" Why: a part of the sink runs in tasks. {todo}"
+            ) from None
+        if found != release:
+            raise ImportError(
+                f"An executor has sparkonce {found}, and the driver {release}: {here}."
+                f" Why: the driver applies what tasks stage, and reads only its own form. {todo}"
+            )
+        return kind.__new__(kind)
+
+    return make
