@@ -56,5 +56,5 @@ def require_arrow() -> None:
         raise MissingExtra(
             "Spark's Python has no package pyarrow",
             why="Spark hands rows to a Python data source as Arrow batches",
-            todo="pip install 'pyarrow>=18' on the driver and every executor",
+            todo="pip install 'pyarrow>=15' on the driver and every executor",
         )

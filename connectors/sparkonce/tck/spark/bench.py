@@ -99,7 +99,9 @@ class Bench:
     def _settings(self, home: Path) -> dict[str, str]:
         return {
             **setup.driver(home, self._scratch),
-            **dict.fromkeys(SETTINGS, "true"),  # as Q10 asks of Spark, where they are not the default
+            **dict.fromkeys(
+                SETTINGS, "true"
+            ),  # as Q10 asks of Spark, where they are not the default
             "spark.sql.shuffle.partitions": "2",
             "spark.python.daemon.module": "sparkonce.tck.spark.daemon",
             # Rows reach the sink as they come, and a sink that writes in chunks writes several.
