@@ -48,11 +48,12 @@ def test_no_two_cells_share_their_files() -> None:
 
 
 def test_ci_runs_each_release_and_each_python() -> None:
+    """Python 3.11 is that of the machine, with which everything else runs."""
     line = re.search(r"^make matrix .*CELLS=\"([^\"]+)\"", (ROOT / ".ci/run").read_text(), re.M)
     assert line
     cells = [Cell.named(name) for name in line[1].split() if name != "chain"]
     assert {cell.spark for cell in cells} >= set(RELEASES)
-    assert {cell.python for cell in cells} == set(PYTHONS)
+    assert {cell.python for cell in cells} >= {*PYTHONS} - {"3.11"}
 
 
 def test_cells_next_to_a_platform_are_cells() -> None:

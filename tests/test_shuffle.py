@@ -57,7 +57,7 @@ def test_checksums_must_be_on_and_be_those_of_sparks_own_shuffle(
 def test_a_spark_without_checksums_is_known_by_its_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, made_of: str | None, known: bool
 ) -> None:
-    """Set or not: there the settings are names that Spark does not know. Unread jars tell nothing."""
+    """There the settings can be set, and mean nothing. Jars that can't be read tell nothing."""
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / named).write_bytes(b"torn")
     if made_of:

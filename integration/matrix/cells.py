@@ -48,9 +48,9 @@ class Cell:
         Raises:
             ValueError: the name is of another form.
         """
-        spark, python, *more = name.split("/")
-        if not re.fullmatch(r"\d+\.\d+\.\d+/3\.\d+", f"{spark}/{python}"):
+        if not re.match(r"\d+\.\d+\.\d+/3\.\d+(/|$)", name):
             raise ValueError(f"{name!r} is no cell: write it as 4.0.2/3.12")
+        spark, python, *more = name.split("/")
         return cls(spark, python, tuple(more))
 
     def __str__(self) -> str:

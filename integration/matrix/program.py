@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import tempfile
@@ -13,7 +14,9 @@ from typing import Any
 
 from demo.java import inspect, java_home, wheel_home
 
+import sparkonce
 from sparkonce.errors import SparkonceError
+from sparkonce.spark import features
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 
@@ -40,11 +43,7 @@ def checked(urls: dict[str, str], whole: bool, home: Path, java: Path) -> dict[s
 
 def refused(java: Path) -> dict[str, Any]:
     """What a user is told whose Spark has no Python data sources."""
-    import os
-
     from pyspark.sql import SparkSession
-
-    import sparkonce
 
     os.environ["JAVA_HOME"] = str(java)
     local = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -80,9 +79,8 @@ def main(task: Path, result: Path) -> None:
         java = wheel_home(home) or java_home(home)
         if java is None:
             raise SystemExit("no Java")
-        from sparkonce.spark.features import api
-
-        made = checked(given["urls"], given["whole"], home, java) if api else refused(java)
+        can = hasattr(features.api, "DataSource")
+        made = checked(given["urls"], given["whole"], home, java) if can else refused(java)
         result.write_text(json.dumps({"versions": versions(java), **made}))
 
 

@@ -61,7 +61,7 @@ def may_mix(setting: Callable[[str], str | None], release: str) -> str:
 
 
 def lacking() -> str:
-    """`NONE_HERE` if the Spark of this process has no such checksums, whatever is set; else empty."""
+    """`NONE_HERE` if this Spark has no such checksums, whatever is set; else empty."""
     return "" if compares(_home() / "jars") else NONE_HERE
 
 
@@ -105,7 +105,7 @@ def warn(run_id: str, sink: str, setting: str) -> None:
             why="where an executor is lost, and the query draws at random before a shuffle, rows"
             " are lost or doubled before they reach the sink",
             todo=f"set {' and '.join(SETTINGS)} to true (since Spark 4.2 they are, unless changed;"
-            " before 4.1 there are none, so use a newer Spark), and let Spark's own shuffle exchange"
-            f" the rows ({PUSH}=false, {MANAGER}=sort); or let the query draw nothing",
+            " before 4.1 there are none, so use a newer Spark), and let Spark's own shuffle"
+            f" exchange the rows ({PUSH}=false, {MANAGER}=sort); or let the query draw nothing",
         )
     )

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_STYLES = {HELD: "green", BROKEN: "bold red", LEFT_OUT: "yellow", NOT_REACHED: "magenta"}
-_STYLES[NOT_GIVEN] = "yellow"
+_STYLES = {
+    HELD: "green",
+    BROKEN: "bold red",
+    LEFT_OUT: "yellow",
+    NOT_GIVEN: "yellow",
+    NOT_REACHED: "magenta",
+}
 _WORDS = {outcome: outcome for outcome in _STYLES} | {BROKEN: "BROKEN", NOT_REACHED: "no fault"}
 WIDTH = 100
 
