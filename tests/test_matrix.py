@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 from integration.matrix import pythons, report
 from integration.matrix.__main__ import _recorded
 from integration.matrix.cells import PYTHONS, RELEASES, Cell, every_cell, slug
+from integration.matrix.environment import BrokenError
 from integration.matrix.outcomes import FAILED, NOT_RUN, PASSED, outcome, told
 from integration.matrix.platforms import PLATFORMS
 from integration.servers.finder import UnavailableError
@@ -102,6 +104,23 @@ def test_what_could_not_run_is_on_record_with_its_reason(
     kept = report.records(tmp_path)["4.0.2/3.12"]
     assert kept["outcome"] == NOT_RUN
     assert "| Python 3.12 | not run: no python3.12 on PATH |" in report.page({"4.0.2/3.12": kept})
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (BrokenError("PySpark 4.0.2 was replaced by 4.3.0"), "PySpark 4.0.2 was replaced by 4.3.0"),
+        (TimeoutExpired("program", 900), "Command 'program' timed out after 900 seconds"),
+    ],
+)
+def test_a_cell_that_breaks_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, why: str
+) -> None:
+    def run() -> dict[str, object]:
+        raise error
+
+    monkeypatch.setattr(report, "RECORDS", tmp_path)
+    assert told(_recorded("4.0.2/3.12", run)) == f"failed: {why}"
 
 
 def test_the_page_is_made_from_the_records() -> None:

