@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import textwrap
 import venv
 from collections import Counter
@@ -16,10 +15,9 @@ import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
 from integration.counted import counts
+from integration.matrix.environment import build_wheel
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).parents[1]
 
 PROGRAM = textwrap.dedent(
     """
@@ -85,11 +83,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, timeout=600)
-    (made,) = out.glob("*.whl")
-    return made
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
