@@ -75,7 +75,8 @@ def _recorded(name: str, run: Callable[[], Record]) -> Record:
         record = {"outcome": NOT_RUN, "why": reason(absent)}
     except (BrokenError, TimeoutExpired) as error:
         record = {"outcome": FAILED, "why": str(error).strip().splitlines()[0]}
-    record = {"cell": name, "seconds": round(time.monotonic() - began), **record}
+    seconds = round(time.monotonic() - began)
+    record = {"cell": name, "on": time.strftime("%Y-%m-%d"), "seconds": seconds, **record}
     report.RECORDS.mkdir(exist_ok=True)
     path = report.RECORDS / f"{slug(name)}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")

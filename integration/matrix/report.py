@@ -55,14 +55,14 @@ def _of(known: Mapping[str, Record], spark: str, python: str) -> str:
 
 
 def _versions(known: Mapping[str, Record]) -> str:
-    head = ("cell", *PACKAGES, *(f"server: {name}" for name in SERVERS), "result")
+    head = ("cell", "on", *PACKAGES, *(f"server: {name}" for name in SERVERS), "result")
     return _table(head, (_version(record) for record in _ran(known)))
 
 
 def _version(record: Record) -> Sequence[str]:
     packages = (record["versions"][name] for name in PACKAGES)
     servers = (record["servers"].get(name, "none") for name in SERVERS)
-    return (f"`{record['cell']}`", *packages, *servers, told(record))
+    return (f"`{record['cell']}`", record["on"], *packages, *servers, told(record))
 
 
 def _ran(known: Mapping[str, Record]) -> Iterator[Record]:
