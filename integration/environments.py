@@ -47,8 +47,8 @@ def linked(home: Path, *, sparkonce: bool) -> Path:
 
 
 def build_wheel(out: Path) -> Path:
-    """The wheel of this project."""
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, timeout=600)
-    (made,) = out.glob("*.whl")
+    """The wheel of this very source."""
+    build = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
+    subprocess.run([*build, "--no-deps", "--wheel-dir", out, ROOT], check=True, timeout=600)
+    (made,) = out.glob("sparkonce-*.whl")
     return made

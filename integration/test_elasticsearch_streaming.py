@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from demo.java import java_home
-from elasticsearch import Elasticsearch
 from integration.runs import Job
-from integration.servers.elasticsearch import connect
+from integration.sinks import counting, in_elasticsearch
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.run import run_check
-from sparkonce.tck.streaming import StreamingSink
-
-FIELDS = {"id": {"type": "keyword"}, "n": {"type": "long"}}
-
-
-def counters(url: str, index: str) -> Counter[str]:
-    """How often each id was added: the documents' numbers, all of them added up."""
-    found: Counter[str] = Counter()
-    after: list[Any] | None = None
-    with connect(url) as client:
-        client.indices.refresh(index=index)
-        while True:
-            hits = client.search(
-                index=index,
-                size=10_000,
-                sort=["id", "_doc"],
-                search_after=after,
-                _source=["id", "n"],
-            )["hits"]["hits"]
-            for hit in hits:
-                found[hit["_source"]["id"]] += hit["_source"]["n"]
-            if len(hits) < 10_000:
-                return found
-            after = hits[-1]["sort"]
 
 
 @pytest.fixture
@@ -71,44 +46,31 @@ def test_task_that_fails_and_replay_write_each_row_once(job: Job, index: str) ->
     job.uncommit(1)
     job.put(range(6500, 7000))
     job.run()
-    assert counters(job.url, index) == Counter(range(7000))
+    assert in_elasticsearch(job.url, index) == Counter(range(7000))
     sink = job.sink()
     assert sink.ledger is not None
     assert (sink.ledger.epoch, sink.ledger.rows) == (2, 7000)
 
 
 @pytest.fixture
-def counted(
-    elastic: Elasticsearch, elasticsearch_url: str, index: str, tmp_path: Path
-) -> Callable[..., StreamingSink]:
-    """Rows are added to counters (`increment`), or each is a document (`append`)."""
-    guard = {"sparkonce": {"type": "object", "enabled": False}}
-    elastic.indices.create(
-        index=index,
-        settings={"number_of_replicas": 0},
-        mappings={"dynamic": "strict", "properties": {**FIELDS, **guard}},
-    )
-    return lambda **options: StreamingSink(
-        read=lambda: counters(elasticsearch_url, index),
-        name=f"elasticsearch {options['writeMode']}",
-        format="elasticsearch",
-        options={"url": elasticsearch_url, "index": index, **options},
-        env={"JAVA_HOME": str(java_home(tmp_path))},
-    )
+def java(tmp_path: Path) -> dict[str, str]:
+    return {"JAVA_HOME": str(java_home(tmp_path))}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("rule", CHECKS)
 def test_a_stream_is_exactly_once(
-    bench: Bench, counted: Callable[..., StreamingSink], rule: str
+    bench: Bench, elasticsearch_url: str, index: str, java: dict[str, str], rule: str
 ) -> None:
-    run_check(bench, rule, counted(writeMode="increment", key="id")).insist()
+    run_check(bench, rule, counting(elasticsearch_url, index, env=java)).insist()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("rule", ["Q03", "Q04", "Q08"])
 def test_an_append_is_exactly_once(
-    bench: Bench, counted: Callable[..., StreamingSink], rule: str
+    bench: Bench, elasticsearch_url: str, index: str, java: dict[str, str], rule: str
 ) -> None:
     """Its documents are named by their chunks, which no other test of these rules does."""
-    run_check(bench, rule, counted(writeMode="append")).insist()
+    sink = counting(elasticsearch_url, index, env=java)
+    options = {"url": elasticsearch_url, "index": index, "writeMode": "append"}
+    run_check(bench, rule, replace(sink, options=options)).insist()

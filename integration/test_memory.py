@@ -21,7 +21,8 @@ PROGRAM = textwrap.dedent(
     from sparkonce.staging import stage
 
     url, name, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    rows = pa.record_batch({"id": pa.array(range(10_000)), "name": pa.array(["x" * 50] * 10_000)})
+    columns = {"id": range(10_000), "name": ["x" * 50] * 10_000}
+    rows = pa.RecordBatch.from_pydict(columns)
     sink = open_sink(REDIS, {"url": url, "key": name + ":{id}"}, rows.schema)
     task = Task(name, "query", "run", 0, 0, "attempt")
     stage(sink.store, task, (rows for _ in range(batches)), sink.encode, sink.size, Patience(0))

@@ -18,7 +18,8 @@ PROGRAM = textwrap.dedent(
     from integration.epochs import MySqlQuery
 
     url, table, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    rows = pa.record_batch({"id": pa.array(range(10_000)), "name": pa.array(["x" * 50] * 10_000)})
+    columns = {"id": range(10_000), "name": ["x" * 50] * 10_000}
+    rows = pa.RecordBatch.from_pydict(columns)
     query = MySqlQuery(rows.schema, url=url, dbtable=table)
     query.run_batches(0, (rows for _ in range(batches)))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -180,7 +180,7 @@ def test_readers_see_whole_epochs(mysql_url: str, mysql: Cursor, counters: str) 
     rows, epochs = 100_000, 4
     schema = COUNTER
     query = counting(mysql_url, counters)
-    batch = pa.record_batch({"id": range(rows), "n": [1] * rows}, schema=schema)
+    batch = pa.RecordBatch.from_pydict({"id": range(rows), "n": [1] * rows}, schema=schema)
     query.run_batches(0, [batch])
     sums: list[tuple[int, int, int]] = []
     done = threading.Event()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.servers.mysql import connect
-from pymysql.cursors import Cursor
+from integration.sinks import counting
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
@@ -16,23 +14,9 @@ from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
 
-def counters(url: str, table: str) -> Counter[str]:
-    """How often each id was added."""
-    with connect(url) as client, client.cursor() as cursor:
-        cursor.execute(f"SELECT id, n FROM {table}")
-        return Counter({name: int(times) for name, times in cursor.fetchall()})
-
-
 @pytest.fixture
-def sink(mysql: Cursor, mysql_url: str, table: str, tmp_path: Path) -> StreamingSink:
-    mysql.execute(f"CREATE TABLE {table} (id VARCHAR(100) PRIMARY KEY, n BIGINT)")
-    options = {"url": mysql_url, "dbtable": table, "key": "id", "writeMode": "increment"}
-    return StreamingSink(
-        read=lambda: counters(mysql_url, table),
-        format="mysql",
-        options=options,
-        env={"JAVA_HOME": str(java_home(tmp_path))},
-    )
+def sink(mysql_url: str, table: str, tmp_path: Path) -> StreamingSink:
+    return counting(mysql_url, table, env={"JAVA_HOME": str(java_home(tmp_path))})
 
 
 @pytest.mark.long

@@ -245,7 +245,7 @@ def test_text_that_is_not_utf8_is_a_bad_row(redis_url: str, unique: str, place: 
         "v": {"value": bad, "nested": nested}.get(place, good),
         "raw": raw,
     }
-    rows = pa.record_batch(columns)
+    rows = pa.RecordBatch.from_pydict(columns)
     query = Query(rows.schema, url=redis_url, key=f"{unique}:{{id}}")
     with pytest.raises(BadRow, match="a string is not valid UTF-8"):
         query.stage_batches(0, [rows])

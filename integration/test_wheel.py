@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import textwrap
 from collections import Counter
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from demo.java import java_home
@@ -100,6 +102,15 @@ def install_and_use(empty: Installed, wheel: Path, form: str, url: str, name: st
         text=True,
         check=True,
     ).stdout
+
+
+def test_nothing_of_it_asks_for_a_pyspark(wheel: Path) -> None:
+    """Or pip would put another one in the place of a platform's own."""
+    with ZipFile(wheel) as files:
+        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        needs = re.findall(r"^Requires-Dist: ([\w-]+)", files.read(metadata).decode(), re.M)
+    assert {"pyarrow", "redis", "pymysql", "elasticsearch", "pytest"} <= {*needs}
+    assert "pyspark" not in needs
 
 
 def test_other_formats_work_without_an_extra(empty: Installed, unique: str) -> None:

@@ -63,7 +63,9 @@ def test_value_that_cannot_be_written_is_named_with_the_key_of_its_row() -> None
             raise ValueError("column 'n': no 777")
         return b""
 
-    rows = pa.record_batch({"a": list(range(1000)), "n": list(range(1000)), "k": ["x"] * 1000})
+    rows = pa.RecordBatch.from_pydict(
+        {"a": list(range(1000)), "n": list(range(1000)), "k": ["x"] * 1000}
+    )
     with pytest.raises(BadRow) as refused:
         naming(encode, ["a", "k"])(rows)
     assert refused.value.what == (
@@ -75,7 +77,7 @@ def test_value_that_cannot_be_written_is_named_with_the_key_of_its_row() -> None
 
 
 def test_a_row_is_shown_with_texts_quoted_and_null_told_from_its_name() -> None:
-    rows = pa.record_batch(
+    rows = pa.RecordBatch.from_pydict(
         {
             "a": ["None", None, "it's\n\x1b[31m"],
             "n": [None, 1, 2],

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from zipfile import ZipFile
+
+import pyspark
 import pytest
 
-from sparkonce.spark.shuffle import MANAGER, PUSH, SETTINGS, may_mix, warn
+from sparkonce.spark.shuffle import (
+    CHECKSUM,
+    MANAGER,
+    NONE_HERE,
+    PUSH,
+    SETTINGS,
+    lacking,
+    may_mix,
+    warn,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +43,39 @@ def test_checksums_must_be_on_and_be_those_of_sparks_own_shuffle(
     release: str, values: dict[str, str], why: str
 ) -> None:
     assert may_mix(values.get, release) == why
+
+
+@pytest.mark.parametrize(
+    ("named", "made_of", "known"),
+    [
+        ("spark-core_2.13-4.1.1.jar", CHECKSUM, True),
+        ("spark-core_2.13-4.0.2.jar", "org/apache/spark/shuffle/ShuffleChecksumUtils.class", False),
+        ("spark-core_2.13-4.0.2.jar", None, True),
+        ("of-a-platform.jar", "x", True),
+    ],
+)
+def test_a_spark_without_checksums_is_known_by_its_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, made_of: str | None, known: bool
+) -> None:
+    """There the settings can be set, and mean nothing. Jars that can't be read tell nothing."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / named).write_bytes(b"torn")
+    if made_of:
+        with ZipFile(tmp_path / "jars" / named, "w") as jar:
+            jar.writestr(made_of, "")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert lacking() == ("" if known else NONE_HERE)
+
+
+def test_the_spark_of_these_tests_has_checksums_by_its_settings_and_by_its_jars(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    jars = Path(pyspark.__file__).parent / "jars"
+    (catalyst,) = jars.glob("spark-catalyst_*.jar")
+    with ZipFile(catalyst) as packed:
+        settings = packed.read("org/apache/spark/sql/internal/SQLConf$.class")
+    assert (SETTINGS[0].encode() in settings) == (not lacking())
 
 
 def test_a_run_is_warned_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,15 +7,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_REACHED
+from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_GIVEN, NOT_REACHED
 from sparkonce.tck.rulebook import RULES
 from sparkonce.tck.spark import run
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
-from sparkonce.tck.spark.trial import NotReached, QueryFailed, Trial
+from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, Trial
 from sparkonce.tck.streaming import REPORT, Record, StreamingContract, StreamingSink
 
 
@@ -73,7 +76,13 @@ def test_sink_needs_a_format_or_a_function() -> None:
 
 @pytest.mark.parametrize(
     ("done", "outcome"),
-    [("all", HELD), ("twice", BROKEN), (NotReached("x"), NOT_REACHED), (QueryFailed("y"), BROKEN)],
+    [
+        ("all", HELD),
+        ("twice", BROKEN),
+        (NotReached("x"), NOT_REACHED),
+        (QueryFailed("y"), BROKEN),
+        (NotGiven("z"), NOT_GIVEN),
+    ],
 )
 def test_what_a_check_does_decides_its_finding(
     bench: Bench, target: Target, monkeypatch: pytest.MonkeyPatch, done: object, outcome: str
@@ -88,7 +97,25 @@ def test_what_a_check_does_decides_its_finding(
     monkeypatch.setitem(run.CHECKS, "Q01", check)
     target.counts["left by somebody else"] = 1
     finding = run.run_check(bench, "Q01", target.sink())
-    assert (finding.outcome, finding.sent, finding.alien) == (outcome, 5, 0)
+    sent = 0 if outcome == NOT_GIVEN else 5
+    assert (finding.outcome, finding.sent, finding.alien) == (outcome, sent, 0)
+
+
+class OfAnotherSpark(Bench):
+    """Its drivers know one of the settings that Q10 needs, or none."""
+
+    def clustered(self, sink: StreamingSink) -> Any:
+        return SimpleNamespace(knows=lambda setting: setting in sink.settings)
+
+
+@pytest.mark.parametrize("known", [(), SETTINGS[:1]])
+def test_redrawn_rows_are_told_as_not_given_by_a_spark_without_checksums(
+    tmp_path: Path, target: Target, known: tuple[str, ...]
+) -> None:
+    record = Record(OfAnotherSpark(tmp_path))
+    with pytest.raises(pytest.skip.Exception, match=f"this Spark has no {SETTINGS[0]}"):
+        record.check("Q10", target.sink(settings=dict.fromkeys(known, "true")))
+    assert [finding.outcome for finding in record.findings] == [NOT_GIVEN]
 
 
 def test_rows_of_earlier_checks_that_are_gone_are_lost(

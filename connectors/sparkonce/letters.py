@@ -76,7 +76,7 @@ def of_trees(
     for field in schema:
         if field.name in trees:
             columns[field.name] = _restored(trees[field.name], field.type)
-    return of_row(reason, pa.record_batch(columns), schema, key)
+    return of_row(reason, pa.RecordBatch.from_pydict(columns), schema, key)
 
 
 def _restored(tree: untext.Tree, kind: pa.DataType) -> pa.Array:

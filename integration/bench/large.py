@@ -52,7 +52,7 @@ def large(stream: DataFrame) -> DataFrame:
             for start in range(0, len(batch), 100):
                 ids = batch.column("value")[start : start + 100]
                 bodies = pa.array([os.urandom(LARGE_ROW) for _ in ids])
-                yield pa.record_batch({"id": ids, "body": bodies})
+                yield pa.RecordBatch.from_pydict({"id": ids, "body": bodies})
 
     return stream.select("value").mapInArrow(with_bodies, "id bigint, body binary")
 

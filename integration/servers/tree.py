@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def tree(name: str, package: str) -> Path:
-    """The smallest Debian that has a package.
+def tree(name: str, package: str, debian: str = "sid") -> Path:
+    """The smallest Debian, of that release, that has a package.
 
     Raises:
         UnavailableError: it is not there and can't be made here.
     """
     home = CACHE / name
     if not home.exists():
-        _make(home, package)
+        _make(home, package, debian)
     return home
 
 
-def _make(home: Path, package: str) -> None:
+def _make(home: Path, package: str, debian: str) -> None:
     if sys.platform != "linux":
         raise UnavailableError("debootstrap makes trees on Linux alone")
     if not shutil.which("debootstrap"):
         raise UnavailableError("no debootstrap on PATH", installing("debootstrap"))
-    command = ["debootstrap", "--variant=minbase", f"--include={package}", "sid"]
+    command = ["debootstrap", "--variant=minbase", f"--include={package}", debian]
     if os.geteuid():
         raise UnavailableError("debootstrap wants root", f"sudo {' '.join(command)} {home}")
     home.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,9 @@ def _stream_writer() -> Any:
     """
     newer = getattr(api, "DataSourceStreamArrowWriter", None)
     kinds: Any = [getattr(api, f"DataSource{kind}Writer", None) for kind in ("Stream", "Arrow")]
-    return newer or (type("StreamArrowWriter", tuple(kinds), {}) if all(kinds) else None)
+    if newer is None and all(kinds):
+        return type("StreamArrowWriter", tuple(kinds), {"__module__": __name__})
+    return newer
 
 
 if TYPE_CHECKING:
@@ -56,5 +58,5 @@ def require_arrow() -> None:
         raise MissingExtra(
             "Spark's Python has no package pyarrow",
             why="Spark hands rows to a Python data source as Arrow batches",
-            todo="pip install 'pyarrow>=18' on the driver and every executor",
+            todo="pip install 'pyarrow>=15' on the driver and every executor",
         )

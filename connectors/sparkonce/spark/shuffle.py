@@ -14,9 +14,13 @@ another manager writes them (a remote shuffle such as Celeborn or Uniffle, and G
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from sparkonce.errors import told
 
@@ -24,8 +28,12 @@ SETTINGS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
 )
+# A default can't be looked up where the sink runs: tasks see what was set, and jars hold no values.
 ON_SINCE = (4, 2)
 """The first release that has both on by default."""
+
+CHECKSUM = "org/apache/spark/shuffle/checksum/RowBasedChecksum.class"
+NONE_HERE = "a Spark that compares no checksums of shuffles"
 
 PUSH, MANAGER = "spark.shuffle.push.enabled", "spark.shuffle.manager"
 OWN = ("sort", "tungsten-sort", "org.apache.spark.shuffle.sort.SortShuffleManager")
@@ -52,6 +60,35 @@ def may_mix(setting: Callable[[str], str | None], release: str) -> str:
     return "" if manager in OWN else f"{MANAGER}={manager}"
 
 
+def lacking() -> str:
+    """`NONE_HERE` if this Spark has no such checksums, whatever is set; else empty."""
+    return "" if compares(_home() / "jars") else NONE_HERE
+
+
+@lru_cache
+def compares(jars: Path) -> bool:
+    """Whether a Spark can compare checksums of rows, by the class in its jars that makes them.
+
+    Args:
+        jars: the folder. If no core of Spark can be read there, the settings are believed.
+    """
+    cores = list(jars.glob("spark-core_*.jar"))
+    try:
+        return not cores or any(map(_has_class, cores))
+    except (OSError, BadZipFile):
+        return True
+
+
+def _has_class(jar: Path) -> bool:
+    with ZipFile(jar) as packed:
+        return CHECKSUM in packed.namelist()
+
+
+def _home() -> Path:
+    named, found = os.environ.get("SPARK_HOME"), find_spec("pyspark")
+    return Path(named or (found and found.origin and Path(found.origin).parent) or ".")
+
+
 @lru_cache(maxsize=64)
 def warn(run_id: str, sink: str, setting: str) -> None:
     """Say, once a run, what can't be guarded.
@@ -59,7 +96,7 @@ def warn(run_id: str, sink: str, setting: str) -> None:
     Args:
         run_id: of the query.
         sink: its name.
-        setting: see `may_mix`.
+        setting: see `may_mix`, or `NONE_HERE`.
     """
     log.warning(
         told(
@@ -68,7 +105,7 @@ def warn(run_id: str, sink: str, setting: str) -> None:
             why="where an executor is lost, and the query draws at random before a shuffle, rows"
             " are lost or doubled before they reach the sink",
             todo=f"set {' and '.join(SETTINGS)} to true (since Spark 4.2 they are, unless changed;"
-            " before 4.1 there are none), and let Spark's own shuffle exchange the rows"
-            f" ({PUSH}=false, {MANAGER}=sort); or let the query draw nothing",
+            " before 4.1 there are none, so use a newer Spark), and let Spark's own shuffle"
+            f" exchange the rows ({PUSH}=false, {MANAGER}=sort); or let the query draw nothing",
         )
     )

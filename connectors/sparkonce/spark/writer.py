@@ -71,8 +71,8 @@ class StreamWriter(StreamArrowWriter):
         sink, session = self._sink(), _session(messages)
         driver = self._driver(sink, session, receipts, batchId)
         require_planned(driver, checkpoint.query_id(driver.checkpoint))
-        if session.may_mix:
-            shuffle.warn(driver.run_id, driver.name, session.may_mix)
+        if mixing := shuffle.lacking() or session.may_mix:
+            shuffle.warn(driver.run_id, driver.name, mixing)
         _committer(sink).commit(driver, receipts)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -13,6 +13,7 @@ from sparkonce.tck.rules import Rule, RuleBroken
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
 HELD, BROKEN, LEFT_OUT, NOT_REACHED = "held", "broken", "left out", "not reached"
+NOT_GIVEN = "not given"
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,9 @@ class Finding:
 
     Attributes:
         rule: what was checked.
-        outcome: `HELD`, `BROKEN`, `LEFT_OUT` (the sink's author says that it can't), or
-            `NOT_REACHED` (the fault did not come about, so nothing is known).
+        outcome: `HELD`, `BROKEN`, `LEFT_OUT` (the sink's author says that it can't), `NOT_GIVEN`
+            (this Spark lacks what the rule needs, whatever the sink), or `NOT_REACHED` (the fault
+            did not come about, so nothing is known).
         sent: rows that should have taken effect.
         lost: those of them that did not; and rows of earlier checks that are gone.
         doubled: how often a row took effect once more than it should.

@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_REACHED, Finding
+from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_GIVEN, NOT_REACHED, Finding
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_STYLES = {HELD: "green", BROKEN: "bold red", LEFT_OUT: "yellow", NOT_REACHED: "magenta"}
-_WORDS = {HELD: "held", BROKEN: "BROKEN", LEFT_OUT: "left out", NOT_REACHED: "no fault"}
+_STYLES = {
+    HELD: "green",
+    BROKEN: "bold red",
+    LEFT_OUT: "yellow",
+    NOT_GIVEN: "yellow",
+    NOT_REACHED: "magenta",
+}
+_WORDS = {outcome: outcome for outcome in _STYLES} | {BROKEN: "BROKEN", NOT_REACHED: "no fault"}
 WIDTH = 100
 
 

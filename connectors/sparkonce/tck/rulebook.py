@@ -265,7 +265,8 @@ RULES: Sequence[Rule] = (
         "An executor takes its shuffle outputs with it; rows that were drawn at random come again"
         " elsewhere, or not at all.",
         "the sink can't see it: Spark's settings spark.sql.shuffle.orderIndependentChecksum.enabled"
-        " and .enableFullRetryOnMismatch must be true",
+        " and .enableFullRetryOnMismatch must be true, as the suite sets them. On a Spark without"
+        " them, as 4.0 is, the suite says that the rule is not given",
     ),
 )
 

@@ -12,7 +12,8 @@ _HEAD = """\
 
 Made from `sparkonce/tck/rulebook.py` by `make docs`. Each rule has a number; the names of the tests
 that check it carry the number. A rule that a sink MAY leave out is declared with a reason, and its
-tests are then skipped with that reason.
+tests are then skipped with that reason. So are those of a rule that the Spark at hand can't give to
+any sink.
 """
 
 _CHAPTERS = {

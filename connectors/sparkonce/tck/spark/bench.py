@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.faults import SIDE, Board
@@ -98,6 +99,9 @@ class Bench:
     def _settings(self, home: Path) -> dict[str, str]:
         return {
             **setup.driver(home, self._scratch),
+            **dict.fromkeys(
+                SETTINGS, "true"
+            ),  # as Q10 asks of Spark, where they are not the default
             "spark.sql.shuffle.partitions": "2",
             "spark.python.daemon.module": "sparkonce.tck.spark.daemon",
             # Rows reach the sink as they come, and a sink that writes in chunks writes several.

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from random import Random
 
+from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.faults import (
     AFTER_ROWS,
@@ -25,7 +26,7 @@ from sparkonce.tck.spark.faults import (
 from sparkonce.tck.spark.hits import attempts_at, await_hit, epoch_to_hit, executors_at, rows_sent
 from sparkonce.tck.spark.query import Shape
 from sparkonce.tck.spark.remote import Driver
-from sparkonce.tck.spark.trial import PATIENCE, NotReached, Trial, until
+from sparkonce.tck.spark.trial import PATIENCE, NotGiven, NotReached, Trial, until
 
 Check = Callable[[Bench, Trial], str]
 WATCHED = Shape(watched=True, pause=0.01)
@@ -128,6 +129,8 @@ def _lose(bench: Bench, trial: Trial, driver: Driver, point: str) -> bool:
 def redrawn(bench: Bench, trial: Trial) -> str:
     """Q10: SIGKILL for executors whose draws some tasks have read, and others have not."""
     driver = bench.clustered(trial.sink)
+    if not all(map(driver.knows, SETTINGS)):
+        raise NotGiven(f"this Spark has no {SETTINGS[0]}, so no sink can keep the rule on it")
     # A twin of the held task may end it before the executors are killed.
     lost = _redraw(bench, trial, driver) or _redraw(bench, trial, driver)
     if not lost:

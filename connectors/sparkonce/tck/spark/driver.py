@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from sparkonce.tck.spark.draws import DRAW, with_draw
 from sparkonce.tck.spark.faults import SIDE, watch
-from sparkonce.tck.spark.query import Query, Shape, Status
+from sparkonce.tck.spark.query import Known, Query, Shape, Status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +57,10 @@ class Driver:
         if self.query is not None:
             _quietly(lambda query: query.stop(), self.query)
         return self.status()
+
+    def knows(self, setting: str) -> Known:
+        """Whether this Spark has such a setting: one that it has not can be set all the same."""
+        return Known(self.spark.conf.isModifiable(setting))
 
     def status(self) -> Status:
         """How the query is doing."""

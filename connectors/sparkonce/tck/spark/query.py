@@ -50,3 +50,10 @@ class Status:
 
     running: bool
     error: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """Whether Spark knows what it was asked for."""
+
+    known: bool

@@ -57,6 +57,10 @@ class Driver:
         """Stop the query, whatever it is doing."""
         return self._ask("stop")
 
+    def knows(self, setting: str) -> bool:
+        """Whether this Spark has such a setting, whatever its value."""
+        return bool(self._tell("knows", setting=setting)["known"])
+
     def kill(self) -> None:
         """SIGKILL; the Python workers are left to find out."""
         self.session.kill_group()
@@ -68,12 +72,15 @@ class Driver:
         self._replies.close()
 
     def _ask(self, call: str, **arguments: Any) -> Status:
+        return Status(**self._tell(call, **arguments))
+
+    def _tell(self, call: str, **arguments: Any) -> dict[str, Any]:
         if not self._ready:
             self._answer(START)
             self._ready = True
         with suppress(BrokenPipeError):  # then there will be no answer, which is told below
             self.session.send(json.dumps([call, arguments]))
-        return Status(**self._answer(ANSWER))
+        return self._answer(ANSWER)
 
     def _answer(self, patience: float) -> dict[str, Any]:
         ready, _, _ = select.select([self._replies], [], [], patience)

@@ -12,6 +12,7 @@ from pathlib import Path
 from sparkonce.tck.findings import (
     BROKEN,
     LEFT_OUT,
+    NOT_GIVEN,
     NOT_REACHED,
     Finding,
     judge,
@@ -25,7 +26,7 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.remote import SparkTrouble
 from sparkonce.tck.spark.sink import StreamingSink
-from sparkonce.tck.spark.trial import NotReached, QueryFailed, ReadFailed, Trial
+from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, ReadFailed, Trial
 
 # Time for the requests of tasks that Spark has given up to arrive.
 SETTLE = {"Q03": 0.5, "Q04": 1.0, "Q05": 1.0, "Q06": 1.0, "Q09": 1.0, "Q10": 1.0}
@@ -78,6 +79,8 @@ def _checked(bench: Bench, rule: Rule, sink: StreamingSink) -> Finding:
 def _tried(bench: Bench, rule: Rule, trial: Trial) -> Finding:
     try:
         seen = CHECKS[rule.number](bench, trial)
+    except NotGiven as error:
+        return Finding(rule, NOT_GIVEN, seen=str(error))
     except (NotReached, SparkTrouble) as error:
         bench.reset()
         return Finding(rule, NOT_REACHED, len(trial.sent), seen=str(error))

@@ -25,6 +25,10 @@ class NotReached(Exception):
     """The fault did not come about: this check says nothing of the sink."""
 
 
+class NotGiven(Exception):
+    """This Spark lacks what the rule needs: no sink can keep it there."""
+
+
 class ReadFailed(Exception):
     """The sink's author could not read the target: nobody knows what took effect."""
 

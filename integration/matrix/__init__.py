@@ -1,0 +1,1 @@
+"""Every Spark, every Python: a cell of each runs the kit, and docs/compatibility.md tells of it."""
