@@ -55,8 +55,11 @@ def _all(names: list[str], jobs: int, wheel: Path) -> list[Record]:
     def run(name: str) -> Record:
         return _recorded(name, lambda: _run(name, servers, wheel))
 
-    with ThreadPoolExecutor(jobs) as at_once:
+    at_once = ThreadPoolExecutor(jobs)
+    try:
         return list(at_once.map(run, names))
+    finally:
+        at_once.shutdown(cancel_futures=True)  # who ends this waits for the cells that run, no more
 
 
 def _server(finder: Finder) -> Server | None:

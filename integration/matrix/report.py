@@ -70,12 +70,14 @@ def _ran(known: Mapping[str, Record]) -> Iterator[Record]:
 
 
 def _drawn(known: Mapping[str, Record]) -> str:
-    rows = (
+    rows = [
         (f"`{record['cell']}`", finding["outcome"], "yes" if record["warned"] else "no")
         for record in _ran(known)
         for finding in record["findings"]
         if finding["rule"] == "Q10"
-    )
+    ]
+    if not rows:
+        return "Not run: there is no record.\n"
     return _table(("cell", "rule Q10", "the sink warned"), rows)
 
 
