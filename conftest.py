@@ -20,7 +20,7 @@ settings.load_profile("any machine")
 
 pytest_plugins = ["integration.together"]
 
-KEPT = sink._open, checkpoint.warn_if_unreadable, shuffle.warn
+KEPT = sink._open, checkpoint._warn, shuffle.warn
 """What the core remembers for the life of a process, connections aside."""
 
 

@@ -49,7 +49,9 @@ class Job:
         hidden.rename(self.input / f"{self.files:05d}.json")
         self.files += 1
 
-    def start(self, *, mode: str = "append", checkpoint: Path | None = None) -> StreamingQuery:
+    def start(
+        self, *, mode: str = "append", checkpoint: Path | str | None = None
+    ) -> StreamingQuery:
         rows = (
             self.spark.readStream.schema("id bigint, n bigint")
             .option("maxFilesPerTrigger", 1)

@@ -107,8 +107,10 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Context:
 
 
 def writer(**options: str) -> StreamWriter:
-    """What Spark gets for each epoch, as it arrives in a task."""
-    made = Source(options).streamWriter(schema=SCHEMA, overwrite=False)
+    """What Spark gets for each epoch, as it arrives in a task. There is no checkpoint to read."""
+    made = Source({"onunreadablecheckpoint": "warn", **options}).streamWriter(
+        schema=SCHEMA, overwrite=False
+    )
     copy = pickle.loads(pickle.dumps(made))
     assert isinstance(copy, StreamWriter)
     return copy

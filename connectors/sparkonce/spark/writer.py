@@ -7,20 +7,22 @@ another one for ``commit`` and ``abort``; so a writer holds no state but its opt
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyspark
 
 from sparkonce import logs
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.guards import Driver, require_messages, require_planned
+from sparkonce.guards import Driver, require_messages
 from sparkonce.ledger import new_token, sink_name
 from sparkonce.protocol import Receipt, Task, attempt_of
-from sparkonce.spark import checkpoint, shuffle
+from sparkonce.spark import shuffle, storage
+from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
 from sparkonce.spark.pipelines import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
+from sparkonce.spark.storage import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,14 +60,16 @@ class StreamWriter(StreamArrowWriter):
         context = epoch_context()
         rows = columns.as_announced(iterator, self.schema)
         receipt = sink.write(_task(sink, context), rows)
-        return Message(receipt, Session.seen_by(context.getLocalProperty, pyspark.__version__))
+        session = Session.seen_by(context.getLocalProperty, pyspark.__version__)
+        place = session.place(sink.checkpoint, self.options.get("queryname"))
+        return Message(receipt, session.reaching(place, context.getLocalProperty))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
         receipts = require_messages(_receipts(messages))
         sink, session = self._sink(), _session(messages)
-        driver = self._driver(sink, session, receipts, batchId)
-        require_planned(driver, checkpoint.query_id(driver.checkpoint))
+        checkpoint = self._checkpoint(sink, session)
+        driver = _who_has_read(sink, checkpoint, _driver(sink, checkpoint, receipts, batchId))
         if session.may_mix:
             shuffle.warn(driver.run_id, driver.name, session.may_mix)
         _committer(sink).commit(driver, receipts)
@@ -75,8 +79,8 @@ class StreamWriter(StreamArrowWriter):
         receipts = [receipt for receipt in _receipts(messages) if receipt is not None]
         if receipts:
             sink = self._sink()
-            driver = self._driver(sink, _session(messages), receipts, batchId)
-            _committer(sink).abort(driver, receipts)
+            checkpoint = self._checkpoint(sink, _session(messages))
+            _committer(sink).abort(_driver(sink, checkpoint, receipts, batchId), receipts)
 
     def _sink(self) -> Sink:
         from sparkonce.sink import open_sink
@@ -84,23 +88,35 @@ class StreamWriter(StreamArrowWriter):
         logs.set_up()
         return open_sink(self.connector, self.options, self.schema)
 
-    def _driver(
-        self, sink: Sink, session: Session, receipts: Sequence[Receipt], epoch: int
-    ) -> Driver:
+    def _checkpoint(self, sink: Sink, session: Session) -> Checkpoint:
         place = session.place(sink.checkpoint, self.options.get("queryname"))
-        query_id, run_id = _query_and_run(place, receipts, epoch)
-        name = sink_name(sink.sink_id or query_id, sink.plan.target)
-        checkpoint.warn_if_unreadable(place, name)
-        return Driver(
-            name=name,
-            target=sink.plan.target,
-            query_id=query_id,
-            run_id=run_id,
-            epoch=epoch,
-            checkpoint=without_refresh(checkpoint.canonical(place)),
-            offsets=checkpoint.offsets(place, epoch),
-            offsets_before=checkpoint.offsets(place, epoch - 1),
-        )
+        return Checkpoint(place, replace(session.storage, given=storage.given(sink.storage)))
+
+
+def _driver(sink: Sink, checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int) -> Driver:
+    query_id, run_id = _query_and_run(checkpoint, receipts, epoch)
+    return Driver(
+        name=sink_name(sink.sink_id or query_id, sink.plan.target),
+        target=sink.plan.target,
+        query_id=query_id,
+        run_id=run_id,
+        epoch=epoch,
+        checkpoint=without_refresh(checkpoint.place),
+        formerly=checkpoint.formerly,
+    )
+
+
+def _who_has_read(sink: Sink, checkpoint: Checkpoint, driver: Driver) -> Driver:
+    """The driver with the offsets that are compared.
+
+    Raises:
+        CheckpointUnreadable: it can't be read, and a warning is not enough.
+        UnsupportedQuery: the checkpoint lacks the epoch's offsets.
+    """
+    view = checkpoint.look(driver.query_id, driver.epoch)
+    require_readable(view, driver.name, checkpoint.location, warn=sink.may_be_unreadable)
+    require_planned(view, driver.epoch, driver.checkpoint)
+    return replace(driver, offsets=view.offsets, offsets_before=view.before)
 
 
 def _committer(sink: Sink) -> Committer:
@@ -132,13 +148,18 @@ def _task(sink: Sink, context: TaskContext) -> Task:
     )
 
 
-def _query_and_run(place: str | None, receipts: Sequence[Receipt], epoch: int) -> tuple[str, str]:
+def _query_and_run(
+    checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int
+) -> tuple[str, str]:
     if receipts:
         return receipts[0].task.query_id, receipts[0].task.run_id
-    query_id = checkpoint.query_id(place)
+    try:
+        query_id, trouble = checkpoint.query_id(), "no file metadata that names a query"
+    except Unreadable as error:
+        query_id, trouble = None, str(error)
     if query_id is None:
         raise UnsupportedQuery(
-            f"Epoch {epoch} has no task, and the checkpoint can't be read from the driver",
+            f"Epoch {epoch} has no task, and the driver can't read the checkpoint: {trouble}",
             why="the query id, by which a replay is told from new rows, is in neither",
             todo="give the query at least one partition, for example with repartition(1)",
         )
