@@ -10,7 +10,7 @@ from tests.kit import TARGET, World
 
 from sparkonce.admin import Admin
 from sparkonce.errors import CheckpointReplaced, QueryRetired
-from sparkonce.places import formerly, spelling
+from sparkonce.places import spellings
 from sparkonce.protocol import Record
 from sparkonce.registers import claim_name
 from sparkonce.tck.actors import Query
@@ -50,9 +50,8 @@ def world() -> World:
 
 def query(world: World, id: str, given: str = GIVEN, *, repeatable: bool = False) -> Query:  # noqa: A002
     """A query of this release, whose checkpoint a user spells so."""
-    return Query(
-        world, id, checkpoint=spelling(given), formerly=formerly(given), repeatable=repeatable
-    )
+    now, *old = spellings(given)
+    return Query(world, id, checkpoint=now, formerly=tuple(old), repeatable=repeatable)
 
 
 def as_then(world: World, id: str, given: str, *, repeatable: bool = False) -> Query:  # noqa: A002

@@ -71,7 +71,7 @@ class Driver:
 
     def is_at(self, place: str | None) -> bool:
         """Whether its checkpoint lies at a place, as a ledger of any release has it."""
-        return place is not None and spelling(place) == self.checkpoint
+        return place is not None and (spelling(place) == self.checkpoint or place in self.formerly)
 
 
 class Verdict(enum.Enum):

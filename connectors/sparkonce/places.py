@@ -34,24 +34,20 @@ def spelling(location: str) -> str:
         return f"dbfs:{location[len(MOUNT) :]}" if mounted else location
     named = SAME.get(scheme, scheme)
     slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
-    return f"{named}:{slashes}{_plain(path)}"
+    plain = posixpath.normpath(re.sub("/+", "/", path)) if path else ""
+    return f"{named}:{slashes}{'' if authority and plain == '/' else plain}"
 
 
-def formerly(location: str) -> tuple[str, ...]:
-    """How earlier releases may have spelled a place whose spelling is another now.
+def spellings(location: str) -> tuple[str, ...]:
+    """The spelling of a place, and behind it those that earlier releases may have given it.
 
     They took it as it was given, without a slash at the end.
     """
     now = spelling(location)
     _, authority, path = split(now)
-    spelled = [location.rstrip("/")]
+    spelled = [now, location.rstrip("/")]
     scheme = now.partition(":")[0]
     spelled += [f"{old}://{authority}{path}" for old, new in SAME.items() if new == scheme]
     if scheme == "dbfs":
         spelled += [f"{MOUNT}{path}", f"dbfs://{path}"]
-    return tuple(one for one in dict.fromkeys(spelled) if one != now)
-
-
-def _plain(path: str) -> str:
-    joined = posixpath.normpath(re.sub("/+", "/", path)) if path else ""
-    return "" if joined in ("/", ".") else joined
+    return tuple(dict.fromkeys(spelled))

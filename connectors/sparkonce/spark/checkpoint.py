@@ -20,6 +20,12 @@ from sparkonce.offsets import Offsets
 from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable
 
+READABLE = (
+    "give checkpointLocation with its scheme (hdfs:, s3a:), and checkpointStorageOptions where the"
+    " session's settings don't reach there (docs/checkpoints.md)"
+)
+PLACED = "set option checkpointLocation, or queryName where the session places checkpoints"
+
 log = logging.getLogger("sparkonce")
 
 
@@ -56,12 +62,12 @@ class Checkpoint:
 
         A local path does not name its host, which in a container is another one at each start.
         """
-        return places.spelling(self._resolved(self.location)) if self.location else None
+        return next(iter(self.spellings), None)
 
     @property
-    def formerly(self) -> tuple[str, ...]:
-        """How earlier releases may have spelled the place."""
-        return places.formerly(self._resolved(self.location)) if self.location else ()
+    def spellings(self) -> tuple[str, ...]:
+        """The spelling of the place, and those of earlier releases."""
+        return places.spellings(self._resolved(self.location)) if self.location else ()
 
     def look(self, query_id: str, epoch: int) -> View:
         """Read what the driver of a query needs at an epoch."""
@@ -124,10 +130,8 @@ def require_readable(view: View, sink: str, location: str | None, *, warn: bool)
             _unreadable(sink, location, view.trouble),
             why="a copied or restored checkpoint would be noticed by its epoch numbers only, and"
             " rows that are read again would be applied again, or new ones dropped",
-            todo="give checkpointLocation with its scheme (hdfs:, s3a:), and with it what Python on"
-            " the driver needs to read there (docs/checkpoints.md), for example"
-            " checkpointStorageOptions; Spark replays the epoch once it can be read. Or set"
-            " onUnreadableCheckpoint=warn, to go on without that guard",
+            todo=f"{READABLE if location else PLACED}; the epoch is replayed once it can be read."
+            " Or set onUnreadableCheckpoint=warn, to go on without that guard",
         )
     _warn(sink, location, view.trouble)
 

@@ -13,11 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from sparkonce import places
 from sparkonce.errors import OptionError
 from sparkonce.values import is_object
+
+LONGEST = 400
+"""Characters of a file system's error; PyArrow's for a JVM that it can't find has 20,000."""
 
 Read = Callable[[str], bytes]
 """Gives what the file of a path holds; raises FileNotFoundError where there is none."""
@@ -120,7 +124,9 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
     except FileNotFoundError:
         return None
     except Exception as error:  # whatever a file system raises, the file was not read
-        raise Unreadable(settings.hiding(f"{type(error).__name__}: {error}")) from None
+        first = (str(error).splitlines() or [""])[0]
+        said = settings.hiding(f"{type(error).__name__}: {first}")
+        raise Unreadable(shorten(said, LONGEST, placeholder="...")) from None
 
 
 @lru_cache(maxsize=16)
@@ -187,6 +193,9 @@ def _gcs(bucket: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
 
 
 def _azure(authority: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
+    """With a key: where PyArrow (seen with 26) can't get a token, it ends the whole process."""
+    if not {"account_key", "sas_token"} & set(more):
+        return _fsspec("abfss", authority, more)
     from pyarrow.fs import AzureFileSystem
 
     container, _at, host = authority.partition("@")
@@ -217,7 +226,7 @@ def _fsspec(protocol: str, authority: str, more: Mapping[str, Any]) -> Read:
         import fsspec
     except ImportError:
         raise LookupError(
-            f"neither PyArrow nor fsspec, which is not installed, reads {protocol}:"
+            f"PyArrow does not read {protocol}: with these options, and fsspec is not installed"
         ) from None
     files = fsspec.filesystem(protocol, **more)
     return lambda path: bytes(files.cat_file(f"{protocol}://{authority}{path}"))

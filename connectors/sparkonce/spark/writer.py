@@ -61,14 +61,15 @@ class StreamWriter(StreamArrowWriter):
         rows = columns.as_announced(iterator, self.schema)
         receipt = sink.write(_task(sink, context), rows)
         session = Session.seen_by(context.getLocalProperty, pyspark.__version__)
-        place = session.place(sink.checkpoint, self.options.get("queryname"))
+        place = self._place(sink, session)
         return Message(receipt, session.reaching(place, context.getLocalProperty))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
         receipts = require_messages(_receipts(messages))
         sink, session = self._sink(), _session(messages)
-        checkpoint = self._checkpoint(sink, session)
+        reached = replace(session.storage, given=storage.given(sink.storage))
+        checkpoint = Checkpoint(self._place(sink, session), reached)
         driver = _who_has_read(sink, checkpoint, _driver(sink, checkpoint, receipts, batchId))
         if session.may_mix:
             shuffle.warn(driver.run_id, driver.name, session.may_mix)
@@ -79,7 +80,7 @@ class StreamWriter(StreamArrowWriter):
         receipts = [receipt for receipt in _receipts(messages) if receipt is not None]
         if receipts:
             sink = self._sink()
-            checkpoint = self._checkpoint(sink, _session(messages))
+            checkpoint = Checkpoint(self._place(sink, _session(messages)))
             _committer(sink).abort(_driver(sink, checkpoint, receipts, batchId), receipts)
 
     def _sink(self) -> Sink:
@@ -88,21 +89,21 @@ class StreamWriter(StreamArrowWriter):
         logs.set_up()
         return open_sink(self.connector, self.options, self.schema)
 
-    def _checkpoint(self, sink: Sink, session: Session) -> Checkpoint:
-        place = session.place(sink.checkpoint, self.options.get("queryname"))
-        return Checkpoint(place, replace(session.storage, given=storage.given(sink.storage)))
+    def _place(self, sink: Sink, session: Session) -> str | None:
+        return session.place(sink.checkpoint, self.options.get("queryname"))
 
 
 def _driver(sink: Sink, checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int) -> Driver:
     query_id, run_id = _query_and_run(checkpoint, receipts, epoch)
+    place = without_refresh(checkpoint.place)
     return Driver(
         name=sink_name(sink.sink_id or query_id, sink.plan.target),
         target=sink.plan.target,
         query_id=query_id,
         run_id=run_id,
         epoch=epoch,
-        checkpoint=without_refresh(checkpoint.place),
-        formerly=checkpoint.formerly,
+        checkpoint=place,
+        formerly=tuple(one for one in checkpoint.spellings if one != place),
     )
 
 
