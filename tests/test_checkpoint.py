@@ -8,7 +8,7 @@ import pytest
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery
 from sparkonce.offsets import Offsets
-from sparkonce.spark.checkpoint import Checkpoint, View, require_planned, require_readable
+from sparkonce.spark.checkpoint import Checkpoint, View, local, require_planned, require_readable
 from sparkonce.spark.storage import Unreadable
 
 QUERY = "5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab"
@@ -67,6 +67,11 @@ def test_a_mount_is_read_for_the_place_that_it_shows(
     found = Checkpoint(f"dbfs:/{checkpoint.name}")
     assert found.query_id() == QUERY
     assert found.place == f"dbfs:/{checkpoint.name}" == place(str(checkpoint))
+
+
+@pytest.mark.parametrize("location", ["dbfs:/Volumes/main/a", "dbfs:///Volumes/main//a/"])
+def test_a_volume_is_read_under_its_own_path(location: str) -> None:
+    assert local(location) == Path("/Volumes/main/a")
 
 
 # -- what is there, what is not there, and what nobody can tell

@@ -17,6 +17,7 @@ SPELLED = {
     ],
     "s3://bucket": ["s3a://bucket", "s3a://bucket/"],
     "dbfs:/a/b": ["dbfs:/a/b", "dbfs:///a/b/", "dbfs:/a//b", "/dbfs/a/b"],
+    "/Volumes/main/a": ["/Volumes/main/a", "dbfs:/Volumes/main//a/", "/dbfs/Volumes/main/a"],
     "hdfs://name/a": ["hdfs://name/a", "hdfs://name//a/"],
     "hdfs:///a": ["hdfs:///a", "hdfs:/a"],
     "abfss://c@s/a": ["abfss://c@s/a", "abfs://c@s/a/"],

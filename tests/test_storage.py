@@ -12,8 +12,10 @@ from typing import Any
 
 import fsspec
 import pytest
+from fsspec.spec import AbstractFileSystem
 
 from sparkonce.errors import OptionError
+from sparkonce.offsets import Offsets
 from sparkonce.options import COMMON, parse
 from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint
@@ -33,15 +35,14 @@ def settings(**more: str) -> Settings:
     "conf",
     [
         {"spark.hadoop.fs.s3a.endpoint": "http://s3:9000"},
-        {"fs.s3a.endpoint": "http://s3:9000", "spark.hadoop.fs.s3a.endpoint": "http://older"},
         {
             "spark.hadoop.fs.s3a.bucket.bucket.endpoint": "http://s3:9000",
-            "fs.s3a.endpoint": "http://all",
+            "spark.hadoop.fs.s3a.endpoint": "http://all",
             "spark.hadoop.fs.s3a.bucket.other.endpoint": "http://other",
         },
     ],
 )
-def test_a_buckets_own_setting_comes_first_and_the_sessions_before_sparks(
+def test_a_buckets_own_setting_comes_first(
     conf: Mapping[str, str],
 ) -> None:
     assert dict(Settings.seen_by(conf.get, PLACE).s3a) == {"endpoint": "http://s3:9000"}
@@ -119,6 +120,14 @@ def test_json_that_is_no_object_is_refused_without_being_shown() -> None:
     assert KEY not in shown
 
 
+@pytest.mark.parametrize("text", [f'["{KEY}"]', f"secret_key={KEY}", f'"{KEY}"'])
+def test_keys_that_are_taken_for_a_file_are_not_shown(text: str) -> None:
+    option = parse(COMMON, {"checkpointStorageOptions": text})["checkpointStorageOptions"]
+    with pytest.raises(OptionError) as refused:
+        given(option)
+    assert KEY not in "".join(traceback.format_exception(refused.value))
+
+
 @pytest.mark.parametrize(
     ("held", "why"),
     [(None, "No such file"), (f'["{KEY}"]', "no JSON object"), (f"{KEY}\xff", "no text in UTF-8")],
@@ -153,11 +162,23 @@ def test_no_key_is_in_the_error_of_a_file_system(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setitem(storage.ARROWS, "s3", fails)
     seen = settings(secret_key=KEY, endpoint="http://s3:9000")
-    more = Settings(seen.s3a, json.dumps({"session_token": TOKEN, "region": "http"}))
+    nested = {"client": [{"session_token": TOKEN}], "region": "http"}
+    more = Settings(seen.s3a, json.dumps(nested))
     with pytest.raises(Unreadable) as refused:
         storage.read(PLACE, "metadata", more)
     assert str(refused.value) == "OSError: signature of *** and *** at http://s3:9000"
     assert refused.value.__suppress_context__
+
+
+def test_a_file_that_a_file_system_itself_misses_is_no_absent_file_of_the_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object) -> storage.Read:
+        raise FileNotFoundError("no credentials.json")
+
+    monkeypatch.setitem(storage.ARROWS, "gs", fails)
+    with pytest.raises(Unreadable, match=r"no credentials\.json"):
+        storage.read("gs://bucket/orders", "offsets/0", Settings())
 
 
 # -- other file systems
@@ -174,6 +195,37 @@ def test_fsspec_reads_what_pyarrow_does_not() -> None:
         assert Checkpoint("hdfs://orders", through).query_id() == "a"
     finally:
         files.rm("/orders", recursive=True)
+
+
+class Listing(AbstractFileSystem):  # type: ignore[misc]
+    """Looks a file up in the listing of its folder, which it keeps; as several of fsspec's do."""
+
+    protocol = "listing"
+    held: Mapping[str, bytes] = {}
+
+    def ls(self, path: str, detail: bool = True, **_: object) -> Any:  # noqa: ARG002
+        path = self._strip_protocol(path)
+        if self._ls_from_cache(path) is None:
+            inside = [name for name in self.held if self._parent(name) == path]
+            size = {"size": 1, "type": "file"}
+            self.dircache[path] = [{"name": name, **size} for name in inside]
+        return self.dircache[path]
+
+    def cat_file(self, path: str, **_: object) -> bytes:
+        return self.held[self.info(path)["name"]]
+
+    def invalidate_cache(self, path: str | None = None) -> None:  # noqa: ARG002
+        self.dircache.clear()
+
+
+def test_what_spark_has_written_since_the_last_epoch_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fsspec.register_implementation("listing", Listing, clobber=True)
+    for epoch in range(2):
+        text = str(epoch).encode()
+        monkeypatch.setattr(Listing, "held", {**Listing.held, f"orders/offsets/{epoch}": text})
+        assert Checkpoint("listing://orders").offsets(epoch) == Offsets(text)
 
 
 def test_a_place_that_nothing_reads_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.kit import TARGET, World, batch
 from tests.sources import Context, Source, in_a_task, into_memory, writer
 
-from sparkonce.errors import CheckpointReplaced, CheckpointUnreadable, UnsupportedQuery
+from sparkonce.errors import CheckpointReplaced, CheckpointUnreadable, OptionError, UnsupportedQuery
 from sparkonce.ledger import from_record, sink_name
 from sparkonce.sink import open_sink
 from sparkonce.spark import storage
@@ -152,6 +152,22 @@ def test_a_checkpoint_that_nobody_can_find_is_refused_before_anything_is_decided
     assert (world.rows, world.memory.records) == ([], {})
 
 
+def test_a_folder_that_the_driver_does_not_see_is_refused_before_a_row_is_staged(
+    tmp_path: Path,
+) -> None:
+    """As where a path without a scheme lies in the cluster's own file system."""
+    with pytest.raises(CheckpointUnreadable, match="metadata is not there"):
+        writer(**strict(tmp_path))
+    (tmp_path / "metadata").mkdir()
+    with pytest.raises(CheckpointUnreadable, match="Is a directory"):
+        writer(**strict(tmp_path))
+
+
+def test_a_file_of_options_that_is_not_there_is_refused_before_a_row_is_staged() -> None:
+    with pytest.raises(OptionError, match="checkpointStorageOptions"):
+        writer(checkpointstorageoptions="/no/file")
+
+
 def test_an_outage_in_mid_query_is_no_absent_file(
     world: World, task: Context, checkpoint: Path
 ) -> None:
@@ -169,12 +185,17 @@ def test_an_outage_in_mid_query_is_no_absent_file(
     assert world.rows == ["row 0", "row 1"]
 
 
-def test_an_abort_reads_no_checkpoint(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abort_reads_no_checkpoint(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Spark waits for it, and a server that is dead answers late."""
-    message = writer().write(iter([batch(["a"])]))
+    file = tmp_path / "storage.json"
+    file.write_text("{}")
+    where = {"checkpointlocation": "s3a://bucket/orders", "checkpointstorageoptions": str(file)}
+    message, last = writer(**where).write(iter([batch(["a"])])), writer(**where)
+    file.unlink()
     monkeypatch.setattr("sparkonce.spark.checkpoint.Checkpoint._read", None)
-    where = {"checkpointlocation": "s3a://bucket/orders", "checkpointstorageoptions": "/no/file"}
-    writer(**where).abort([message], 0)
+    last.abort([message], 0)
     assert world.staged() == 0
 
 

@@ -101,8 +101,8 @@ COMMON = (
     Option("checkpointLocation", "Spark's own option; its path guards against a lost checkpoint."),
     Option(
         "checkpointStorageOptions",
-        "How Python on the driver reaches the file system of the checkpoint, where the session's"
-        " `fs.s3a.*` do not say: arguments of PyArrow's file system as JSON, or of fsspec's with"
+        "How Python on the driver reaches the file system of the checkpoint, where"
+        " `spark.hadoop.fs.s3a.*` do not say: arguments of PyArrow's file system as JSON, or of fsspec's with"
         " its `protocol`; or the path of a file that holds them. See docs/checkpoints.md.",
         json_object,
         secret=True,

@@ -14,6 +14,9 @@ SAME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 MOUNT = "/dbfs"
 """Where Databricks shows the places of `dbfs:` as local ones."""
 
+VOLUMES = "/Volumes/"
+"""Places of Databricks that have this local path also with ``dbfs:`` before them."""
+
 
 def split(location: str) -> tuple[str, str, str]:
     """The scheme, the authority and the path of a place; a plain path has neither of the first."""
@@ -31,10 +34,12 @@ def spelling(location: str) -> str:
     scheme, authority, path = split(location)
     if not scheme:
         mounted = location.startswith(f"{MOUNT}/")
-        return f"dbfs:{location[len(MOUNT) :]}" if mounted else location
+        return spelling(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
     named = SAME.get(scheme, scheme)
     slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
     plain = posixpath.normpath(re.sub("/+", "/", path)) if path else ""
+    if named == "dbfs" and plain.startswith(VOLUMES):
+        return plain
     return f"{named}:{slashes}{'' if authority and plain == '/' else plain}"
 
 
@@ -50,4 +55,6 @@ def spellings(location: str) -> tuple[str, ...]:
     spelled += [f"{old}://{authority}{path}" for old, new in SAME.items() if new == scheme]
     if scheme == "dbfs":
         spelled += [f"{MOUNT}{path}", f"dbfs://{path}"]
+    if now.startswith(VOLUMES):
+        spelled.append(f"dbfs:{now}")
     return tuple(dict.fromkeys(spelled))

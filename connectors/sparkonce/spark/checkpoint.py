@@ -24,6 +24,7 @@ READABLE = (
     "give checkpointLocation with its scheme (hdfs:, s3a:), and checkpointStorageOptions where the"
     " session's settings don't reach there (docs/checkpoints.md)"
 )
+NOWHERE = "its file metadata is not there, or names no query"
 PLACED = "set option checkpointLocation, or queryName where the session places checkpoints"
 
 log = logging.getLogger("sparkonce")
@@ -74,8 +75,8 @@ class Checkpoint:
         try:
             owner = self.query_id()
             if owner != query_id:
-                named = f"names query {owner}" if owner else "is not there, or names no query"
-                return View(trouble=f"its file metadata {named}")
+                named = f"its file metadata names query {owner}"
+                return View(trouble=named if owner else NOWHERE)
             return View(self.offsets(epoch), self.offsets(epoch - 1))
         except Unreadable as error:
             return View(trouble=str(error))
@@ -123,17 +124,38 @@ def require_readable(view: View, sink: str, location: str | None, *, warn: bool)
     Raises:
         CheckpointUnreadable: it can't be read, and a warning is not enough.
     """
-    if not view.trouble:
+    if view.trouble and not warn:
+        raise _refusal(sink, location, view.trouble)
+    if view.trouble:
+        _warn(sink, location, view.trouble)
+
+
+def require_seen(location: str | None, sink: str) -> None:
+    """Refuse a local folder that the driver does not see, before any row is staged.
+
+    How another file system is reached only tasks are told; so it is first looked for in a commit.
+
+    Raises:
+        CheckpointUnreadable: it is not there.
+    """
+    if not location or local(location) is None:
         return
-    if not warn:
-        raise CheckpointUnreadable(
-            _unreadable(sink, location, view.trouble),
-            why="a copied or restored checkpoint would be noticed by its epoch numbers only, and"
-            " rows that are read again would be applied again, or new ones dropped",
-            todo=f"{READABLE if location else PLACED}; the epoch is replayed once it can be read."
-            " Or set onUnreadableCheckpoint=warn, to go on without that guard",
-        )
-    _warn(sink, location, view.trouble)
+    try:
+        owner, trouble = Checkpoint(location).query_id(), NOWHERE
+    except Unreadable as error:
+        owner, trouble = None, str(error)
+    if owner is None:
+        raise _refusal(sink, location, trouble)
+
+
+def _refusal(sink: str, location: str | None, trouble: str) -> CheckpointUnreadable:
+    return CheckpointUnreadable(
+        _unreadable(sink, location, trouble),
+        why="a copied or restored checkpoint would be noticed by its epoch numbers only, and"
+        " rows that are read again would be applied again, or new ones dropped",
+        todo=f"{READABLE if location else PLACED}; the epoch is replayed once it can be read."
+        " Or set onUnreadableCheckpoint=warn, to go on without that guard",
+    )
 
 
 def require_planned(view: View, epoch: int, place: str | None) -> None:
@@ -213,6 +235,9 @@ def local(location: str) -> Path | None:
         return Path(location)
     if scheme == "file":
         return Path("/" + path.lstrip("/"))
+    spelled = places.spelling(location)
+    if scheme == "dbfs" and spelled.startswith(places.VOLUMES):
+        return Path(spelled)
     mount = Path(places.MOUNT)
     if scheme == "dbfs" and mount.is_dir():
         return mount / path.lstrip("/")

@@ -26,7 +26,7 @@ LONGEST = 400
 Read = Callable[[str], bytes]
 """Gives what the file of a path holds; raises FileNotFoundError where there is none."""
 
-CONNECT, ANSWER, TRIES = 2, 5, 2
+CONNECT, ANSWER, TRIES = 2, 5, 3
 """Seconds to wait for a connection and for an answer, and how often, where no setting says else."""
 
 S3A = (
@@ -40,6 +40,9 @@ S3A = (
     "aws.credentials.provider",
 )
 """Of Hadoop's settings ``fs.s3a.*`` those that say how a bucket is reached."""
+
+HADOOP = "spark.hadoop.fs.s3a."
+"""How their names begin in the session; tasks see none that begins otherwise than by ``spark``."""
 
 PLAIN = ("region", "endpoint_override", "scheme", "host", "port", "protocol")
 """Names in ``checkpointStorageOptions`` whose values an error may show."""
@@ -72,11 +75,7 @@ class Settings:
         scheme, bucket, _ = places.split(places.spelling(location or ""))
         if scheme != "s3":
             return cls()
-        starts = [
-            f"{start}fs.s3a.{own}"
-            for own in (f"bucket.{bucket}.", "")
-            for start in ("", "spark.hadoop.")
-        ]
+        starts = [f"{HADOOP}bucket.{bucket}.", HADOOP]
         values = {name: [setting(start + name) for start in starts] for name in S3A}
         found = {name: next(filter(None, them), None) for name, them in values.items()}
         return cls(frozenset((name, value) for name, value in found.items() if value))
@@ -84,11 +83,19 @@ class Settings:
     def hiding(self, text: str) -> str:
         """The text without any value that is among the settings and may be a key."""
         secret = [value for name, value in self.s3a if name.endswith((".key", ".token"))]
-        more = json.loads(self.given) if self.given else {}
-        secret += [str(value) for name, value in more.items() if name not in PLAIN]
+        secret += _values(json.loads(self.given or "{}"))
         for value in sorted(secret, key=len, reverse=True):
             text = text.replace(value, "***") if len(value) > 3 else text
         return text
+
+
+def _values(held: Any) -> list[str]:
+    """The values of options, and of those within them, that an error may not show."""
+    if isinstance(held, Mapping):
+        held = [value for name, value in held.items() if name not in PLAIN]
+    if isinstance(held, list):
+        return [text for value in held for text in _values(value)]
+    return [str(held)]
 
 
 def given(text: str | None) -> str:
@@ -100,13 +107,13 @@ def given(text: str | None) -> str:
     if not text or text.lstrip().startswith("{"):
         return text or ""
     try:
-        held, why = Path(text).read_text(encoding="utf-8"), "it holds no JSON object"
+        held, why = Path(text).read_text(encoding="utf-8"), "the file holds no JSON object"
     except (OSError, UnicodeDecodeError) as error:
-        held, why = "", getattr(error, "strerror", None) or "it is no text in UTF-8"
+        held, why = "", getattr(error, "strerror", None) or "the file is no text in UTF-8"
     if is_object(held):
         return held
-    raise OptionError(
-        f"Option checkpointStorageOptions={text!r} can't be read",
+    raise OptionError(  # without what was given, which may be keys in another form
+        "The file that option checkpointStorageOptions names can't be read",
         why=why,
         todo="put a JSON object into that file, on the driver, readable by Spark's user",
     )
@@ -120,9 +127,11 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
     """
     scheme, authority, path = places.split(places.spelling(location))
     try:
-        return _reader(scheme, authority, settings)(f"{path}/{name}")
-    except FileNotFoundError:
-        return None
+        fetch = _reader(scheme, authority, settings)  # it may miss a file of its own, of keys
+        try:
+            return fetch(f"{path}/{name}")
+        except FileNotFoundError:
+            return None
     except Exception as error:  # whatever a file system raises, the file was not read
         first = (str(error).splitlines() or [""])[0]
         said = settings.hiding(f"{type(error).__name__}: {first}")
@@ -229,4 +238,9 @@ def _fsspec(protocol: str, authority: str, more: Mapping[str, Any]) -> Read:
             f"PyArrow does not read {protocol}: with these options, and fsspec is not installed"
         ) from None
     files = fsspec.filesystem(protocol, **more)
-    return lambda path: bytes(files.cat_file(f"{protocol}://{authority}{path}"))
+
+    def read(path: str) -> bytes:
+        files.invalidate_cache()  # some keep a folder's listing, and would miss what is new there
+        return bytes(files.cat_file(f"{protocol}://{authority}{path}"))
+
+    return read

@@ -18,7 +18,7 @@ from sparkonce.guards import Driver, require_messages
 from sparkonce.ledger import new_token, sink_name
 from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.spark import shuffle, storage
-from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable
+from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable, require_seen
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
 from sparkonce.spark.pipelines import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
@@ -47,6 +47,9 @@ class StreamWriter(StreamArrowWriter):
         self.connector, self.options, self.schema = connector, options, schema
         sink = self._sink()
         sink.check()
+        storage.given(sink.storage)
+        if not sink.may_be_unreadable:
+            require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task.
