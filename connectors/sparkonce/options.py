@@ -102,8 +102,9 @@ COMMON = (
     Option(
         "checkpointStorageOptions",
         "How Python on the driver reaches the file system of the checkpoint, where"
-        " `spark.hadoop.fs.s3a.*` do not say: arguments of PyArrow's file system as JSON, or of fsspec's with"
-        " its `protocol`; or the path of a file that holds them. See docs/checkpoints.md.",
+        " `spark.hadoop.fs.s3a.*` do not say: arguments of PyArrow's file system as JSON, or of"
+        " fsspec's with its `protocol`; or the path of a file that holds them. See"
+        " docs/checkpoints.md.",
         json_object,
         secret=True,
     ),
