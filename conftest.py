@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from sparkonce import shared, sink
-from sparkonce.spark import checkpoint, shuffle
+from sparkonce.spark import checkpoint, shuffle, storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ settings.load_profile("any machine")
 
 pytest_plugins = ["integration.together"]
 
-KEPT = sink._open, checkpoint.warn_if_unreadable, shuffle.warn
+KEPT = sink._open, checkpoint._warn, shuffle.warn, storage._reader
 """What the core remembers for the life of a process, connections aside."""
 
 

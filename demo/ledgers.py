@@ -11,7 +11,7 @@ from sparkonce.admin import Admin, SinkStatus
 from sparkonce.ledger import Ledger
 from sparkonce.protocol import Staged
 from sparkonce.registry import for_url
-from sparkonce.spark import checkpoint
+from sparkonce.spark.checkpoint import Checkpoint
 
 STREAMS = ("flights", "airports")
 """The streams by the directories of their checkpoints."""
@@ -81,7 +81,7 @@ class Ledgers:
         }
 
     def _sinks(self) -> dict[str, SinkStatus]:
-        queries = {checkpoint.query_id(str(self.checkpoints / name)): name for name in STREAMS}
+        queries = {Checkpoint(str(self.checkpoints / name)).query_id(): name for name in STREAMS}
         return {
             queries[sink.ledger.query_id]: sink
             for sink in self.admin.sinks()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from integration.driver import Driver
 from integration.proxy import Proxy
 from integration.runs import Job, once
 from integration.servers.redis import RedisProcess
@@ -36,21 +33,6 @@ def wait_until(reached: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-class Driver:
-    """`integration/driver_program.py` in a process group of its own."""
-
-    def __init__(self, job: Job) -> None:
-        program = Path(__file__).with_name("driver_program.py")
-        self.process = subprocess.Popen(
-            [sys.executable, str(program), job.url, job.name, str(job.input), str(job.checkpoint)],
-            start_new_session=True,
-        )
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-
 @pytest.fixture
 def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
     started: list[Driver] = []
@@ -61,8 +43,7 @@ def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
 
     yield start
     for one in started:
-        if one.process.poll() is None:
-            one.kill()
+        one.close()
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What is read of a checkpoint directory, and how its place is spelled."""
+"""What is read of a checkpoint directory, and what is said where it can't be read."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery
 from sparkonce.offsets import Offsets
-from sparkonce.spark.checkpoint import canonical, offsets, query_id, warn_if_unreadable
+from sparkonce.spark.checkpoint import Checkpoint, View, local, require_planned, require_readable
+from sparkonce.spark.storage import Unreadable
+
+QUERY = "5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab"
+FIRST, SECOND = b'v1\n{"batchWatermarkMs":0}\n0', b'v1\n{"batchWatermarkMs":0}\n7'
+DEAD = View(trouble="the server is dead")
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A checkpoint as Spark lays it out."""
     (tmp_path / "offsets").mkdir()
-    (tmp_path / "offsets" / "0").write_bytes(b'v1\n{"batchWatermarkMs":0}\n0')
-    (tmp_path / "offsets" / "1").write_bytes(b'v1\n{"batchWatermarkMs":0}\n7')
-    (tmp_path / "metadata").write_text('{"id":"5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab"}')
+    (tmp_path / "offsets" / "0").write_bytes(FIRST)
+    (tmp_path / "offsets" / "1").write_bytes(SECOND)
+    (tmp_path / "metadata").write_text(f'{{"id":"{QUERY}"}}')
     return tmp_path
 
 
@@ -26,8 +32,12 @@ def location(request: pytest.FixtureRequest, checkpoint: Path) -> str:
     return str(request.param).format(checkpoint)
 
 
+def place(location: str | None) -> str | None:
+    return Checkpoint(location).place
+
+
 def test_each_place_has_one_spelling(location: str, checkpoint: Path) -> None:
-    assert canonical(location) == canonical(str(checkpoint))
+    assert place(location) == place(str(checkpoint))
 
 
 def test_a_link_and_dots_lead_to_the_same_place(
@@ -37,27 +47,7 @@ def test_a_link_and_dots_lead_to_the_same_place(
     link.symlink_to(checkpoint)
     monkeypatch.chdir(checkpoint.parent)
     spelled = [str(link), f"{checkpoint}/offsets/..", checkpoint.name, f"./{checkpoint.name}"]
-    assert {canonical(location) for location in spelled} == {canonical(str(checkpoint))}
-
-
-def test_two_places_have_two_spellings(tmp_path: Path) -> None:
-    assert canonical(str(tmp_path / "a")) != canonical(str(tmp_path / "b"))
-    assert canonical("s3a://bucket/a") != canonical("s3a://bucket/b")
-
-
-@pytest.mark.parametrize(
-    "location", ["s3a://bucket/a", "hdfs://name/a", "dbfs:/a", "abfss://c@s/a"]
-)
-def test_places_of_other_file_systems_keep_their_name(location: str) -> None:
-    assert canonical(location) == location
-    assert canonical(location + "/") == location
-
-
-@pytest.mark.parametrize("location", [None, ""])
-def test_no_place_is_none(location: str | None) -> None:
-    assert canonical(location) is None
-    assert offsets(location, 0) is None
-    assert query_id(location) is None
+    assert {place(location) for location in spelled} == {place(str(checkpoint))}
 
 
 def test_the_spelling_is_the_same_on_the_next_host(
@@ -66,48 +56,98 @@ def test_the_spelling_is_the_same_on_the_next_host(
     spelled = set()
     for host in ("driver-1", "driver-2"):
         monkeypatch.setattr("socket.gethostname", lambda host=host: host)
-        spelled.add(canonical(str(checkpoint)))
+        spelled.add(place(str(checkpoint)))
     assert len(spelled) == 1
 
 
-# -- offsets
+def test_a_mount_is_read_for_the_place_that_it_shows(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparkonce.places.MOUNT", str(checkpoint.parent))
+    found = Checkpoint(f"dbfs:/{checkpoint.name}")
+    assert found.query_id() == QUERY
+    assert found.place == f"dbfs:/{checkpoint.name}" == place(str(checkpoint))
 
 
-def test_the_digest_of_an_epoch_is_that_of_its_offsets(location: str) -> None:
-    text = b'v1\n{"batchWatermarkMs":0}\n7'
-    assert offsets(location, 1) == Offsets(text)
-    assert offsets(location, 0) != offsets(location, 1)
+@pytest.mark.parametrize("location", ["dbfs:/Volumes/main/a", "dbfs:///Volumes/main//a/"])
+def test_a_volume_is_read_under_its_own_path(location: str) -> None:
+    assert local(location) == Path("/Volumes/main/a")
 
 
-def test_offsets_that_are_not_there_have_no_digest(location: str, tmp_path: Path) -> None:
-    assert offsets(location, 2) is None
-    assert offsets(str(tmp_path / "missing"), 0) is None
+# -- what is there, what is not there, and what nobody can tell
 
 
-@pytest.mark.parametrize("location", ["s3a://bucket/a", "hdfs://name/a", "dbfs:/a"])
-def test_other_file_systems_cannot_be_read_from_here(location: str) -> None:
-    assert offsets(location, 0) is None
-    assert query_id(location) is None
+def test_an_epoch_has_the_offsets_of_its_own_file(location: str) -> None:
+    assert Checkpoint(location).query_id() == QUERY
+    assert Checkpoint(location).offsets(1) == Offsets(SECOND)
+    assert Checkpoint(location).look(QUERY, 1) == View(Offsets(SECOND), Offsets(FIRST))
 
 
-# -- the query
+def test_the_first_epoch_has_none_before_it(location: str) -> None:
+    assert Checkpoint(location).look(QUERY, 0) == View(Offsets(FIRST))
 
 
-def test_the_query_is_named_in_the_metadata(location: str) -> None:
-    assert query_id(location) == "5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab"
+def test_a_file_that_is_not_there_is_none(location: str, tmp_path: Path) -> None:
+    assert Checkpoint(location).offsets(2) is None
+    assert Checkpoint(str(tmp_path / "missing")).query_id() is None
+    assert Checkpoint(str(tmp_path / "metadata")).offsets(0) is None
 
 
-def test_without_metadata_there_is_no_query(tmp_path: Path) -> None:
-    assert query_id(str(tmp_path)) is None
-    (tmp_path / "metadata").write_text("")
-    assert query_id(str(tmp_path)) is None
+def test_a_file_that_cannot_be_read_is_not_taken_for_none(checkpoint: Path) -> None:
+    (checkpoint / "offsets" / "1").unlink()
+    (checkpoint / "offsets" / "1").mkdir()
+    found = Checkpoint(str(checkpoint))
+    with pytest.raises(Unreadable, match=r"Is a directory: .*offsets/1"):
+        found.offsets(1)
+    assert "Is a directory" in found.look(QUERY, 2).trouble
 
 
-def test_a_checkpoint_that_cannot_be_read_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    warn_if_unreadable.cache_clear()
+@pytest.mark.parametrize(
+    ("metadata", "trouble"),
+    [
+        ('{"id":"another"}', "its file metadata names query another"),
+        ("", "its file metadata is not there, or names no query"),
+    ],
+)
+def test_a_checkpoint_of_another_query_is_not_that_of_this_one(
+    checkpoint: Path, metadata: str, trouble: str
+) -> None:
+    """A folder on the driver may have the path of Spark's checkpoint in another file system."""
+    (checkpoint / "metadata").write_text(metadata)
+    assert Checkpoint(str(checkpoint)).look(QUERY, 1) == View(trouble=trouble)
+
+
+@pytest.mark.parametrize("nowhere", [None, ""])
+def test_a_checkpoint_that_nothing_places_is_not_read(nowhere: str | None) -> None:
+    assert place(nowhere) is None
+    assert Checkpoint(nowhere).look(QUERY, 0).trouble == "no option says where it lies"
+
+
+# -- what is made of it
+
+
+def test_an_epoch_that_adds_rows_is_refused_where_the_checkpoint_cannot_be_read() -> None:
+    with pytest.raises(CheckpointUnreadable) as refused:
+        require_readable(DEAD, "orders@1", "s3://b/orders", warn=False)
+    assert "Sink 'orders@1': its checkpoint (s3://b/orders)" in refused.value.what
+    assert "the server is dead" in refused.value.what
+    assert "dropped" in refused.value.why
+    assert "onUnreadableCheckpoint=warn" in refused.value.todo
+
+
+def test_a_warning_tells_each_trouble_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
-        warn_if_unreadable("s3://bucket/checkpoints/orders", "orders@1")
+        require_readable(DEAD, "orders@1", "s3://b/orders", warn=True)
     assert len(caplog.records) == 1
-    assert "Sink 'orders@1'" in caplog.text
+    assert "Sink 'orders@1': its checkpoint (s3://b/orders)" in caplog.text
+    assert "the server is dead" in caplog.text
     assert "What to do: " in caplog.text
-    assert "s3://bucket/checkpoints/orders" in caplog.text
+    require_readable(View(trouble="no right"), "orders@1", "s3://b/orders", warn=True)
+    assert len(caplog.records) == 2
+
+
+def test_a_checkpoint_without_the_offsets_of_its_epoch_is_refused() -> None:
+    with pytest.raises(UnsupportedQuery, match="has no offsets/7"):
+        require_planned(View(), 7, "/data/orders")
+    require_planned(DEAD, 7, "/data/orders")
+    require_planned(View(Offsets(FIRST)), 7, "/data/orders")

@@ -2,126 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import platform
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import TaskContext
-from pyspark.serializers import CPickleSerializer
-from pyspark.sql.types import LongType, StringType, StructField, StructType
-from tests.kit import TARGET, World, batch, encode
+from tests.kit import TARGET, World, batch
+from tests.sources import SCHEMA, Context, Source, in_a_task, into_memory, pickled, writer
 
 from sparkonce import __version__
-from sparkonce.errors import (
-    CheckpointReplaced,
-    OptionError,
-    StoreUnsafe,
-    UnsupportedQuery,
-)
-from sparkonce.ledger import from_record, sink_name
-from sparkonce.options import COMMON
-from sparkonce.protocol import Plan
+from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
+from sparkonce.ledger import sink_name
 from sparkonce.sink import open_sink
 from sparkonce.spark import shuffle
 from sparkonce.spark.shuffle import NONE_HERE, SETTINGS
-from sparkonce.spark.source import SinkSource
-from sparkonce.spark.writer import Message, StreamWriter
-from sparkonce.store import Store
+from sparkonce.spark.writer import Message
 
 pytestmark = pytest.mark.usefixtures("world", "task")
-SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType())])
-
-
-class MemoryConnector:
-    """A connector to the world of the running test."""
-
-    name = "memory"
-    options = COMMON
-    world = World()
-
-    def plan(self, _: Mapping[str, Any], schema: pa.Schema) -> Plan[None]:
-        return Plan(TARGET, repeatable=False, columns=len(schema), detail=None, stored={})
-
-    def encoder(self, _: Plan[None]) -> Any:
-        return encode
-
-    def connect(self, _: Mapping[str, Any], plan: Plan[None] | None = None) -> Store:  # noqa: ARG002
-        return self.world.memory
-
-
-class Source(SinkSource):
-    connector = "tests.test_datasource:MemoryConnector"
-
-    @classmethod
-    def name(cls) -> str:
-        return "memory"
-
-
-class Context:
-    """A task context that knows what Spark's does."""
-
-    properties: Mapping[str, str | None] = {}
-
-    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
-        return self.properties.get(name)
-
-    def partitionId(self) -> int:  # noqa: N802
-        return 3
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    found = World()
-    monkeypatch.setattr(MemoryConnector, "world", found)
-    monkeypatch.setattr(open_connector(), "world", found)
-    yield found
-    clear_cache()
-
-
-def open_connector() -> type:
-    """The class that `registry.load` finds, however pytest has imported this module."""
-    import importlib
-
-    found: type = importlib.import_module("tests.test_datasource").MemoryConnector
-    return found
-
-
-def clear_cache() -> None:
-    from sparkonce import sink
-
-    sink._open.cache_clear()
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return into_memory(monkeypatch)
 
 
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> Context:
-    """Be in a task of epoch 0 of query a, run r1."""
-    context = Context()
-    context.properties = {
-        "streaming.sql.batchId": "0",
-        "sql.streaming.queryId": "a",
-        "spark.jobGroup.id": "r1",
-    }
-    monkeypatch.setattr(TaskContext, "get", lambda: context)
-    return context
-
-
-def pickled(made: StreamWriter) -> bytes:
-    """As it goes to executors."""
-    return bytes(CPickleSerializer().dumps(made))
-
-
-def writer(**options: str) -> StreamWriter:
-    """What Spark gets for each epoch, as it arrives in a task."""
-    made = Source(options).streamWriter(schema=SCHEMA, overwrite=False)
-    copy = pickle.loads(pickled(made))
-    assert isinstance(copy, StreamWriter)
-    return copy
+    return in_a_task(monkeypatch)
 
 
 def test_a_writer_stages_in_the_task_and_commits_on_the_driver(world: World) -> None:
@@ -226,74 +134,6 @@ def test_a_task_of_no_streaming_query_is_refused(task: Context, missing: str) ->
         writer().write(iter([batch(["a"])]))
 
 
-# -- what the checkpoint tells
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
-    (tmp_path / "offsets").mkdir()
-    for epoch in range(3):
-        (tmp_path / "offsets" / str(epoch)).write_text(f"v1\n{{}}\n{epoch}")
-    (tmp_path / "metadata").write_text(json.dumps({"id": "a"}))
-    return tmp_path
-
-
-def test_an_epoch_without_tasks_takes_its_query_from_the_checkpoint(
-    world: World, checkpoint: Path
-) -> None:
-    writer(checkpointlocation=str(checkpoint)).commit([], 0)
-    ledger = from_record(world.memory.read(sink_name("a", TARGET)))
-    assert ledger is not None
-    assert (ledger.query_id, ledger.epoch) == ("a", 0)
-
-
-def test_an_epoch_without_tasks_and_without_checkpoint_is_refused() -> None:
-    with pytest.raises(UnsupportedQuery, match="repartition"):
-        writer().commit([], 0)
-
-
-def test_an_epoch_without_tasks_does_not_end_the_run(
-    world: World, task: Context, checkpoint: Path
-) -> None:
-    where = {"checkpointlocation": str(checkpoint)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
-    writer(**where).commit([], 1)
-    task.properties = {**task.properties, "streaming.sql.batchId": "2"}
-    writer(**where).commit([writer(**where).write(iter([batch(["b"])]))], 2)
-    assert world.rows == ["a", "b"]
-
-
-def test_a_commit_notes_checkpoint_and_offsets(world: World, checkpoint: Path) -> None:
-    where = {"checkpointlocation": str(checkpoint)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
-    ledger = from_record(world.memory.read(sink_name("a", TARGET)))
-    assert ledger is not None
-    assert ledger.offsets is not None
-    assert str(checkpoint) in (ledger.checkpoint or "")
-
-
-def test_an_epoch_whose_offsets_are_not_written_yet_is_refused(
-    world: World, checkpoint: Path
-) -> None:
-    """As a real-time trigger commits it; after a crash it would be another epoch."""
-    (checkpoint / "offsets" / "0").unlink()
-    where = {"checkpointlocation": str(checkpoint)}
-    message = writer(**where).write(iter([batch(["a"])]))
-    with pytest.raises(UnsupportedQuery, match="real-time trigger"):
-        writer(**where).commit([message], 0)
-    writer(**where).abort([message], 0)
-    assert (world.rows, world.staged()) == ([], 0)
-
-
-def test_a_checkpoint_of_another_query_says_nothing_of_offsets(
-    world: World, tmp_path: Path
-) -> None:
-    (tmp_path / "metadata").write_text(json.dumps({"id": "another"}))
-    where = {"checkpointlocation": str(tmp_path)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
-    assert world.rows == ["a"]
-
-
 @pytest.mark.parametrize(
     ("value", "compares", "told"),
     [("true", True, ""), ("false", True, f"{SETTINGS[1]}=false"), ("true", False, NONE_HERE)],
@@ -312,18 +152,6 @@ def test_a_run_in_which_spark_may_mix_computations_is_told(
     writer().commit([writer().write(iter([batch(["a"])]))], 0)
     assert (f"may mix two computations of an epoch, with {told}." in caplog.text) is bool(told)
     assert told or "may mix" not in caplog.text
-
-
-def test_a_deleted_checkpoint_is_noticed_by_its_path(
-    world: World, task: Context, checkpoint: Path
-) -> None:
-    where = {"checkpointlocation": str(checkpoint)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
-    task.properties = {**task.properties, "sql.streaming.queryId": "b"}
-    message = writer(**where).write(iter([batch(["a"])]))
-    with pytest.raises(CheckpointReplaced):
-        writer(**where).commit([message], 0)
-    assert world.rows == ["a"]
 
 
 # -- the sink that options describe

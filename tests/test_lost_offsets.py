@@ -83,7 +83,10 @@ def test_the_checkpoint_of_another_query_is_left_alone(home: Path) -> None:
     assert "not the checkpoint of query q" in refused(home)
     (home / "metadata").unlink()
     assert "not the checkpoint of query q" in refused(home)
-    with pytest.raises(SparkonceError, match="not the checkpoint"):
+
+
+def test_offsets_are_put_back_into_local_folders_only() -> None:
+    with pytest.raises(SparkonceError, match="local folders only"):
         lost_offsets.restore("s3a://bucket/checkpoint", "s@1", LEDGER, KEPT)
 
 

@@ -6,7 +6,8 @@ from pyspark_elasticsearch import address
 from pyspark_elasticsearch.models.documents import MODES
 from pyspark_elasticsearch.models.names import index_name, plain_name
 from sparkonce.bad_rows import max_bad_rows
-from sparkonce.options import COMMON, Option, boolean, choice, columns, gone, integer, pattern
+from sparkonce.options import COMMON, Option, gone
+from sparkonce.values import boolean, choice, columns, integer, pattern
 
 OPTIONS = (
     Option(

@@ -12,8 +12,8 @@ from pyspark_elasticsearch.failures import FLOOD
 from pyspark_elasticsearch.models.documents import Documents, Guard
 from sparkonce import checks
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
-from sparkonce.options import seconds
 from sparkonce.suggestions import suggestion
+from sparkonce.values import seconds
 
 log = logging.getLogger("sparkonce")
 

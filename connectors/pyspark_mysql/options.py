@@ -8,7 +8,8 @@ from pyspark_mysql import address
 from pyspark_mysql.literals import NAME, NAME_RULE
 from pyspark_mysql.models.table import MODES
 from sparkonce.bad_rows import max_bad_rows
-from sparkonce.options import COMMON, Option, boolean, choice, columns, gone
+from sparkonce.options import COMMON, Option, gone
+from sparkonce.values import boolean, choice, columns
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 

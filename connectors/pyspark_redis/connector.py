@@ -9,8 +9,9 @@ from pyspark_redis.chunks import ChunkEncoder
 from pyspark_redis.models import MODELS
 from pyspark_redis.models.model import Values
 from pyspark_redis.store import RedisStore
-from sparkonce.options import COMMON, Option, Options, choice, pattern, seconds
+from sparkonce.options import COMMON, Option, Options
 from sparkonce.protocol import Encoder, Plan
+from sparkonce.values import choice, pattern, seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from sparkonce import __version__, options
+from sparkonce import __version__, options, values
 from sparkonce.admin import Admin, SinkStatus
 from sparkonce.checkup import checkup
 from sparkonce.commands import Commands
@@ -32,7 +32,7 @@ with_options = click.option(
     help="An option of the connector, such as passwordFile=/run/secret or keyPrefix=x.",
 )
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
-GRACE = options.seconds(0, 365 * 86400)
+GRACE = values.seconds(0, 365 * 86400)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

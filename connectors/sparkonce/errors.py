@@ -22,6 +22,7 @@
         ├── SinkRenamed           this checkpoint writes under another sink id
         ├── QueryRetired          this query was replaced by another, on purpose
         ├── CheckpointDiverged    the same epoch number, but not the same epoch
+        ├── CheckpointUnreadable  Python on the driver can't read it, so can't compare
         ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
         ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
         ├── ConcurrentDriver      a second driver runs the same checkpoint
@@ -38,6 +39,7 @@ __all__ = [
     "CheckpointBehindSink",
     "CheckpointDiverged",
     "CheckpointReplaced",
+    "CheckpointUnreadable",
     "ChunkTooLarge",
     "CommitRefused",
     "ConcurrentDriver",
@@ -175,6 +177,10 @@ class QueryRetired(CommitRefused):
 
 class CheckpointDiverged(CommitRefused):
     """The same epoch number with other offsets: a restored or copied checkpoint."""
+
+
+class CheckpointUnreadable(CommitRefused):
+    """Python on the driver can't read the checkpoint; Spark replays the epoch once it can."""
 
 
 class CheckpointBehindSink(CommitRefused):

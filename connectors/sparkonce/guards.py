@@ -24,6 +24,7 @@ from sparkonce.errors import (
 )
 from sparkonce.ledger import Ledger, united
 from sparkonce.offsets import Offsets
+from sparkonce.places import spelling
 from sparkonce.protocol import Receipt
 
 
@@ -53,6 +54,7 @@ class Driver:
         name: of the ledger.
         run_id: of this ``start()``; empty if it can't be known.
         checkpoint: where the checkpoint lies, None if not known.
+        formerly: how earlier releases may have spelled that place.
         offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
         offsets_before: the same of the epoch before.
     """
@@ -65,6 +67,11 @@ class Driver:
     checkpoint: str | None = None
     offsets: Offsets | None = None
     offsets_before: Offsets | None = None
+    formerly: tuple[str, ...] = ()
+
+    def is_at(self, place: str | None) -> bool:
+        """Whether its checkpoint lies at a place, as a ledger of any release has it."""
+        return place is not None and (spelling(place) == self.checkpoint or place in self.formerly)
 
 
 class Verdict(enum.Enum):
@@ -88,28 +95,6 @@ def require_messages(receipts: Iterable[Receipt | None]) -> list[Receipt]:
             todo="use trigger(processingTime=...) or trigger(availableNow=True)",
         )
     return [receipt for receipt in receipts if receipt is not None]
-
-
-def require_planned(driver: Driver, owner: str | None) -> None:
-    """Refuse an epoch that is committed before Spark has written down what it reads.
-
-    Args:
-        driver: of the query.
-        owner: the query that owns the checkpoint, None where it can't be read.
-
-    Raises:
-        UnsupportedQuery: the checkpoint lacks the epoch's offsets.
-    """
-    if owner == driver.query_id and driver.offsets is None:
-        raise UnsupportedQuery(
-            f"Spark commits epoch {driver.epoch}, but checkpoint {driver.checkpoint} has no"
-            f" offsets/{driver.epoch}",
-            why="a real-time trigger, or asynchronous progress tracking, writes the offsets of an"
-            " epoch behind its rows; after a crash Spark would read other rows under this number."
-            " Or this folder is an old copy, and Spark's checkpoint lies in another file system",
-            todo="use trigger(processingTime=...) or trigger(availableNow=True), without"
-            " asyncProgressTrackingEnabled; give checkpointLocation with its scheme (hdfs:)",
-        )
 
 
 def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
@@ -136,8 +121,7 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
     fresh = Ledger(driver.name, driver.query_id, driver.target, repeatable=policy.repeatable)
     base = ledger or fresh
     if base.query_id != driver.query_id:
-        same_path = base.checkpoint is not None and base.checkpoint == driver.checkpoint
-        _allow_replacing(base, driver, policy, same_path=same_path)
+        _allow_replacing(base, driver, policy, same_path=driver.is_at(base.checkpoint))
         base = base.succeeded_by(driver.query_id)
     if rival is not None and base.epoch < 0:
         base = _after(rival, base)

@@ -6,8 +6,7 @@ that suggests the nearest one.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ from typing import Any
 from sparkonce.errors import OptionError
 from sparkonce.suggestions import suggestion
 from sparkonce.urls import redact_url
-
-Parser = Callable[[str], Any]
+from sparkonce.values import Parser, choice, integer, json_object, pattern, seconds
 
 
 @dataclass(frozen=True)
@@ -66,78 +64,6 @@ class Options(dict[str, Any]):
         return repr(shown)
 
 
-def integer(low: int, high: int) -> Parser:
-    """A whole number between two bounds, both included."""
-
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"[+-]?\d+", text) or not low <= int(text) <= high:
-            raise ValueError(f"a whole number from {low:,} to {high:,}")
-        return int(text)
-
-    return parse
-
-
-def seconds(low: float, high: float) -> Parser:
-    """A duration: ``90``, ``90s``, ``15m``, ``12h``, ``7d`` or ``250ms``; in seconds."""
-    units = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-    def parse(text: str) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", text)
-        value = float(match[1]) * units[match[2]] if match else -1
-        if not low <= value <= high:
-            span = f"from {low:g} s to {high:,.15g} s"
-            raise ValueError(f"a time such as 90s, 15m, 12h or 7d, {span}")
-        return value
-
-    return parse
-
-
-def choice(*allowed: str) -> Parser:
-    """One of a few words, in any case."""
-
-    def parse(text: str) -> str:
-        for word in allowed:
-            if text.lower() == word.lower():
-                return word
-        raise ValueError(f"one of {', '.join(allowed)}")
-
-    return parse
-
-
-def boolean(text: str) -> bool:
-    """True or false.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if text.lower() not in ("true", "false"):
-        raise ValueError("true or false")
-    return text.lower() == "true"
-
-
-def columns(text: str) -> list[str]:
-    """Column names between commas.
-
-    Raises:
-        ValueError: a name is empty or there twice.
-    """
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise ValueError("column names with commas between, such as order_id,line_no")
-    return names
-
-
-def pattern(regex: str, meaning: str) -> Parser:
-    """A text that matches a regular expression as a whole."""
-
-    def parse(text: str) -> str:
-        if not re.fullmatch(regex, text):
-            raise ValueError(meaning)
-        return text
-
-    return parse
-
-
 COMMON = (
     Option("user", "User name; it may stand in the URL instead."),
     Option("password", "Password; it may stand in the URL instead.", secret=True),
@@ -173,6 +99,21 @@ COMMON = (
         8,
     ),
     Option("checkpointLocation", "Spark's own option; its path guards against a lost checkpoint."),
+    Option(
+        "checkpointStorageOptions",
+        "How Python on the driver reaches the file system of the checkpoint, where"
+        " `spark.hadoop.fs.s3a.*` do not say: arguments of PyArrow's file system as JSON, or of"
+        " fsspec's with its `protocol`; or the path of a file that holds them. See"
+        " docs/checkpoints.md.",
+        json_object,
+        secret=True,
+    ),
+    Option(
+        "onUnreadableCheckpoint",
+        "What to do where Python on the driver can't read the checkpoint: `fail` or `warn`."
+        " Default: an upsert (without `ttl`) warns, all else fails.",
+        choice("fail", "warn"),
+    ),
     gone(
         "chunkBytes", "leave it out: where a store takes only smaller chunks, they are cut in two"
     ),

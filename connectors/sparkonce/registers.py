@@ -60,6 +60,7 @@ class Registers:
         """The claim on the driver's checkpoint path, and the other sink that holds it.
 
         Both are None where the query has decided an epoch from there: then the claim is its own.
+        Where an earlier release spelled the place otherwise, the claim is made its own now.
 
         Args:
             ledger: of the driver's sink, None before its first write.
@@ -70,10 +71,17 @@ class Registers:
         if path is None or known:
             return None, None
         claim = self.read(claim_name(driver.target, path))
-        holder = holder_of(claim)
+        if ledger and ledger.has_decided(driver.query_id, 0) and driver.is_at(ledger.checkpoint):
+            return claim, None
+        holder = holder_of(claim) or self._former_holder(driver)
         rival = self.load(holder) if holder and holder != driver.name else None
-        moved_away = rival is not None and rival.checkpoint not in (path, None)
+        moved_away = rival is not None and not driver.is_at(rival.checkpoint or path)
         return claim, None if moved_away else rival
+
+    def _former_holder(self, driver: Driver) -> str | None:
+        """Who holds the checkpoint path under a spelling of an earlier release."""
+        names = (claim_name(driver.target, spelled) for spelled in driver.formerly)
+        return next(filter(None, (holder_of(self.read(name)) for name in names)), None)
 
     def drop(self, records: Mapping[str, Record]) -> None:
         """Take records away that lie beside a ledger, unless they were written since."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,13 @@ CHUNK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Sink:
-    """A connected sink and everything that its options say."""
+    """A connected sink and everything that its options say.
+
+    Attributes:
+        checkpoint: where an option places it.
+        storage: the option ``checkpointStorageOptions``.
+        may_be_unreadable: whether a warning is enough where the checkpoint can't be read.
+    """
 
     store: Store
     plan: Plan[Any]
@@ -36,6 +42,8 @@ class Sink:
     size: ChunkSize
     sink_id: str | None
     checkpoint: str | None
+    storage: str | None = field(default=None, repr=False)
+    may_be_unreadable: bool = False
 
     def check(self) -> None:
         """Refuse server and target where they are not fit; see `Store.check`."""
@@ -68,6 +76,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
     parsed = options.parse(connector.options, dict(raw))
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
     encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
+    unreadable = "warn" if plan.repeatable else "fail"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
         store=connector.connect(parsed),
@@ -83,4 +92,6 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
         size=ChunkSize(rows, CHUNK_BYTES),
         sink_id=parsed["sinkId"],
         checkpoint=parsed["checkpointLocation"],
+        storage=parsed["checkpointStorageOptions"],
+        may_be_unreadable=(parsed["onUnreadableCheckpoint"] or unreadable) == "warn",
     )

@@ -9,53 +9,195 @@ from __future__ import annotations
 import json
 import logging
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sparkonce.errors import told
+from sparkonce import places
+from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, told
 from sparkonce.offsets import Offsets
+from sparkonce.spark import storage
+from sparkonce.spark.storage import Settings, Unreadable
+
+READABLE = (
+    "give checkpointLocation with its scheme (hdfs:, s3a:), and checkpointStorageOptions where the"
+    " session's settings don't reach there (docs/checkpoints.md)"
+)
+NOWHERE = "its file metadata is not there, or names no query"
+PLACED = "set option checkpointLocation, or queryName where the session places checkpoints"
 
 log = logging.getLogger("sparkonce")
 
 
-def canonical(location: str | None) -> str | None:
-    """One spelling for each place: absolute for local paths, untouched for other file systems.
+@dataclass(frozen=True)
+class View:
+    """What the driver of an epoch could read.
 
-    A local path does not name its host, which in a container is another one at each start.
+    Attributes:
+        offsets: of the epoch; None if they are not there.
+        before: those of the epoch before.
+        trouble: why neither could be read; empty if they could.
     """
-    if not location:
-        return None
-    path = local(location)
-    return str(path.resolve()) if path else location.rstrip("/")
+
+    offsets: Offsets | None = None
+    before: Offsets | None = None
+    trouble: str = ""
 
 
-def offsets(location: str | None, epoch: int) -> Offsets | None:
-    """What ``offsets/<epoch>`` holds; None where it can't be read from here."""
-    text = _read(location, f"offsets/{epoch}")
-    return Offsets(text) if text is not None else None
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint, read by Python on the driver.
+
+    Attributes:
+        location: as Spark was told it; None if that is not known.
+        settings: how its file system is reached, if that is another one.
+    """
+
+    location: str | None
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def place(self) -> str | None:
+        """One spelling for each place; absolute for local paths.
+
+        A local path does not name its host, which in a container is another one at each start.
+        """
+        return next(iter(self.spellings), None)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The spelling of the place, and those of earlier releases."""
+        return places.spellings(self._resolved(self.location)) if self.location else ()
+
+    def look(self, query_id: str, epoch: int) -> View:
+        """Read what the driver of a query needs at an epoch."""
+        try:
+            owner = self.query_id()
+            if owner != query_id:
+                named = f"its file metadata names query {owner}"
+                return View(trouble=named if owner else NOWHERE)
+            return View(self.offsets(epoch), self.offsets(epoch - 1))
+        except Unreadable as error:
+            return View(trouble=str(error))
+
+    def query_id(self) -> str | None:
+        """The id of the query that owns the checkpoint; None if it is not there.
+
+        Raises:
+            Unreadable: nobody can tell.
+        """
+        told = _parsed((self._read("metadata") or b"").decode(errors="replace"))
+        return str(told["id"]) if isinstance(told, dict) and "id" in told else None
+
+    def offsets(self, epoch: int) -> Offsets | None:
+        """What ``offsets/<epoch>`` holds; None if it is not there.
+
+        Raises:
+            Unreadable: nobody can tell.
+        """
+        text = self._read(f"offsets/{epoch}") if epoch >= 0 else None
+        return Offsets(text) if text is not None else None
+
+    def _read(self, name: str) -> bytes | None:
+        if not self.location:
+            raise Unreadable("no option says where it lies")
+        home = local(self.location)
+        if home is None:
+            return storage.read(self.location, name, self.settings)
+        try:
+            return (home / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise Unreadable(f"{error.strerror}: {home / name}") from None
+
+    @staticmethod
+    def _resolved(location: str) -> str:
+        path = None if location.startswith("dbfs:") else local(location)
+        return str(path.resolve()) if path else location
 
 
-@lru_cache
-def warn_if_unreadable(location: str | None, sink: str) -> None:
-    """Say, once a sink, what can't be guarded where the checkpoint can't be read from here."""
-    if query_id(location) is None:
-        log.warning(
-            told(
-                f"Sink {sink!r}: its checkpoint ({location or 'not given as an option'}) can't be"
-                " read by Python on the driver",
-                why="a copied or restored one is noticed only by its epoch numbers, and may apply"
-                " rows again",
-                todo="set option checkpointLocation to a path that can be read, and option sinkId,"
-                " to have every case noticed",
-            )
+def require_readable(view: View, sink: str, location: str | None, *, warn: bool) -> None:
+    """Refuse a checkpoint that can't be read, or say, once a sink, what can't be guarded.
+
+    Raises:
+        CheckpointUnreadable: it can't be read, and a warning is not enough.
+    """
+    if view.trouble and not warn:
+        raise _refusal(sink, location, view.trouble)
+    if view.trouble:
+        _warn(sink, location, view.trouble)
+
+
+def require_seen(location: str | None, sink: str) -> None:
+    """Refuse a local folder that the driver does not see, before any row is staged.
+
+    How another file system is reached only tasks are told; so it is first looked for in a commit.
+
+    Raises:
+        CheckpointUnreadable: it is not there.
+    """
+    if not location or local(location) is None:
+        return
+    try:
+        owner, trouble = Checkpoint(location).query_id(), NOWHERE
+    except Unreadable as error:
+        owner, trouble = None, str(error)
+    if owner is None:
+        raise _refusal(sink, location, trouble)
+
+
+def _refusal(sink: str, location: str | None, trouble: str) -> CheckpointUnreadable:
+    return CheckpointUnreadable(
+        _unreadable(sink, location, trouble),
+        why="a copied or restored checkpoint would be noticed by its epoch numbers only, and"
+        " rows that are read again would be applied again, or new ones dropped",
+        todo=f"{READABLE if location else PLACED}; the epoch is replayed once it can be read."
+        " Or set onUnreadableCheckpoint=warn, to go on without that guard",
+    )
+
+
+def require_planned(view: View, epoch: int, place: str | None) -> None:
+    """Refuse an epoch that is committed before Spark has written down what it reads.
+
+    Args:
+        view: of its checkpoint.
+        epoch: that is committed.
+        place: of the checkpoint.
+
+    Raises:
+        UnsupportedQuery: the checkpoint can be read, and lacks the epoch's offsets.
+    """
+    if view.offsets is None and not view.trouble:
+        raise UnsupportedQuery(
+            f"Spark commits epoch {epoch}, but checkpoint {place} has no offsets/{epoch}",
+            why="a real-time trigger, or asynchronous progress tracking, writes the offsets of an"
+            " epoch behind its rows; after a crash Spark would read other rows under this number."
+            " Or this folder is an old copy, and Spark's checkpoint lies in another file system",
+            todo="use trigger(processingTime=...) or trigger(availableNow=True), without"
+            " asyncProgressTrackingEnabled; give checkpointLocation with its scheme (hdfs:)",
         )
 
 
-def query_id(location: str | None) -> str | None:
-    """The id of the query that owns a checkpoint; None where it can't be read from here."""
-    told = _parsed((_read(location, "metadata") or b"").decode(errors="replace"))
-    return str(told["id"]) if isinstance(told, dict) and "id" in told else None
+@lru_cache
+def _warn(sink: str, location: str | None, trouble: str) -> None:
+    log.warning(
+        told(
+            _unreadable(sink, location, trouble),
+            why="a copied or restored one is noticed only by its epoch numbers, and may apply"
+            " rows again",
+            todo="set option checkpointLocation to a path that can be read, and option sinkId,"
+            " to have every case noticed",
+        )
+    )
+
+
+def _unreadable(sink: str, location: str | None, trouble: str) -> str:
+    return (
+        f"Sink {sink!r}: its checkpoint ({location or 'not given as an option'}) can't be read by"
+        f" Python on the driver: {trouble}"
+    )
 
 
 def is_whole(text: bytes, lines: int = 2) -> bool:
@@ -86,21 +228,17 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _read(location: str | None, name: str) -> bytes | None:
-    home = local(location) if location else None
-    if home is None:
-        return None
-    try:
-        return (home / name).read_bytes()
-    except OSError:
-        return None
-
-
 def local(location: str) -> Path | None:
     """The path of a checkpoint on this machine; None if it lies elsewhere."""
-    scheme, colon, rest = location.partition(":")
-    if not colon or "/" in scheme:
+    scheme, _, path = places.split(location)
+    if not scheme:
         return Path(location)
     if scheme == "file":
-        return Path("/" + rest.lstrip("/"))
+        return Path("/" + path.lstrip("/"))
+    spelled = places.spelling(location)
+    if scheme == "dbfs" and spelled.startswith(places.VOLUMES):
+        return Path(spelled)
+    mount = Path(places.MOUNT)
+    if scheme == "dbfs" and mount.is_dir():
+        return mount / path.lstrip("/")
     return None

@@ -18,6 +18,8 @@ from sparkonce.errors import SparkonceError
 from sparkonce.ledger import Ledger
 from sparkonce.offsets import LONGEST, Offsets
 from sparkonce.spark import checkpoint
+from sparkonce.spark.checkpoint import Checkpoint
+from sparkonce.spark.storage import Unreadable
 
 
 def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Offsets:
@@ -36,8 +38,8 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
             f"The store keeps no offsets of sink {name!r}",
             why="the sink has decided nothing yet; or its checkpoint could not be read by Python on"
             " the driver; or the offsets are too long",
-            todo="see `sparkonce status`; offsets are kept where the checkpoint has a local path,"
-            f" and up to {LONGEST:,} bytes when compressed",
+            todo="see `sparkonce status`; offsets are kept where Python on the driver can read the"
+            f" checkpoint, and up to {LONGEST:,} bytes when compressed",
         )
     return kept[ledger.epoch]
 
@@ -65,8 +67,8 @@ def restore(
     """
     offsets = decided(name, ledger, kept)
     assert ledger is not None  # noqa: S101 (decided() has looked)
-    home = checkpoint.local(location)
-    if home is None or checkpoint.query_id(location) != ledger.query_id:
+    home = _local(location, ledger)
+    if _owner(location) != ledger.query_id:
         raise SparkonceError(
             f"{location} is not the checkpoint of query {ledger.query_id}",
             why="its file `metadata` names another query, is torn, or can't be read from here",
@@ -85,6 +87,26 @@ def restore(
             why="the folder of the checkpoint can't be changed from here",
             todo="run this as the user of Spark's driver; repeating it does no harm",
         ) from None
+
+
+def _local(location: str, ledger: Ledger) -> Path:
+    home = checkpoint.local(location)
+    if home is None:
+        raise SparkonceError(
+            f"Offsets can't be put back into {location}",
+            why="that is done in local folders only, which can be changed safely",
+            todo=f"write what `sparkonce offsets URL {ledger.name}` prints into its offsets/"
+            f"{ledger.epoch} by hand, and take commits/{ledger.epoch} away; or copy it to a local"
+            " folder, restore that, and copy it back. Its query must not run",
+        )
+    return home
+
+
+def _owner(location: str) -> str | None:
+    try:
+        return Checkpoint(location).query_id()
+    except Unreadable:
+        return None
 
 
 def _torn(home: Path, epoch: int, offsets: Offsets) -> list[Path]:

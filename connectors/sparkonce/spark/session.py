@@ -7,11 +7,12 @@ tasks as local properties; a task's message carries to the driver what is needed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.spark import shuffle
+from sparkonce.spark.storage import Settings
 
 if TYPE_CHECKING:
     from pyspark import TaskContext
@@ -28,10 +29,12 @@ class Session:
     Attributes:
         checkpoints: see `CHECKPOINTS`; None if it was not set.
         may_mix: see `sparkonce.spark.shuffle`.
+        storage: how the file system of the checkpoint is reached.
     """
 
     checkpoints: str | None = None
     may_mix: str = ""
+    storage: Settings = field(default_factory=Settings)
 
     @classmethod
     def seen_by(cls, setting: Callable[[str], str | None], release: str) -> Session:
@@ -42,6 +45,10 @@ class Session:
             release: of Spark.
         """
         return cls(setting(CHECKPOINTS), shuffle.may_mix(setting, release))
+
+    def reaching(self, location: str | None, setting: Callable[[str], str | None]) -> Session:
+        """The same, with what its driver needs to read a checkpoint at this place."""
+        return replace(self, storage=Settings.seen_by(setting, location))
 
     def place(self, option: str | None, query_name: str | None) -> str | None:
         """Where Spark keeps the checkpoint of a query; None if that can't be known.

@@ -7,21 +7,23 @@ another one for ``commit`` and ``abort``; so a writer holds no state but its opt
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 
 from sparkonce import logs
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.guards import Driver, require_messages, require_planned
+from sparkonce.guards import Driver, require_messages
 from sparkonce.ledger import new_token, sink_name
 from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.registry import extra
-from sparkonce.spark import arrival, checkpoint, shuffle
+from sparkonce.spark import arrival, shuffle, storage
+from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable, require_seen
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
 from sparkonce.spark.pipelines import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
+from sparkonce.spark.storage import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +48,9 @@ class StreamWriter(StreamArrowWriter):
         self.connector, self.options, self.schema = connector, options, schema
         sink = self._sink()
         sink.check()
+        storage.given(sink.storage)
+        if not sink.may_be_unreadable:
+            require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See `arrival`."""
@@ -63,14 +68,17 @@ class StreamWriter(StreamArrowWriter):
         context = epoch_context()
         rows = columns.as_announced(iterator, self.schema)
         receipt = sink.write(_task(sink, context), rows)
-        return Message(receipt, Session.seen_by(context.getLocalProperty, pyspark.__version__))
+        session = Session.seen_by(context.getLocalProperty, pyspark.__version__)
+        place = self._place(sink, session)
+        return Message(receipt, session.reaching(place, context.getLocalProperty))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
         receipts = require_messages(_receipts(messages))
         sink, session = self._sink(), _session(messages)
-        driver = self._driver(sink, session, receipts, batchId)
-        require_planned(driver, checkpoint.query_id(driver.checkpoint))
+        reached = replace(session.storage, given=storage.given(sink.storage))
+        checkpoint = Checkpoint(self._place(sink, session), reached)
+        driver = _who_has_read(sink, checkpoint, _driver(sink, checkpoint, receipts, batchId))
         if mixing := shuffle.lacking() or session.may_mix:
             shuffle.warn(driver.run_id, driver.name, mixing)
         _committer(sink).commit(driver, receipts)
@@ -80,8 +88,8 @@ class StreamWriter(StreamArrowWriter):
         receipts = [receipt for receipt in _receipts(messages) if receipt is not None]
         if receipts:
             sink = self._sink()
-            driver = self._driver(sink, _session(messages), receipts, batchId)
-            _committer(sink).abort(driver, receipts)
+            checkpoint = Checkpoint(self._place(sink, _session(messages)))
+            _committer(sink).abort(_driver(sink, checkpoint, receipts, batchId), receipts)
 
     def _sink(self) -> Sink:
         from sparkonce.sink import open_sink
@@ -89,23 +97,35 @@ class StreamWriter(StreamArrowWriter):
         logs.set_up()
         return open_sink(self.connector, self.options, self.schema)
 
-    def _driver(
-        self, sink: Sink, session: Session, receipts: Sequence[Receipt], epoch: int
-    ) -> Driver:
-        place = session.place(sink.checkpoint, self.options.get("queryname"))
-        query_id, run_id = _query_and_run(place, receipts, epoch)
-        name = sink_name(sink.sink_id or query_id, sink.plan.target)
-        checkpoint.warn_if_unreadable(place, name)
-        return Driver(
-            name=name,
-            target=sink.plan.target,
-            query_id=query_id,
-            run_id=run_id,
-            epoch=epoch,
-            checkpoint=without_refresh(checkpoint.canonical(place)),
-            offsets=checkpoint.offsets(place, epoch),
-            offsets_before=checkpoint.offsets(place, epoch - 1),
-        )
+    def _place(self, sink: Sink, session: Session) -> str | None:
+        return session.place(sink.checkpoint, self.options.get("queryname"))
+
+
+def _driver(sink: Sink, checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int) -> Driver:
+    query_id, run_id = _query_and_run(checkpoint, receipts, epoch)
+    place = without_refresh(checkpoint.place)
+    return Driver(
+        name=sink_name(sink.sink_id or query_id, sink.plan.target),
+        target=sink.plan.target,
+        query_id=query_id,
+        run_id=run_id,
+        epoch=epoch,
+        checkpoint=place,
+        formerly=tuple(one for one in checkpoint.spellings if one != place),
+    )
+
+
+def _who_has_read(sink: Sink, checkpoint: Checkpoint, driver: Driver) -> Driver:
+    """The driver with the offsets that are compared.
+
+    Raises:
+        CheckpointUnreadable: it can't be read, and a warning is not enough.
+        UnsupportedQuery: the checkpoint lacks the epoch's offsets.
+    """
+    view = checkpoint.look(driver.query_id, driver.epoch)
+    require_readable(view, driver.name, checkpoint.location, warn=sink.may_be_unreadable)
+    require_planned(view, driver.epoch, driver.checkpoint)
+    return replace(driver, offsets=view.offsets, offsets_before=view.before)
 
 
 def _committer(sink: Sink) -> Committer:
@@ -137,13 +157,18 @@ def _task(sink: Sink, context: TaskContext) -> Task:
     )
 
 
-def _query_and_run(place: str | None, receipts: Sequence[Receipt], epoch: int) -> tuple[str, str]:
+def _query_and_run(
+    checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int
+) -> tuple[str, str]:
     if receipts:
         return receipts[0].task.query_id, receipts[0].task.run_id
-    query_id = checkpoint.query_id(place)
+    try:
+        query_id, trouble = checkpoint.query_id(), "no file metadata that names a query"
+    except Unreadable as error:
+        query_id, trouble = None, str(error)
     if query_id is None:
         raise UnsupportedQuery(
-            f"Epoch {epoch} has no task, and the checkpoint can't be read from the driver",
+            f"Epoch {epoch} has no task, and the driver can't read the checkpoint: {trouble}",
             why="the query id, by which a replay is told from new rows, is in neither",
             todo="give the query at least one partition, for example with repartition(1)",
         )

@@ -38,6 +38,7 @@ class Query:
     on_lost_commit: str | None = None
     plan: Plan[Any] | None = None
     through: Store | None = None
+    formerly: tuple[str, ...] = ()
 
     @property
     def store(self) -> Store:
@@ -102,6 +103,7 @@ class Run:
             checkpoint=query.checkpoint,
             offsets=_offsets(offsets),
             offsets_before=_offsets(offsets_before),
+            formerly=query.formerly,
         )
 
     def task(self, epoch: int, partition: int = 0) -> Task:

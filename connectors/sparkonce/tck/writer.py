@@ -35,4 +35,5 @@ class Writer(StreamWriter):
             size=SMALL,
             sink_id=query.sink_id,
             checkpoint=query.checkpoint,
+            may_be_unreadable=True,
         )

@@ -1,0 +1,60 @@
+"""How the place of a checkpoint is spelled: one spelling each, whatever a user writes.
+
+A ledger keeps that spelling, and a claim is named by it; see `sparkonce.registers`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+SAME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
+"""Schemes by which Hadoop reaches the same places."""
+
+MOUNT = "/dbfs"
+"""Where Databricks shows the places of `dbfs:` as local ones."""
+
+VOLUMES = "/Volumes/"
+"""Places of Databricks that have this local path also with ``dbfs:`` before them."""
+
+
+def split(location: str) -> tuple[str, str, str]:
+    """The scheme, the authority and the path of a place; a plain path has neither of the first."""
+    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", location, re.DOTALL)
+    if match is None:
+        return "", "", location
+    return match[1].lower(), match[2] or "", match[3]
+
+
+def spelling(location: str) -> str:
+    """The one spelling of a place of another file system; that of a local path as it is.
+
+    As Hadoop reads it: doubled slashes, dots and a slash at the end say nothing.
+    """
+    scheme, authority, path = split(location)
+    if not scheme:
+        mounted = location.startswith(f"{MOUNT}/")
+        return spelling(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
+    named = SAME.get(scheme, scheme)
+    slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
+    plain = posixpath.normpath(re.sub("/+", "/", path)) if path else ""
+    if named == "dbfs" and plain.startswith(VOLUMES):
+        return plain
+    return f"{named}:{slashes}{'' if authority and plain == '/' else plain}"
+
+
+def spellings(location: str) -> tuple[str, ...]:
+    """The spelling of a place, and behind it those that earlier releases may have given it.
+
+    They took it as it was given, without a slash at the end.
+    """
+    now = spelling(location)
+    _, authority, path = split(now)
+    spelled = [now, location.rstrip("/")]
+    scheme = now.partition(":")[0]
+    spelled += [f"{old}://{authority}{path}" for old, new in SAME.items() if new == scheme]
+    if scheme == "dbfs":
+        spelled += [f"{MOUNT}{path}", f"dbfs://{path}"]
+    if now.startswith(VOLUMES):
+        spelled.append(f"dbfs:{now}")
+    return tuple(dict.fromkeys(spelled))

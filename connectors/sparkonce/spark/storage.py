@@ -1,0 +1,246 @@
+"""Files of a checkpoint that lies in another file system, read by Python on the driver.
+
+PyArrow reads S3, Google Cloud Storage, Azure and, where libhdfs is, HDFS; fsspec reads all else
+for which a user has installed its package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+from sparkonce import places
+from sparkonce.errors import OptionError
+from sparkonce.values import is_object
+
+LONGEST = 400
+"""Characters of a file system's error; PyArrow's for a JVM that it can't find has 20,000."""
+
+Read = Callable[[str], bytes]
+"""Gives what the file of a path holds; raises FileNotFoundError where there is none."""
+
+CONNECT, ANSWER, TRIES = 2, 5, 3
+"""Seconds to wait for a connection and for an answer, and how often, where no setting says else."""
+
+S3A = (
+    "endpoint",
+    "endpoint.region",
+    "access.key",
+    "secret.key",
+    "session.token",
+    "path.style.access",
+    "connection.ssl.enabled",
+    "aws.credentials.provider",
+)
+"""Of Hadoop's settings ``fs.s3a.*`` those that say how a bucket is reached."""
+
+HADOOP = "spark.hadoop.fs.s3a."
+"""How their names begin in the session; tasks see none that begins otherwise than by ``spark``."""
+
+PLAIN = ("region", "endpoint_override", "scheme", "host", "port", "protocol")
+"""Names in ``checkpointStorageOptions`` whose values an error may show."""
+
+
+class Unreadable(Exception):
+    """A place can't be read from here, whether anything is there or not; its text says why."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to reach the file system of a checkpoint. Keys are among them: its text shows nothing.
+
+    Attributes:
+        s3a: Hadoop's settings of the bucket, by their names in `S3A`.
+        given: the option ``checkpointStorageOptions``, as JSON.
+    """
+
+    s3a: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+    given: str = field(default="", repr=False)
+
+    @classmethod
+    def seen_by(cls, setting: Callable[[str], str | None], location: str | None) -> Settings:
+        """Those of the session, for a checkpoint at this place.
+
+        Args:
+            setting: gives the value of a setting that was set, else None.
+            location: of the checkpoint.
+        """
+        scheme, bucket, _ = places.split(places.spelling(location or ""))
+        if scheme != "s3":
+            return cls()
+        starts = [f"{HADOOP}bucket.{bucket}.", HADOOP]
+        values = {name: [setting(start + name) for start in starts] for name in S3A}
+        found = {name: next(filter(None, them), None) for name, them in values.items()}
+        return cls(frozenset((name, value) for name, value in found.items() if value))
+
+    def hiding(self, text: str) -> str:
+        """The text without any value that is among the settings and may be a key."""
+        secret = [value for name, value in self.s3a if name.endswith((".key", ".token"))]
+        secret += _values(json.loads(self.given or "{}"))
+        for value in sorted(secret, key=len, reverse=True):
+            text = text.replace(value, "***") if len(value) > 3 else text
+        return text
+
+
+def _values(held: Any) -> list[str]:
+    """The values of options, and of those within them, that an error may not show."""
+    if isinstance(held, Mapping):
+        held = [value for name, value in held.items() if name not in PLAIN]
+    if isinstance(held, list):
+        return [text for value in held for text in _values(value)]
+    return [str(held)]
+
+
+def given(text: str | None) -> str:
+    """The JSON of ``checkpointStorageOptions``, which may lie in a file.
+
+    Raises:
+        OptionError: the file can't be read, or holds something else.
+    """
+    if not text or text.lstrip().startswith("{"):
+        return text or ""
+    try:
+        held, why = Path(text).read_text(encoding="utf-8"), "the file holds no JSON object"
+    except (OSError, UnicodeDecodeError) as error:
+        held, why = "", getattr(error, "strerror", None) or "the file is no text in UTF-8"
+    if is_object(held):
+        return held
+    raise OptionError(  # without what was given, which may be keys in another form
+        "The file that option checkpointStorageOptions names can't be read",
+        why=why,
+        todo="put a JSON object into that file, on the driver, readable by Spark's user",
+    )
+
+
+def read(location: str, name: str, settings: Settings) -> bytes | None:
+    """What a file of a checkpoint holds; None if it is not there.
+
+    Raises:
+        Unreadable: nobody can tell.
+    """
+    scheme, authority, path = places.split(places.spelling(location))
+    try:
+        fetch = _reader(scheme, authority, settings)  # it may miss a file of its own, of keys
+        try:
+            return fetch(f"{path}/{name}")
+        except FileNotFoundError:
+            return None
+    except Exception as error:  # whatever a file system raises, the file was not read
+        first = (str(error).splitlines() or [""])[0]
+        said = settings.hiding(f"{type(error).__name__}: {first}")
+        raise Unreadable(shorten(said, LONGEST, placeholder="...")) from None
+
+
+@lru_cache(maxsize=16)
+def _reader(scheme: str, authority: str, settings: Settings) -> Read:
+    """A reader of one file system, with its connections; a process keeps it for later epochs."""
+    more = json.loads(settings.given) if settings.given else {}
+    protocol = more.pop("protocol", None)
+    if protocol is None and scheme in ARROWS:
+        try:
+            return ARROWS[scheme](authority, dict(settings.s3a), more)
+        except ImportError:  # this PyArrow was built without it
+            protocol = scheme
+    return _fsspec(protocol or scheme, authority, more)
+
+
+def _s3(bucket: str, s3a: Mapping[str, str], more: Mapping[str, Any]) -> Read:
+    from pyarrow import fs
+
+    ours = {
+        "connect_timeout": CONNECT,
+        "request_timeout": ANSWER,
+        "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=TRIES),
+        **s3_arguments(s3a),
+        **more,
+    }
+    if not {"region", "endpoint_override"} & set(ours) and not _region_of_the_environment():
+        ours["region"] = fs.resolve_s3_region(bucket)
+    return _arrow(fs.S3FileSystem(**ours), bucket)
+
+
+def s3_arguments(s3a: Mapping[str, str]) -> dict[str, Any]:
+    """What PyArrow's S3FileSystem calls Hadoop's settings."""
+    names = {
+        "access_key": "access.key",
+        "secret_key": "secret.key",
+        "session_token": "session.token",
+        "region": "endpoint.region",
+    }
+    made: dict[str, Any] = {ours: s3a[theirs] for ours, theirs in names.items() if theirs in s3a}
+    if "Anonymous" in s3a.get("aws.credentials.provider", ""):
+        made = {"anonymous": True, **({"region": made["region"]} if "region" in made else {})}
+    scheme, _, host = s3a.get("endpoint", "").rpartition("://")
+    if s3a.get("connection.ssl.enabled", "").lower() == "false" or scheme == "http":
+        made["scheme"] = "http"
+    of_aws = re.fullmatch(r"s3(?:[.-]([a-z]+-[a-z-]+-\d))?\.amazonaws\.com/?", host)
+    if of_aws:
+        made |= {"region": of_aws[1]} if of_aws[1] and "region" not in made else {}
+    elif host:
+        made["endpoint_override"] = host.rstrip("/")
+        made["force_virtual_addressing"] = s3a.get("path.style.access", "").lower() == "false"
+    return made
+
+
+def _region_of_the_environment() -> str | None:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+
+
+def _gcs(bucket: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
+    from datetime import timedelta
+
+    from pyarrow.fs import GcsFileSystem
+
+    return _arrow(GcsFileSystem(**{"retry_time_limit": timedelta(seconds=ANSWER), **more}), bucket)
+
+
+def _azure(authority: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
+    """With a key: where PyArrow (seen with 26) can't get a token, it ends the whole process."""
+    if not {"account_key", "sas_token"} & set(more):
+        return _fsspec("abfss", authority, more)
+    from pyarrow.fs import AzureFileSystem
+
+    container, _at, host = authority.partition("@")
+    return _arrow(AzureFileSystem(**{"account_name": host.partition(".")[0], **more}), container)
+
+
+def _hdfs(authority: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
+    from pyarrow.fs import HadoopFileSystem
+
+    host, _colon, port = authority.partition(":")
+    where = {"host": host or "default", "port": int(port or 0)}
+    return _arrow(HadoopFileSystem(**{**where, **more}), "")
+
+
+ARROWS = {"s3": _s3, "gs": _gcs, "abfss": _azure, "hdfs": _hdfs}
+
+
+def _arrow(files: Any, root: str) -> Read:
+    def read(path: str) -> bytes:
+        with files.open_input_stream(f"{root}{path}") as file:
+            return bytes(file.read())
+
+    return read
+
+
+def _fsspec(protocol: str, authority: str, more: Mapping[str, Any]) -> Read:
+    try:
+        import fsspec
+    except ImportError:
+        raise LookupError(
+            f"PyArrow does not read {protocol}: with these options, and fsspec is not installed"
+        ) from None
+    files = fsspec.filesystem(protocol, **more)
+
+    def read(path: str) -> bytes:
+        files.invalidate_cache()  # some keep a folder's listing, and would miss what is new there
+        return bytes(files.cat_file(f"{protocol}://{authority}{path}"))
+
+    return read

@@ -1,0 +1,62 @@
+"""Each place has one spelling, and those of earlier releases are still known."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sparkonce.places import spelling, spellings
+
+SPELLED = {
+    "s3://bucket/a/b": [
+        "s3a://bucket/a/b",
+        "s3n://bucket/a/b/",
+        "S3A://bucket//a/./b//",
+        "s3://bucket/a/c/../b",
+    ],
+    "s3://bucket": ["s3a://bucket", "s3a://bucket/"],
+    "dbfs:/a/b": ["dbfs:/a/b", "dbfs:///a/b/", "dbfs:/a//b", "/dbfs/a/b"],
+    "/Volumes/main/a": ["/Volumes/main/a", "dbfs:/Volumes/main//a/", "/dbfs/Volumes/main/a"],
+    "hdfs://name/a": ["hdfs://name/a", "hdfs://name//a/"],
+    "hdfs:///a": ["hdfs:///a", "hdfs:/a"],
+    "abfss://c@s/a": ["abfss://c@s/a", "abfs://c@s/a/"],
+    "gs://bucket/a": ["gs://bucket/a"],
+    "hdfs:///": ["hdfs:///", "hdfs:/"],
+    "/data/a:b": ["/data/a:b"],
+}
+
+
+@pytest.mark.parametrize(
+    ("location", "one"), [(them, one) for one, all_ in SPELLED.items() for them in all_]
+)
+def test_each_place_has_one_spelling(location: str, one: str) -> None:
+    assert spelling(location) == one
+
+
+def test_two_places_have_two_spellings() -> None:
+    assert len({spelling(one) for one in SPELLED}) == len(SPELLED)
+    assert spelling("s3a://bucket/a") != spelling("s3a://Bucket/a") != spelling("s3a://bucket/A")
+
+
+@given(st.text("s3a:/.bdfs@-", max_size=30))
+@example("a:/")
+@example("a://b/")
+def test_a_spelling_is_spelled_as_itself(location: str) -> None:
+    assert spelling(spelling(location)) == spelling(location)
+
+
+@pytest.mark.parametrize(
+    ("location", "old"),
+    [
+        ("s3a://bucket/a/", {"s3a://bucket/a", "s3n://bucket/a"}),
+        ("s3a://bucket//a", {"s3a://bucket//a", "s3a://bucket/a", "s3n://bucket/a"}),
+        ("s3://bucket/a", {"s3a://bucket/a", "s3n://bucket/a"}),
+        ("dbfs:/a", {"/dbfs/a", "dbfs:///a"}),
+        ("hdfs://name/a", set()),
+        ("/data/a", set()),
+    ],
+)
+def test_earlier_releases_took_a_place_as_it_was_given(location: str, old: set[str]) -> None:
+    assert spellings(location)[0] == spelling(location)
+    assert set(spellings(location)[1:]) == old
