@@ -60,15 +60,17 @@ class Query:
 
     def task(self, epoch: int, partition: int) -> Task:
         attempt = attempt_of(self.run_id, new_token())
-        return Task(self.name, self.query_id, self.run_id, epoch, partition, attempt)
+        return Task(self.query_id, self.run_id, epoch, self.name, partition, attempt)
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
         return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
+    def driver(self, epoch: int) -> Driver:
+        into = self.name, self.sink.plan.target, self.sink.checkpoint
+        return Driver(self.query_id, self.run_id, epoch, *into)
+
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
-        where = self.sink.plan.target, self.query_id, self.run_id, epoch, self.sink.checkpoint
-        driver = Driver(self.name, *where)
-        return self.committer().commit(driver, receipts)
+        return self.committer().commit(self.driver(epoch), receipts)
 
     def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:
         return self.commit(epoch, self.stage(epoch, *partitions))

@@ -49,13 +49,13 @@ class Job:
         hidden.rename(self.input / f"{self.files:05d}.json")
         self.files += 1
 
+    def rows_in(self) -> DataFrame:
+        """The stream of its input."""
+        rows = self.spark.readStream.schema("id bigint, n bigint")
+        return rows.option("maxFilesPerTrigger", 1).json(str(self.input))
+
     def start(self, *, mode: str = "append", checkpoint: Path | None = None) -> StreamingQuery:
-        rows = (
-            self.spark.readStream.schema("id bigint, n bigint")
-            .option("maxFilesPerTrigger", 1)
-            .json(str(self.input))
-        )
-        writer = self.transform(rows).writeStream.format(self.format).outputMode(mode)
+        writer = self.transform(self.rows_in()).writeStream.format(self.format).outputMode(mode)
         if self.query_name:  # then the session says where its checkpoint lies
             writer = writer.queryName(self.query_name)
         else:

@@ -23,7 +23,7 @@ PROGRAM = textwrap.dedent(
     url, name, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
     rows = pa.record_batch({"id": pa.array(range(10_000)), "name": pa.array(["x" * 50] * 10_000)})
     sink = open_sink(REDIS, {"url": url, "key": name + ":{id}"}, rows.schema)
-    task = Task(name, "query", "run", 0, 0, "attempt")
+    task = Task("query", "run", 0, name, 0, "attempt")
     stage(sink.store, task, (rows for _ in range(batches)), sink.encode, sink.size, Patience(0))
     sink.store.discard(name, ["attempt"])
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

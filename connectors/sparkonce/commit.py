@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkonce.bad_rows import require_few
+from sparkonce.conflicts import concurrent_driver
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.guards import (
     Driver,
     Policy,
     Verdict,
-    concurrent_driver,
     identify,
     judge,
     require_not_doomed,
@@ -46,12 +46,17 @@ class LostRace(Exception):
 
 @dataclass(frozen=True)
 class Standing:
-    """What a driver found: its ledger, a rival for its checkpoint, and where it goes on from."""
+    """What a driver found: its ledger, a rival for its checkpoint, and where it goes on from.
+
+    Attributes:
+        resumed: whether the last epoch of its ledger was decided, and had to be finished.
+    """
 
     ledger: Ledger | None
     rival: Ledger | None
     claim: Record | None
     base: Ledger
+    resumed: bool = False
 
     def unfinished(self) -> Ledger | None:
         """A ledger with an epoch that is decided and not applied."""
@@ -88,13 +93,15 @@ class Committer:
             StoreError: the store can't do it; what was decided stays decided.
         """
         first: Ledger | None = None
+        resumed = False
         for lost in range(1, LOST_RACES):
             standing = self._stand(driver)
             base = standing.base
             first = first or base
             if base.token != first.token:
                 raise concurrent_driver(base, driver)
-            verdict = judge(base, driver, self.policy)
+            resumed = resumed or standing.resumed
+            verdict = judge(base, driver, self.policy, resumed=resumed)
             require_skips_of(
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
             )
@@ -110,6 +117,7 @@ class Committer:
                 self._pause(lost, race.unanswered)
                 continue
             self._clean(done, receipts)
+            self._end(done)
             return done
         raise contended(driver.name)
 
@@ -153,14 +161,16 @@ class Committer:
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
+        resumed = False
         for _ in range(LOST_RACES):
             ledger = self.registers.load(driver.name)
             claim, rival = self.registers.rival(ledger, driver)
             base = identify(ledger, rival, driver, self.policy)
-            standing = Standing(ledger, rival, claim, base)
+            standing = Standing(ledger, rival, claim, base, resumed)
             unfinished = standing.unfinished()
             if unfinished is None:
                 return standing
+            resumed = resumed or unfinished is ledger
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
             self.registers.finish(unfinished)
         raise contended(driver.name)
@@ -249,6 +259,14 @@ class Committer:
             parts=_parts(receipts),
             unstored=base.unstored,
         )
+
+    def _end(self, done: Ledger) -> None:
+        """Take the record of a batch away that nobody will ask for; `gc` does what fails here."""
+        if done.is_done_with:
+            try:
+                self.store.swap(done.name, Record(), done.stamp)
+            except StoreError as error:
+                log.warning("The record of %s stays, with all applied: %s", done.name, error)
 
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
         """Drop what no decision can hold any more. The next commit does what fails here.

@@ -23,6 +23,8 @@
         ├── QueryRetired          this query was replaced by another, on purpose
         ├── CheckpointDiverged    the same epoch number, but not the same epoch
         ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
+        ├── VersionBehindSink     the sink has a later version of this application
+        ├── WrittenTwice          two writes of one batch, into one target, without names
         ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
         ├── ConcurrentDriver      a second driver runs the same checkpoint
         └── StaleSkip             a task skipped an epoch that is not the decided one
@@ -57,6 +59,8 @@ __all__ = [
     "StoreUnreachable",
     "StoreUnsafe",
     "UnsupportedQuery",
+    "VersionBehindSink",
+    "WrittenTwice",
 ]
 
 
@@ -179,6 +183,14 @@ class CheckpointDiverged(CommitRefused):
 
 class CheckpointBehindSink(CommitRefused):
     """The sink has a later epoch than this checkpoint."""
+
+
+class VersionBehindSink(CommitRefused):
+    """The sink has a later version of this application (``txnVersion``)."""
+
+
+class WrittenTwice(CommitRefused):
+    """One batch of ``foreachBatch`` wrote twice into one target, and gave the writes no names."""
 
 
 class SinkBehindCheckpoint(CommitRefused):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sparkonce import options
+from sparkonce import checks, options
 from sparkonce.bad_rows import NONE
 from sparkonce.guards import Policy
 from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Task
@@ -24,6 +24,13 @@ CHUNK_BYTES = 4 * 1024 * 1024
 """Most bytes of Arrow data in a chunk."""
 
 
+class Version(NamedTuple):
+    """The name that a batch gives itself, by ``txnAppId`` and ``txnVersion``."""
+
+    app: str
+    number: int
+
+
 @dataclass(frozen=True)
 class Sink:
     """A connected sink and everything that its options say."""
@@ -36,6 +43,7 @@ class Sink:
     size: ChunkSize
     sink_id: str | None
     checkpoint: str | None
+    version: Version | None = None
 
     def check(self) -> None:
         """Refuse server and target where they are not fit; see `Store.check`."""
@@ -66,6 +74,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
 
     connector = load(path)
     parsed = options.parse(connector.options, dict(raw))
+    checks.refuse([checks.version(parsed)])
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
     encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
@@ -83,4 +92,5 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
         size=ChunkSize(rows, CHUNK_BYTES),
         sink_id=parsed["sinkId"],
         checkpoint=parsed["checkpointLocation"],
+        version=Version(app, parsed["txnVersion"]) if (app := parsed["txnAppId"]) else None,
     )

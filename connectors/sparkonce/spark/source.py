@@ -10,6 +10,7 @@ from sparkonce.spark.features import DataSource, require_arrow
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from sparkonce.spark.batch import BatchWriter
     from sparkonce.spark.writer import StreamWriter
 
 
@@ -66,14 +67,21 @@ class SinkSource(DataSource):
             todo="use df.writeStream to write; to read, a connector or client of the store itself",
         )
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
-        """See pyspark. Batch writes are refused.
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """See pyspark. Checks options, schema and server before any row is read.
 
         Raises:
-            UnsupportedQuery: always.
+            UnsupportedQuery: mode overwrite.
+            SparkonceError: whatever else can be known now.
         """
-        raise UnsupportedQuery(
-            f'format("{self.name()}") writes streams only',
-            why="a batch write has no epoch by which a repeated one could be told",
-            todo="use writeStream, with trigger(availableNow=True) for a single run",
-        )
+        require_arrow()
+        if overwrite:
+            raise UnsupportedQuery(
+                "Mode overwrite can't be written",
+                why="it replaces the whole target, which this sink does not do yet",
+                todo="use mode append, which upserts where option key is set",
+            )
+        from sparkonce.spark.batch import BatchWriter
+        from sparkonce.spark.types import arrow_schema
+
+        return BatchWriter(self.connector, dict(self.options), arrow_schema(schema))

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from sparkonce import logs
-from sparkonce.errors import UnsupportedQuery
+from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.guards import Driver, require_messages, require_planned
 from sparkonce.ledger import new_token, sink_name
+from sparkonce.origin import Origin
 from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.spark import checkpoint, shuffle
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
@@ -38,13 +39,46 @@ class Message(WriterCommitMessage):
     session: Session = field(default_factory=Session)
 
 
-class StreamWriter(StreamArrowWriter):
-    """Adapts Spark's three calls to staging, commit and abort."""
+class SinkWriter:
+    """What writers of streams and of batches have in common."""
 
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
         self.connector, self.options, self.schema = connector, options, schema
+        self._sink().check()
+
+    def _sink(self) -> Sink:
+        """The sink that it writes to; a process keeps it."""
+        from sparkonce.sink import open_sink
+
+        logs.set_up()
+        return open_sink(self.connector, self.options, self.schema)
+
+    def _stage(
+        self, origin: Origin, context: TaskContext, batches: Iterator[pa.RecordBatch]
+    ) -> Message:
+        """Stage the rows of one task, and take along what only tasks see of the session."""
+        from sparkonce import columns
+
         sink = self._sink()
-        sink.check()
+        task = Task(
+            origin.query_id,
+            origin.run_id,
+            origin.epoch,
+            sink=sink_name(sink.sink_id or origin.query_id, sink.plan.target),
+            partition=context.partitionId(),
+            attempt=attempt_of(origin.run_id, new_token()),
+            follows=origin.follows,
+        )
+        receipt = sink.write(task, columns.as_announced(batches, self.schema))
+        return Message(receipt, Session.seen_by(context.getLocalProperty, pyspark.__version__))
+
+
+class StreamWriter(SinkWriter, StreamArrowWriter):
+    """Adapts Spark's three calls to staging, commit and abort."""
+
+    def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
+        super().__init__(connector, options, schema)
+        require_no_version(self._sink())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task.
@@ -52,37 +86,28 @@ class StreamWriter(StreamArrowWriter):
         Raises:
             SparkonceError: they can't be written, or are not of the columns that Spark announced.
         """
-        from sparkonce import columns
-
-        sink = self._sink()
         context = epoch_context()
-        rows = columns.as_announced(iterator, self.schema)
-        receipt = sink.write(_task(sink, context), rows)
-        return Message(receipt, Session.seen_by(context.getLocalProperty, pyspark.__version__))
+        query_id, run_id, epoch = map(context.getLocalProperty, (QUERY, RUN, EPOCH))
+        origin = Origin(str(query_id), run_id or "", int(epoch or -1))
+        return self._stage(origin, context, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
-        receipts = require_messages(_receipts(messages))
-        sink, session = self._sink(), _session(messages)
+        receipts = require_messages(receipts_in(messages))
+        sink, session = self._sink(), session_of(messages)
         driver = self._driver(sink, session, receipts, batchId)
         require_planned(driver, checkpoint.query_id(driver.checkpoint))
         if session.may_mix:
             shuffle.warn(driver.run_id, driver.name, session.may_mix)
-        _committer(sink).commit(driver, receipts)
+        committer(sink).commit(driver, receipts)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of one epoch staged, unless it is decided."""
-        receipts = [receipt for receipt in _receipts(messages) if receipt is not None]
+        receipts = [receipt for receipt in receipts_in(messages) if receipt is not None]
         if receipts:
             sink = self._sink()
-            driver = self._driver(sink, _session(messages), receipts, batchId)
-            _committer(sink).abort(driver, receipts)
-
-    def _sink(self) -> Sink:
-        from sparkonce.sink import open_sink
-
-        logs.set_up()
-        return open_sink(self.connector, self.options, self.schema)
+            driver = self._driver(sink, session_of(messages), receipts, batchId)
+            committer(sink).abort(driver, receipts)
 
     def _driver(
         self, sink: Sink, session: Session, receipts: Sequence[Receipt], epoch: int
@@ -103,33 +128,37 @@ class StreamWriter(StreamArrowWriter):
         )
 
 
-def _committer(sink: Sink) -> Committer:
+def require_no_version(sink: Sink) -> None:
+    """Refuse the name of a batch for a stream, which has one of its own.
+
+    Raises:
+        OptionError: there is one.
+    """
+    if sink.version is not None:
+        raise OptionError(
+            "Options txnAppId and txnVersion can't be set for a stream",
+            why="Spark numbers its epochs itself",
+            todo="leave both out, or use df.write",
+        )
+
+
+def committer(sink: Sink) -> Committer:
+    """The commit algorithm over a sink."""
     from sparkonce.commit import Committer
 
     return Committer(sink.store, sink.plan, sink.policy, sink.patience)
 
 
-def _receipts(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:
+def receipts_in(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:
+    """What tasks have staged; None for one that failed."""
     for message in messages:
         yield message.receipt if isinstance(message, Message) else None
 
 
-def _session(messages: Sequence[WriterCommitMessage | None]) -> Session:
+def session_of(messages: Sequence[WriterCommitMessage | None]) -> Session:
+    """The session that the tasks saw."""
     seen = (message.session for message in messages if isinstance(message, Message))
     return next(seen, Session())
-
-
-def _task(sink: Sink, context: TaskContext) -> Task:
-    query_id = str(context.getLocalProperty(QUERY))
-    run_id = context.getLocalProperty(RUN) or ""
-    return Task(
-        sink=sink_name(sink.sink_id or query_id, sink.plan.target),
-        query_id=query_id,
-        run_id=run_id,
-        epoch=int(context.getLocalProperty(EPOCH) or -1),
-        partition=context.partitionId(),
-        attempt=attempt_of(run_id, new_token()),
-    )
 
 
 def _query_and_run(place: str | None, receipts: Sequence[Receipt], epoch: int) -> tuple[str, str]:

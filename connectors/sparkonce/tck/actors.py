@@ -108,7 +108,7 @@ class Run:
         """A new attempt."""
         query = self.query
         attempt = attempt_of(self.run_id, new_token())
-        return Task(query.name, query.id, self.run_id, epoch, partition, attempt)
+        return Task(query.id, self.run_id, epoch, query.name, partition, attempt)
 
     def stage(self, epoch: int, *partitions: Sequence[str]) -> list[Receipt]:
         """Run one task for each partition, each in chunks of two rows."""

@@ -1,0 +1,133 @@
+"""Batch writes, plain, named and inside foreachBatch, through real Spark into a real Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from integration.runs import Job, counts, once
+from pyspark.sql import DataFrame, SparkSession
+
+Write = Callable[..., None]
+
+
+def adding(frame: DataFrame, url: str, name: str, **options: str) -> None:
+    """Add 1 for each row: a counter is a witness that a repetition can't hide from."""
+    writer = frame.write.format("redis").mode("append").option("url", url)
+    writer.options(key=f"{name}:{{id}}", writeMode="increment", **options).save()
+
+
+def ones(spark: SparkSession, ids: range) -> DataFrame:
+    return spark.range(ids.start, ids.stop).selectExpr("id", "bigint(1) as n").repartition(3)
+
+
+def names(job: Job) -> list[str]:
+    return [sink.name for sink in job.admin().sinks()]
+
+
+# -- alone
+
+
+def test_plain_batch_counts_once_and_leaves_no_record(
+    spark: SparkSession, redis_url: str, unique: str, counting: Job
+) -> None:
+    before = names(counting)
+    adding(ones(spark, range(500)), redis_url, unique)
+    assert counts(redis_url, unique) == once(range(500))
+    assert names(counting) == before
+
+
+def test_version_that_comes_again_is_skipped_and_a_lower_one_refused(
+    spark: SparkSession, redis_url: str, unique: str
+) -> None:
+    def write(ids: range, version: int) -> None:
+        adding(ones(spark, ids), redis_url, unique, txnAppId=unique, txnVersion=str(version))
+
+    write(range(100), 20261123)
+    write(range(100, 150), 20261124)
+    write(range(100), 20261124)
+    assert counts(redis_url, unique) == once(range(150))
+    with pytest.raises(Exception, match=r"VersionBehindSink.*txnVersion above 20261124"):
+        write(range(100), 20261123)
+    assert counts(redis_url, unique) == once(range(150))
+
+
+# -- inside foreachBatch
+
+
+class Batches:
+    """A stream whose batches are written by a function of the test's own."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def run(self, write: Callable[[DataFrame, int], Any]) -> None:
+        rows = self.job.rows_in().writeStream.foreachBatch(write)
+        rows = rows.option("checkpointLocation", str(self.job.checkpoint))
+        rows.trigger(availableNow=True).start().awaitTermination()
+
+
+@pytest.fixture
+def batches(counting: Job) -> Batches:
+    return Batches(counting)
+
+
+def test_batch_of_a_stream_counts_once_also_if_it_is_replayed(batches: Batches) -> None:
+    job = batches.job
+
+    def write(frame: DataFrame, _: int) -> None:
+        adding(frame, job.url, job.name)
+
+    job.put(range(100))
+    batches.run(write)
+    job.uncommit(0)
+    job.put(range(100, 150))
+    batches.run(write)
+    assert job.counts() == once(range(150))
+
+
+def test_second_write_of_a_batch_into_one_target_is_refused_also_by_a_replay(
+    batches: Batches,
+) -> None:
+    job = batches.job
+
+    def write(frame: DataFrame, _: int) -> None:
+        adding(frame, job.url, job.name)
+        adding(frame, job.url, job.name)
+
+    job.put(range(100))
+    for _ in ("first", "replay"):
+        with pytest.raises(Exception, match=r"WrittenTwice.*sinkId"):
+            batches.run(write)
+    assert job.counts() == once(range(100))
+
+
+def test_two_writes_with_names_count_once_each(batches: Batches) -> None:
+    job, died = batches.job, []
+
+    def write(frame: DataFrame, _: int) -> None:
+        adding(frame, job.url, job.name, sinkId=f"{job.name}-a")
+        if not died:
+            died.append(True)
+            raise RuntimeError("between the two")
+        adding(frame, job.url, job.name, sinkId=f"{job.name}-b")
+
+    job.put(range(100))
+    with pytest.raises(Exception, match="between the two"):
+        batches.run(write)
+    batches.run(write)
+    assert job.counts() == once([*range(100), *range(100)])
+
+
+def test_batch_that_writes_nothing_leaves_a_gap(batches: Batches) -> None:
+    job = batches.job
+
+    def write(frame: DataFrame, epoch: int) -> None:
+        if epoch != 1:
+            adding(frame, job.url, job.name)
+
+    for start in (0, 100, 200):
+        job.put(range(start, start + 100))
+    batches.run(write)
+    assert job.counts() == once([*range(100), *range(200, 300)])
