@@ -68,6 +68,12 @@ class Job:
         query.awaitTermination()
         return query
 
+    def run_batches(self, write: Callable[[DataFrame, int], None]) -> None:
+        """Give the batches of its input to a function, until the input is used up."""
+        writer = self.rows_in().writeStream.foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
     def refused(self, **start: object) -> str:
         """Run a query that must fail; its message."""
         try:

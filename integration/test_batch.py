@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from integration.runs import Job, counts, once
@@ -22,8 +21,8 @@ def ones(spark: SparkSession, ids: range) -> DataFrame:
     return spark.range(ids.start, ids.stop).selectExpr("id", "bigint(1) as n").repartition(3)
 
 
-def names(job: Job) -> list[str]:
-    return [sink.name for sink in job.admin().sinks()]
+def names(counting: Job) -> list[str]:
+    return [sink.name for sink in counting.admin().sinks()]
 
 
 # -- alone
@@ -56,78 +55,58 @@ def test_version_that_comes_again_is_skipped_and_a_lower_one_refused(
 # -- inside foreachBatch
 
 
-class Batches:
-    """A stream whose batches are written by a function of the test's own."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-
-    def run(self, write: Callable[[DataFrame, int], Any]) -> None:
-        rows = self.job.rows_in().writeStream.foreachBatch(write)
-        rows = rows.option("checkpointLocation", str(self.job.checkpoint))
-        rows.trigger(availableNow=True).start().awaitTermination()
-
-
-@pytest.fixture
-def batches(counting: Job) -> Batches:
-    return Batches(counting)
-
-
-def test_batch_of_a_stream_counts_once_also_if_it_is_replayed(batches: Batches) -> None:
-    job = batches.job
+def test_batch_of_a_stream_counts_once_also_if_it_is_replayed(counting: Job) -> None:
 
     def write(frame: DataFrame, _: int) -> None:
-        adding(frame, job.url, job.name)
+        adding(frame, counting.url, counting.name)
 
-    job.put(range(100))
-    batches.run(write)
-    job.uncommit(0)
-    job.put(range(100, 150))
-    batches.run(write)
-    assert job.counts() == once(range(150))
+    counting.put(range(100))
+    counting.run_batches(write)
+    counting.uncommit(0)
+    counting.put(range(100, 150))
+    counting.run_batches(write)
+    assert counting.counts() == once(range(150))
 
 
 def test_second_write_of_a_batch_into_one_target_is_refused_also_by_a_replay(
-    batches: Batches,
+    counting: Job,
 ) -> None:
-    job = batches.job
 
     def write(frame: DataFrame, _: int) -> None:
-        adding(frame, job.url, job.name)
-        adding(frame, job.url, job.name)
+        adding(frame, counting.url, counting.name)
+        adding(frame, counting.url, counting.name)
 
-    job.put(range(100))
+    counting.put(range(100))
     for _ in ("first", "replay"):
         with pytest.raises(Exception, match=r"WrittenTwice.*sinkId"):
-            batches.run(write)
-    assert job.counts() == once(range(100))
+            counting.run_batches(write)
+    assert counting.counts() == once(range(100))
 
 
-def test_two_writes_with_names_count_once_each(batches: Batches) -> None:
-    job, died = batches.job, []
+def test_two_writes_with_names_count_once_each(counting: Job) -> None:
+    died: list[bool] = []
 
     def write(frame: DataFrame, _: int) -> None:
-        adding(frame, job.url, job.name, sinkId=f"{job.name}-a")
+        adding(frame, counting.url, counting.name, sinkId=f"{counting.name}-a")
         if not died:
             died.append(True)
             raise RuntimeError("between the two")
-        adding(frame, job.url, job.name, sinkId=f"{job.name}-b")
+        adding(frame, counting.url, counting.name, sinkId=f"{counting.name}-b")
 
-    job.put(range(100))
+    counting.put(range(100))
     with pytest.raises(Exception, match="between the two"):
-        batches.run(write)
-    batches.run(write)
-    assert job.counts() == once([*range(100), *range(100)])
+        counting.run_batches(write)
+    counting.run_batches(write)
+    assert counting.counts() == once([*range(100), *range(100)])
 
 
-def test_batch_that_writes_nothing_leaves_a_gap(batches: Batches) -> None:
-    job = batches.job
+def test_batch_that_writes_nothing_leaves_a_gap(counting: Job) -> None:
 
     def write(frame: DataFrame, epoch: int) -> None:
         if epoch != 1:
-            adding(frame, job.url, job.name)
+            adding(frame, counting.url, counting.name)
 
     for start in (0, 100, 200):
-        job.put(range(start, start + 100))
-    batches.run(write)
-    assert job.counts() == once([*range(100), *range(200, 300)])
+        counting.put(range(start, start + 100))
+    counting.run_batches(write)
+    assert counting.counts() == once([*range(100), *range(200, 300)])
