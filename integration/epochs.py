@@ -29,7 +29,7 @@ LONG_AGO = 3600.0
 class Query:
     """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
 
-    connector = REDIS
+    connector, overwrite = REDIS, False
 
     def __init__(self, schema: pa.Schema, **options: str) -> None:
         self.schema, self.options = schema, {"maxRetries": "3", **options}
@@ -37,7 +37,7 @@ class Query:
 
     @property
     def sink(self) -> Sink:
-        return open_sink(self.connector, self.options, self.schema)
+        return open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
 
     @property
     def name(self) -> str:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkonce import checks, options
 from sparkonce.bad_rows import NONE
+from sparkonce.errors import UnsupportedQuery
 from sparkonce.guards import Policy
+from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
 from sparkonce.rows import naming
 from sparkonce.staging import ChunkSize, stage
-from sparkonce.store import Store
+from sparkonce.store import Connector, Overwriting, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,24 +60,35 @@ class Sink:
         return stage(self.store, task, batches, self.encode, self.size, self.patience)
 
 
-def open_sink(connector: str, raw: Mapping[str, str], schema: pa.Schema) -> Sink:
+def open_sink(
+    connector: str, raw: Mapping[str, str], schema: pa.Schema, *, overwrite: bool = False
+) -> Sink:
     """The sink for these options; a process keeps it, with its connection, for later epochs.
+
+    Args:
+        connector: ``module:Class``.
+        raw: options as Spark hands them over.
+        schema: of the rows.
+        overwrite: whether rows take the place of all that is in the target.
 
     Raises:
         OptionError: an option is wrong, or does not fit the schema.
         MissingExtra: the client library is not installed.
+        UnsupportedQuery: the connector can't overwrite.
     """
-    return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes())
+    return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes(), overwrite)
 
 
 @lru_cache(maxsize=64)
-def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
+def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: bool) -> Sink:
     import pyarrow as pa
 
     connector = load(path)
     parsed = options.parse(connector.options, dict(raw))
     checks.refuse([checks.version(parsed)])
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
+    if overwrite:
+        plan = _overwriting(connector, plan, parsed)
     encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
@@ -94,3 +107,13 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
         checkpoint=parsed["checkpointLocation"],
         version=Version(app, parsed["txnVersion"]) if (app := parsed["txnAppId"]) else None,
     )
+
+
+def _overwriting(connector: Connector, plan: Plan[Any], options: Options) -> Plan[Any]:
+    if not isinstance(connector, Overwriting):
+        raise UnsupportedQuery(
+            f'format("{connector.name}") can\'t write in mode overwrite',
+            why="its connector has no step that empties a target and fills it, all or nothing",
+            todo="empty the target by hand, then write in mode append",
+        )
+    return connector.overwriting(plan, options)

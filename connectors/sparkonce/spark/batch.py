@@ -35,9 +35,11 @@ class BatchWriter(SinkWriter, ArrowWriter):
         token: names the batch where nothing else does.
     """
 
-    def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
+    def __init__(
+        self, connector: str, options: dict[str, str], schema: pa.Schema, *, overwrite: bool
+    ) -> None:
+        self.token, self.overwrite = new_token(), overwrite
         super().__init__(connector, options, schema)
-        self.token = new_token()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task.

@@ -71,17 +71,11 @@ class SinkSource(DataSource):
         """See pyspark. Checks options, schema and server before any row is read.
 
         Raises:
-            UnsupportedQuery: mode overwrite.
-            SparkonceError: whatever else can be known now.
+            SparkonceError: whatever can be known now.
         """
         require_arrow()
-        if overwrite:
-            raise UnsupportedQuery(
-                "Mode overwrite can't be written",
-                why="it replaces the whole target, which this sink does not do yet",
-                todo="use mode append, which upserts where option key is set",
-            )
         from sparkonce.spark.batch import BatchWriter
         from sparkonce.spark.types import arrow_schema
 
-        return BatchWriter(self.connector, dict(self.options), arrow_schema(schema))
+        columns = arrow_schema(schema)
+        return BatchWriter(self.connector, dict(self.options), columns, overwrite=overwrite)

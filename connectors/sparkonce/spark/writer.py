@@ -40,7 +40,13 @@ class Message(WriterCommitMessage):
 
 
 class SinkWriter:
-    """What writers of streams and of batches have in common."""
+    """What writers of streams and of batches have in common.
+
+    Attributes:
+        overwrite: whether rows take the place of all that is in the target.
+    """
+
+    overwrite = False
 
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
         self.connector, self.options, self.schema = connector, options, schema
@@ -51,7 +57,7 @@ class SinkWriter:
         from sparkonce.sink import open_sink
 
         logs.set_up()
-        return open_sink(self.connector, self.options, self.schema)
+        return open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
 
     def _stage(
         self, origin: Origin, context: TaskContext, batches: Iterator[pa.RecordBatch]
