@@ -54,7 +54,7 @@ class Pipeline:
             name: counting
             storage: file://{home}/storage
             libraries: [{{glob: {{include: flows.py}}}}]
-            configuration: {{spark.ui.enabled: "false", spark.sql.shuffle.partitions: "2"}}
+            configuration: {{spark.sql.shuffle.partitions: "2"}}
         """
         (home / "spark-pipeline.yml").write_text(textwrap.dedent(spec))
 

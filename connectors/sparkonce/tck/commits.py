@@ -20,14 +20,7 @@ from sparkonce.protocol import Receipt
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.contract import Contract
 from sparkonce.tck.decisions import raises
-from sparkonce.tck.faults import (
-    DIES_AFTER,
-    DIES_BEFORE,
-    DIES_WITHIN,
-    REQUEST_LOST,
-    Crash,
-    Fault,
-)
+from sparkonce.tck.faults import DIES_AFTER, DIES_BEFORE, DIES_WITHIN, REQUEST_LOST, Crash, Fault
 from sparkonce.tck.oracles import (
     WITNESS,
     after,

@@ -14,8 +14,7 @@ from sparkonce.ledger import new_token
 from sparkonce.protocol import Chunk, Manifest, Part, Receipt, Record, Task
 from sparkonce.store import Store
 from sparkonce.tck.actors import Query
-from sparkonce.tck.applies import ApplyRules
-from sparkonce.tck.decisions import Ready, Write, brief, raises, staged, write
+from sparkonce.tck.decisions import Ready, brief, raises, staged, write
 from sparkonce.tck.oracles import (
     after,
     difference,
@@ -26,16 +25,14 @@ from sparkonce.tck.oracles import (
     with_witness,
 )
 from sparkonce.tck.race import race
+from sparkonce.tck.several_sinks import SinkRules, require_swap
 from sparkonce.tck.subject import NewSubject, Subject, batch
 
 LONGEST_SINK_ID = "aZ09._-" * 14 + "zz"
 ROUNDS = 20
-LONG = "x" * 99
-ALIKE = [("orders", "Orders"), ("a_b", "a-b"), ("a.b", "a-b"), (f"{LONG}y", f"{LONG}z")]
-"""Sink ids that a collation, a pattern or a key of limited length may take for one."""
 
 
-class StepRules(ApplyRules):
+class StepRules(SinkRules):
     """Checks of each step of the `Store` protocol."""
 
     def test_s01_read_gives_what_any_client_wrote_last(self, new_subject: NewSubject) -> None:
@@ -57,12 +54,12 @@ class StepRules(ApplyRules):
         world = new_subject()
         store, name = world.store, f"name {new_token()}"
         orphan = write("orphan", after=Record(1, "never there"))
-        _require_swap(store, name, orphan, Record(), "a record that is not there")
+        require_swap(store, name, orphan, Record(), "a record that is not there")
         first = write("first")
-        _require_swap(store, name, first, first.new, "no record")
+        require_swap(store, name, first, first.new, "no record")
         second = write("second first")
-        _require_swap(store, name, second, first.new, "no record, when there is one")
-        _require_swap(store, name, orphan, first.new, "another record than the one that is there")
+        require_swap(store, name, second, first.new, "no record, when there is one")
+        require_swap(store, name, orphan, first.new, "another record than the one that is there")
         require(store.read(name) == first.new, f"the record is now {brief(store.read(name))}")
 
     def test_s02_of_swaps_at_the_same_time_one_wins(self, new_subject: NewSubject) -> None:
@@ -86,13 +83,13 @@ class StepRules(ApplyRules):
         first = write("first")
         second = write("second", after=first.new)
         for one in (first, first, second, second):
-            _require_swap(store, name, one, one.new, "what it replaces, or a second time")
+            require_swap(store, name, one, one.new, "what it replaces, or a second time")
         third = write("third", after=second.new)
         third = third._replace(new=replace(third.new, token=second.new.token))
         for late, after_it in ((first, second), (write("x", revision=3), second), (second, third)):
             store.swap(name, *after_it)
             what = f"what is long gone, after {brief(after_it.new)}"
-            _require_swap(store, name, late, after_it.new, what)
+            require_swap(store, name, late, after_it.new, what)
         require(store.read(name) == third.new, f"the record is now {brief(store.read(name))}")
 
     def test_s04_staging_again_changes_nothing(self, new_subject: NewSubject) -> None:
@@ -190,64 +187,6 @@ class StepRules(ApplyRules):
         wanted = {mine.query.name: {one.attempt for one in kept}, other.query.name: {task.attempt}}
         require(left == wanted, f"left: {left}, not {wanted}")
 
-    def test_s12_sinks_of_one_target_do_not_disturb_each_other(
-        self, new_subject: NewSubject
-    ) -> None:
-        """Two queries write epochs in turns, with a row id in common."""
-        world = new_subject()
-        queries = [Query(world, id=name, checkpoint=f"/checkpoints/{name}") for name in "ab"]
-        runs = [query.start() for query in queries]
-        for epoch in range(3):
-            both = [run.stage(epoch, with_witness([f"{run.query.id}{epoch}"])) for run in runs]
-            for run, receipts in zip(runs, both, strict=True):
-                run.commit(epoch, receipts)
-        require_witness(world)
-        held = world.took_effect()
-        require(len(held) == 7, f"six rows and their witness were written: {held}")
-
-    def test_s12_a_commit_of_one_sink_in_the_middle_of_another(
-        self, new_subject: NewSubject
-    ) -> None:
-        """Before each of its calls in turn, the other sink commits an epoch to the same target."""
-        for call in ("prepare", "publish", "decide", "swap", "apply", "discard"):
-            world = new_subject()
-            slow, fast = (Query(world, id=name, checkpoint=f"/checkpoints/{name}") for name in "ab")
-            both, wanted = (slow.start(), fast.start()), set[str]()
-            for epoch in range(2):
-                rows = [[f"{run.query.id}/{epoch}#{n}" for n in range(3)] for run in both]
-                first, second = (
-                    partial(run.commit, epoch, run.stage(epoch, with_witness(each)))
-                    for run, each in zip(both, rows, strict=True)
-                )
-                store = slow.faulty()
-                store.before(call, second)
-                wanted.update(*rows)
-                with after(f"before {call} of epoch {epoch} another sink committed its own"):
-                    first()
-                    if call not in store.calls:
-                        second()
-                    require_rows(world, wanted)
-                    require_agreement(world, slow, fast)
-
-    def test_s12_names_that_look_alike_are_names_of_two_sinks(
-        self, new_subject: NewSubject
-    ) -> None:
-        """They differ in case, in one sign, or far behind: their records and their logs."""
-        for ids in ALIKE:
-            world = new_subject()
-            runs = [Query(world, sink_id=sink_id).start() for sink_id in ids]
-            writes = [write(sink_id) for sink_id in ids]
-            for run, one in zip(runs, writes, strict=True):
-                what = f"no record of {one.new.body!r}"
-                _require_swap(world.store, run.query.name, one, one.new, what)
-            for run, (new, _) in zip(runs, writes, strict=True):
-                seen = world.observer.read(run.query.name)
-                require(seen == new, f"{ids} have records; {new.body!r} gives {brief(seen)}")
-            runs[0].stage_late(0, ["a"])
-            world.settle()
-            found = world.observer.staged(runs[1].query.name)
-            require(not found, f"{ids[0]!r} has staged, and {ids[1]!r} lists {found}")
-
     def test_s13_no_answer_is_unreachable(self, new_subject: NewSubject) -> None:
         """Every step of a store at a dead address raises `StoreUnreachable`."""
         world = new_subject()
@@ -294,15 +233,6 @@ def _require_not_decided(world: Subject, good: Ready, manifest: Manifest) -> Non
         require(there is None, f"publish took it: there is {brief(there or Record())}")
     require(world.observer.read(manifest.sink) == known, "a refused manifest was decided")
     require_rows(world, {"z"})
-
-
-def _require_swap(store: Store, name: str, one: Write, there: Record, over: str) -> None:
-    """See that a swap gives what should be there afterwards."""
-    answer = store.swap(name, *one)
-    seen = (
-        f"a swap over {over}: wrote {brief(one.new)}, was told {brief(answer)}, not {brief(there)}"
-    )
-    require(answer == there, seen)
 
 
 def _first_difference(wrote: str, read: str) -> str:
