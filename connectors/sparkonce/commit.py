@@ -6,11 +6,10 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sparkonce.bad_rows import require_few
-from sparkonce.conflicts import concurrent_driver
+from sparkonce.conflicts import concurrent_driver, lost_decision
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.guards import (
     Driver,
@@ -27,6 +26,7 @@ from sparkonce.neighbours import warn_of_neighbours
 from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
 from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended, holder_of
 from sparkonce.retry import Patience
+from sparkonce.standing import Standing
 from sparkonce.store import Store
 
 log = logging.getLogger("sparkonce")
@@ -42,33 +42,6 @@ class LostRace(Exception):
     def __init__(self, unanswered: StoreUnreachable | None = None) -> None:
         super().__init__()
         self.unanswered = unanswered
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What a driver found: its ledger, a rival for its checkpoint, and where it goes on from.
-
-    Attributes:
-        resumed: whether the last epoch of its ledger was decided, and had to be finished.
-    """
-
-    ledger: Ledger | None
-    rival: Ledger | None
-    claim: Record | None
-    base: Ledger
-    resumed: bool = False
-
-    def unfinished(self) -> Ledger | None:
-        """A ledger with an epoch that is decided and not applied."""
-        for ledger in (self.ledger, self.rival):
-            if ledger is not None and ledger.manifest is not None:
-                return ledger
-        return None
-
-    def may_vanish(self) -> bool:
-        """Whether an abort (see `_leave`) or gc may have taken one of its ledgers away."""
-        found = [one for one in (self.ledger, self.rival, self.base) if one is not None]
-        return any(one.untouched or one.forgotten for one in found)
 
 
 class Committer:
@@ -232,7 +205,7 @@ class Committer:
         acknowledged = unanswered is None and now.stamp == decided.stamp
         done = self.registers.finish(now, since=since if acknowledged else None)
         if done.query_id == driver.query_id and done.epoch < driver.epoch:
-            raise _lost_decision(done, driver)
+            raise lost_decision(done, driver)
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
@@ -309,11 +282,3 @@ def _announce(owner: Ledger) -> None:
             owner.retired[-1],
             owner.name,
         )
-
-
-def _lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
-    return DecisionLost(
-        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
-        why="the store lost its last writes during the commit (a failover)",
-        todo="restart the query; Spark replays the epoch",
-    )

@@ -9,6 +9,7 @@ from sparkonce.errors import (
     CheckpointDiverged,
     CheckpointReplaced,
     ConcurrentDriver,
+    DecisionLost,
     QueryRetired,
     SinkBehindCheckpoint,
     SinkRenamed,
@@ -134,4 +135,13 @@ def written_twice(ledger: Ledger, driver: Driver) -> WrittenTwice:
         " whose rows must not count twice",
         todo="give each of the writes a sinkId of its own (or a txnAppId, with txnVersion), then"
         " restart the query; the first one has taken effect and is skipped if it keeps its name",
+    )
+
+
+def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
+    """The error for a decision that the store acknowledged, and has no more."""
+    return DecisionLost(
+        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
+        why="the store lost its last writes during the commit (a failover)",
+        todo="restart the query; Spark replays the epoch",
     )
