@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from threading import Thread
 
 import pytest
 from integration.runs import Job, counts, once
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
-
-Write = Callable[..., None]
 
 
 def adding(frame: DataFrame, url: str, name: str, **options: str) -> None:
@@ -110,3 +109,43 @@ def test_batch_that_writes_nothing_leaves_a_gap(counting: Job) -> None:
         counting.put(range(start, start + 100))
     counting.run_batches(write)
     assert counting.counts() == once([*range(100), *range(200, 300)])
+
+
+@pytest.mark.parametrize(("thread", "times"), [(Thread, 2), (InheritableThread, 1)])
+def test_a_thread_has_the_identity_of_the_batch_only_if_it_inherits(
+    counting: Job, thread: type[Thread], times: int
+) -> None:
+    def add(frame: DataFrame) -> None:
+        frame.sparkSession.createDataFrame([], "id int")  # makes the session this thread's
+        adding(frame, counting.url, counting.name)
+
+    def write(frame: DataFrame, _: int) -> None:
+        other = thread(target=add, args=(frame,))
+        other.start()
+        other.join()
+
+    counting.put(range(50))
+    counting.run_batches(write)
+    counting.uncommit(0)
+    counting.run_batches(write)
+    assert counting.counts() == once([*range(50)] * times)
+
+
+# -- overwrite
+
+
+def test_overwrite_replaces_what_was_there_and_a_job_that_fails_nothing(
+    spark: SparkSession, redis_url: str, unique: str
+) -> None:
+    def overwriting(frame: DataFrame) -> None:
+        writer = frame.write.format("redis").mode("overwrite")
+        writer.options(url=redis_url, key=f"{unique}:{{id}}").save()
+
+    overwriting(ones(spark, range(100)))
+    overwriting(ones(spark, range(80, 130)))
+    assert counts(redis_url, unique) == once(range(80, 130))
+    with pytest.raises(Exception, match="no row 7"):
+        overwriting(
+            ones(spark, range(10)).selectExpr("id", "if(id = 7, raise_error('no row 7'), n) n")
+        )
+    assert counts(redis_url, unique) == once(range(80, 130))

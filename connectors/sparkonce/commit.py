@@ -192,6 +192,7 @@ class Committer:
         """
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
+            log.info("Epoch %d of %s has taken effect already: skipped", base.epoch, base.name)
             # Written, not just read: a store that was cut off may show what it has lost.
             return self._write(mine.replayed_by(driver.run_id))
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
