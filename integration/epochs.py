@@ -29,7 +29,7 @@ LONG_AGO = 3600.0
 class Query:
     """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
 
-    connector = REDIS
+    connector, overwrite = REDIS, False
 
     def __init__(self, schema: pa.Schema, **options: str) -> None:
         self.schema, self.options = schema, {"maxRetries": "3", **options}
@@ -37,7 +37,7 @@ class Query:
 
     @property
     def sink(self) -> Sink:
-        return open_sink(self.connector, self.options, self.schema)
+        return open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
 
     @property
     def name(self) -> str:
@@ -60,15 +60,17 @@ class Query:
 
     def task(self, epoch: int, partition: int) -> Task:
         attempt = attempt_of(self.run_id, new_token())
-        return Task(self.name, self.query_id, self.run_id, epoch, partition, attempt)
+        return Task(self.query_id, self.run_id, epoch, self.name, partition, attempt)
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
         return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
+    def driver(self, epoch: int) -> Driver:
+        into = self.name, self.sink.plan.target, self.sink.checkpoint
+        return Driver(self.query_id, self.run_id, epoch, *into)
+
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
-        where = self.sink.plan.target, self.query_id, self.run_id, epoch, self.sink.checkpoint
-        driver = Driver(self.name, *where)
-        return self.committer().commit(driver, receipts)
+        return self.committer().commit(self.driver(epoch), receipts)
 
     def run(self, epoch: int, *partitions: Sequence[Mapping[str, Any]]) -> Ledger:
         return self.commit(epoch, self.stage(epoch, *partitions))

@@ -49,12 +49,15 @@ class Job:
         hidden.rename(self.input / f"{self.files:05d}.json")
         self.files += 1
 
+    def rows_in(self) -> DataFrame:
+        """The stream of its input."""
+        reader = self.spark.readStream.schema("id bigint, n bigint").option("maxFilesPerTrigger", 1)
+        return (reader.name("rides") if self.named else reader).json(str(self.input))
+
     def start(
         self, *, mode: str = "append", checkpoint: Path | str | None = None
     ) -> StreamingQuery:
-        reader = self.spark.readStream.schema("id bigint, n bigint").option("maxFilesPerTrigger", 1)
-        rows = (reader.name("rides") if self.named else reader).json(str(self.input))
-        writer = self.transform(rows).writeStream.format(self.format).outputMode(mode)
+        writer = self.transform(self.rows_in()).writeStream.format(self.format).outputMode(mode)
         if self.named:  # PySpark 4.3 has no name for it
             writer._jwrite.name("counters")
         if self.query_name:  # then the session says where its checkpoint lies
@@ -68,6 +71,12 @@ class Job:
         query = self.start(**start)
         query.awaitTermination()
         return query
+
+    def run_batches(self, write: Callable[[DataFrame, int], None]) -> None:
+        """Give the batches of its input to a function, until the input is used up."""
+        writer = self.rows_in().writeStream.foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
 
     def refused(self, **start: object) -> str:
         """Run a query that must fail; its message."""

@@ -77,7 +77,7 @@ def test_gc_asks_drops_only_what_is_over_and_can_just_look(
 ) -> None:
     query.run(0, ones(range(5)))
     for attempt in ("zombie", "twin"):
-        late = Task(query.name, query.query_id, query.run_id, 0, 0, attempt)
+        late = Task(query.query_id, query.run_id, 0, query.name, 0, attempt)
         query.sink.store.stage(Chunk(late, 0, 1, b"staged after its epoch was decided"))
     young = query.stage(1, ones(range(5)))
     assert "2 attempts found, 0 dropped" in sparkonce("gc", server.url, "--dry-run").output

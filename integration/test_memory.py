@@ -24,7 +24,7 @@ PROGRAM = textwrap.dedent(
     columns = {"id": range(10_000), "name": ["x" * 50] * 10_000}
     rows = pa.RecordBatch.from_pydict(columns)
     sink = open_sink(REDIS, {"url": url, "key": name + ":{id}"}, rows.schema)
-    task = Task(name, "query", "run", 0, 0, "attempt")
+    task = Task("query", "run", 0, name, 0, "attempt")
     stage(sink.store, task, (rows for _ in range(batches)), sink.encode, sink.size, Patience(0))
     sink.store.discard(name, ["attempt"])
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

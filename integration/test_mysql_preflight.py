@@ -17,7 +17,6 @@ from integration.statements import queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import OptionError, SparkonceError, StoreRefused, StoreUnsafe
-from sparkonce.guards import Driver
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 DOCS = Path(__file__).parents[1] / "docs"
@@ -182,7 +181,7 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
         rows.run(0, [{"id": i, "n": i} for i in range(10)])
         rows.run(1, [{"id": i, "n": i} for i in range(10, 20)])
         abandoned = rows.stage(2, [{"id": 30, "n": None}])
-        driver = Driver(rows.name, rows.sink.plan.target, rows.query_id, rows.run_id, 2)
+        driver = rows.driver(2)
         rows.committer().abort(driver, abandoned)
         assert rows.sink.store.staged(rows.name) == []
     finally:

@@ -23,7 +23,6 @@ from sparkonce.errors import (
     StoreUnreachable,
     StoreUnsafe,
 )
-from sparkonce.guards import Driver
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 EVALSHA, MULTI, HMGET = (b"\r\n%s\r\n" % word for word in (b"EVALSHA", b"MULTI", b"HMGET"))
@@ -224,6 +223,6 @@ def test_documented_rights_suffice(private_redis: Callable[..., RedisProcess], u
         query.run(0, ones(range(10)))
         query.run(1, [{"id": i, "n": None} for i in range(20_000)])
         abandoned = query.stage(2, ones(range(10)))
-        driver = Driver(query.name, query.sink.plan.target, query.query_id, query.run_id, 2)
+        driver = query.driver(2)
         query.committer().abort(driver, abandoned)
         assert query.sink.store.staged(query.name) == []

@@ -14,7 +14,6 @@ from integration.servers.redis import RedisProcess
 
 from sparkonce.cli import main
 from sparkonce.errors import QueryRetired, StoreRefused
-from sparkonce.guards import Driver
 from sparkonce.protocol import Receipt
 
 
@@ -35,8 +34,7 @@ def query(server: RedisProcess) -> Query:
 
 
 def abort(query: Query, epoch: int, receipts: list[Receipt]) -> None:
-    target = query.sink.plan.target
-    driver = Driver(query.name, target, query.query_id, query.run_id, epoch)
+    driver = query.driver(epoch)
     query.committer().abort(driver, receipts)
 
 

@@ -105,10 +105,9 @@ def test_complete_mode_is_refused() -> None:
         Source({}).streamWriter(schema=SCHEMA, overwrite=True)
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_a_batch_write_is_refused(overwrite: bool) -> None:
-    with pytest.raises(UnsupportedQuery, match="memory"):
-        Source({}).writer(schema=SCHEMA, overwrite=overwrite)
+def test_a_stream_takes_no_name_of_a_batch() -> None:
+    with pytest.raises(OptionError, match="can't be set for a stream"):
+        writer(txnappid="nightly", txnversion="1")
 
 
 def test_options_are_checked_before_any_row_is_read() -> None:
@@ -178,6 +177,6 @@ def test_reading_is_refused_with_what_can_be_done_instead() -> None:
     for read in (source.schema, lambda: source.reader(SCHEMA), lambda: source.streamReader(SCHEMA)):
         with pytest.raises(UnsupportedQuery) as refused:
             read()
-        assert refused.value.what == 'format("memory") writes streams only'
+        assert refused.value.what == 'format("memory") writes only'
         assert refused.value.why
         assert "writeStream" in refused.value.todo

@@ -60,6 +60,7 @@ FULL = Ledger(
     stamp="stamp",
     replaces="stamp before",
     inherits=True,
+    once=True,
     forgotten=True,
 )
 

@@ -10,7 +10,7 @@ from sparkonce.protocol import Chunk, Decision, Manifest, Part, Record, Task
 
 
 def task(attempt: str, *, sink: str = "s", epoch: int = 0) -> Task:
-    return Task(sink, "q", "r", epoch, 0, attempt)
+    return Task("q", "r", epoch, sink, 0, attempt)
 
 
 def chunk(attempt: str, seq: int, *rows: str, sink: str = "s") -> Chunk:

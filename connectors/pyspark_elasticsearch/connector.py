@@ -9,7 +9,7 @@ from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
-from pyspark_elasticsearch.models.plan import plan
+from pyspark_elasticsearch.models.plan import overwriting, plan
 from pyspark_elasticsearch.options import OPTIONS
 from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce import checks
@@ -27,6 +27,10 @@ class ElasticsearchConnector:
         """See `Connector.plan`."""
         apart.require_names_apart(options)
         return plan(options, schema, apart.reserved(options))
+
+    def overwriting(self, plan: Plan[Documents], options: Options) -> Plan[Documents]:  # noqa: ARG002
+        """See `Overwriting`. Readers see the old index until the new one is whole."""
+        return overwriting(plan)
 
     def encoder(self, plan: Plan[Documents]) -> Encoder:
         """See `Connector.encoder`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from pyspark_elasticsearch import visibility
+from pyspark_elasticsearch import replacing, visibility
 from pyspark_elasticsearch.aside import Aside, Sent
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.log import Log, Place, places
@@ -72,13 +72,16 @@ class Delivery:
             StoreRefused: it has too many chunks, or the target is not fit any more.
         """
         manifest = self.manifest
-        if not self.places:
+        if not (self.places or self.documents.overwrites):
             return manifest
         if len(self.places) >> ORDINAL_BITS:
             raise _too_many(manifest)
         index = self.means.watch.require_still_fit(self.documents)
-        fence = self.means.records.draw(index.name if index else manifest.target)
-        to = Destination(fence, index.name, index.since) if index else Destination(fence, "")
+        name, replaces = index.name if index else "", ""
+        if self.documents.overwrites:
+            name, replaces = replacing.successor(self.documents.index, manifest.token), name
+        fence = self.means.records.draw(name or manifest.target)
+        to = Destination(fence, name, index.since if index else "", replaces)
         return replace(manifest, notes=asdict(to))
 
     def apply(self, advance: Advance, since: float | None) -> Applied:
@@ -89,17 +92,19 @@ class Delivery:
         manifest, means, total = self.manifest, self.means, len(self.places)
         fresh_until = 0.0 if since is None else since + PAUSE
         done = self._begun(acknowledged=since is not None)
-        if done is None or not total:
-            return ALL_STORED
         documents = self.documents
+        if done is None or not (total or documents.overwrites):
+            return ALL_STORED
+        to = Destination(**manifest.notes)
         aside = Aside(means.log, manifest, documents, means.dead_letter, means.max_bad_rows)
         aside.resume(self.places[:done])
-        if done >= total:
+        if total and done >= total:
             return aside.tally.applied
         require_known(manifest, documents)
-        to = Destination(**manifest.notes)
+        if to.replaces:
+            replacing.make(means.cluster, to)
         if since is None:
-            means.watch.require_still_fit(replace(documents, index=to.index or documents.index))
+            means.watch.require_still_fit(self._behind(to))
         piped = means.watch.piped
         sender = Sender(
             means.cluster, means.records, manifest, documents, to, fresh_until, piped=piped
@@ -114,12 +119,26 @@ class Delivery:
             if reached is not None and reached < total:
                 raise _lost(manifest, gone.place) from None
             return ALL_STORED
-        alias = documents.alias
-        if alias and means.records.progress(manifest.sink, manifest.token) is not None:
-            visibility.show(means.cluster, alias, manifest.sink, to)
+        self._show(to)
         aside.warn()  # before that it is all done is noted, after which nobody says it any more
         self._advance(total)
         return aside.tally.applied
+
+    def _behind(self, to: Destination) -> Documents:
+        """The documents in the index where those of this decision go."""
+        return replace(self.documents, index=to.index or self.documents.index, overwrites=False)
+
+    def _show(self, to: Destination) -> None:
+        """Let readers see the epoch, where they see epochs as a whole, unless it is superseded."""
+        means, manifest, alias = self.means, self.manifest, self.documents.alias
+        if not (alias or to.replaces):
+            return
+        if means.records.progress(manifest.sink, manifest.token) is None:
+            return
+        if alias:
+            visibility.show(means.cluster, alias, manifest.sink, to)
+        else:
+            replacing.take_over(means.cluster, to)
 
     def _begun(self, *, acknowledged: bool) -> int | None:
         """Chunks that took effect; None if the decision is no longer the last one.

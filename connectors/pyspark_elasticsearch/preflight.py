@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import elasticsearch
 
-from pyspark_elasticsearch import indices, pipelines, targets, visibility
+from pyspark_elasticsearch import indices, pipelines, replacing, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.models.documents import Documents, Guard
+from pyspark_elasticsearch.models.documents import Documents
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
 from sparkonce.protocol import Stored
 
@@ -116,7 +116,7 @@ class Watch:
         """
         now = None
         if not documents.parts:
-            appends = documents.way.guard is Guard.ID
+            appends = documents.follows_aliases
             now = targets.require_there(self.cluster, documents.index, appends=appends)
         fit, known = self._fit.target, self._fit.pipelines
         same = documents == self._of and (now and now.sign) == (fit and fit.sign)
@@ -139,17 +139,25 @@ class Watch:
 def _fit_target(cluster: Cluster, documents: Documents, new: Stored | None) -> Fit:
     if documents.parts:  # there is no index before the first row
         return Fit(None, _kept(cluster, documents, {}))
-    name, appends = documents.index, documents.way.guard is Guard.ID
+    name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)
-    made = found is None and new is not None and _create(cluster, name, new)
+    made = found is None and new is not None and _create(cluster, *_new(documents, new))
     try:
         found = found or targets.resolve(cluster, name, appends=appends)
         return _require_fit(cluster, documents, found)
     except SparkonceError:
         if made:
             with suppress(StoreError):  # the reason is what is not fit
-                _take_back(cluster, name)
+                _take_back(cluster, _new(documents, {})[0])
         raise
+
+
+def _new(documents: Documents, body: Stored) -> tuple[str, Stored]:
+    """The index that may be made; mode overwrite writes to an alias of it."""
+    name = documents.index
+    if documents.overwrites:
+        return f"{name}{replacing.FIRST}", {**body, "aliases": {name: {}}}
+    return name, body
 
 
 def _require_fit(cluster: Cluster, documents: Documents, found: targets.Target | None) -> Fit:
@@ -161,6 +169,7 @@ def _require_fit(cluster: Cluster, documents: Documents, found: targets.Target |
         )
     targets.require_safe(found)
     targets.require_fit(found, documents)
+    replacing.require_fit(documents, found)
     kept = _kept(cluster, documents, found.settings)
     targets.require_mapped(found, documents.columns)
     targets.prepare_for(cluster, found, documents)

@@ -48,11 +48,13 @@ class Destination:
         fence: of the epoch.
         index: the target; empty where each row says so.
         since: of a data stream, the index that took its writes; empty for others.
+        replaces: the index in whose place it comes, with its first row; empty for most.
     """
 
     fence: int
     index: str
     since: str = ""
+    replaces: str = ""
 
 
 class Records:

@@ -29,6 +29,10 @@ class MySqlConnector:
         """See `Connector.plan`."""
         return table.plan(options, schema)
 
+    def overwriting(self, plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
+        """See `Overwriting`. Readers see the old rows until the new ones are all there."""
+        return table.overwriting(plan, options)
+
     def encoder(self, plan: Plan[TableRows]) -> Encoder:
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)

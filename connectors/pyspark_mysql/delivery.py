@@ -11,6 +11,7 @@ from pyspark_mysql import chunks, preflight
 from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
 from pyspark_mysql.dead_letters import Aside, DeadLetters
+from pyspark_mysql.literals import identifier
 from pyspark_mysql.log import Log, lost, missing
 from pyspark_mysql.models.statements import holding
 from pyspark_mysql.models.table import TableRows
@@ -59,6 +60,8 @@ class Delivery:
         """
         hold(self.session, self.own, self.letters, self.detail)
         applier = self._new_applier()
+        if self.detail.overwrites:
+            self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
         try:
             with closing(self._chunks()) as found:
                 applier.apply(found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_redis import client
 from pyspark_redis.chunks import ChunkEncoder
 from pyspark_redis.models import MODELS
-from pyspark_redis.models.model import Values
+from pyspark_redis.models.model import Values, overwriting
 from pyspark_redis.store import RedisStore
 from sparkonce.options import COMMON, Option, Options
 from sparkonce.protocol import Encoder, Plan
@@ -69,6 +69,10 @@ class RedisConnector:
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Values]:
         """See `Connector.plan`."""
         return MODELS[options["model"]].plan(options, schema)
+
+    def overwriting(self, plan: Plan[Values], options: Options) -> Plan[Values]:  # noqa: ARG002
+        """See `Overwriting`. Readers see old keys go, and new ones come, chunk by chunk."""
+        return overwriting(plan)
 
     def encoder(self, plan: Plan[Values]) -> Encoder:
         """See `Connector.encoder`."""

@@ -48,6 +48,11 @@ def apply(library: str) -> str:
     return script("refused", library, "apply")
 
 
+def clear() -> str:
+    """Delete keys that an overwrite replaces."""
+    return script("clear")
+
+
 def publish(library: str) -> str:
     """Decide, apply and finish a small epoch."""
     return script("record", "beside", "refused", library, "publish")

@@ -15,7 +15,7 @@ from typing import Any
 
 import redis
 
-from pyspark_redis import preflight, scripts
+from pyspark_redis import emptying, preflight, scripts
 from pyspark_redis.failures import Demoted, refusal, translated
 from pyspark_redis.models.model import Values
 from sparkonce import losses
@@ -138,7 +138,8 @@ class RedisStore:
         manifest = decision.manifest
         size = sum(sum(part.sizes) for part in manifest.parts)
         values = Values.load(manifest.detail)
-        if manifest.rows * values.cost > self.small_cost or size > SMALL_BYTES:
+        large = manifest.rows * values.cost > self.small_cost or size > SMALL_BYTES
+        if large or values.overwrites:
             return None
         script = scripts.publish(values.library)
         records = [*_from_record(decision.record), *_from_record(finish(ALL_STORED))]
@@ -178,7 +179,10 @@ class RedisStore:
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
         """See `Store.apply`. One script a chunk."""
-        script = scripts.apply(Values.load(manifest.detail).library)
+        values = Values.load(manifest.detail)
+        if values.overwrites:
+            self._clear(manifest, values)
+        script = scripts.apply(values.library)
         plan = json.dumps(manifest.detail)
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with self._asking(f"applying epoch {manifest.epoch}"):
@@ -197,6 +201,14 @@ class RedisStore:
                 raise _lost(manifest, part.attempt, seq)
             advance(part.rows[seq])
         return ALL_STORED
+
+    def _clear(self, manifest: Manifest, values: Values) -> None:
+        """Delete what the rows of an overwrite replace, unless that is done."""
+        with self._asking(f"emptying the target in epoch {manifest.epoch}"):
+            for keys, last in emptying.found(self.client, values.key.pattern, self._key("")):
+                given = [self._record(manifest.sink), *keys]
+                if not self._run(scripts.clear(), given, [manifest.token, int(last)]):
+                    return
 
     def discard(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,11 @@ class Key:
         """The key as a template."""
         parts = [f"{{{p}}}" if i % 2 else p for i, p in enumerate(self.parts)]
         return "".join(parts)
+
+    @property
+    def pattern(self) -> str:
+        """What matches every key that begins with the first fixed text, for ``SCAN``."""
+        return re.sub(r"([*?\[\]\\^-])", r"\\\1", self.parts[0]) + "*"
 
     @property
     def name(self) -> str:

@@ -48,9 +48,13 @@ class SinkStatus:
         return ledger is not None and forgotten and time.time() - ledger.updated >= age
 
     def is_leftover(self, age: float) -> bool:
-        """Whether a query ended here that decided nothing, and left nothing for `age` seconds."""
+        """Whether nobody needs what is here, and nothing was left for `age` seconds.
+
+        So it is where a query ended that decided nothing, and of a batch without a name.
+        """
         ledger = self.ledger
-        alone = ledger is not None and ledger.may_go and not self.staged
+        unneeded = ledger is not None and (ledger.may_go or ledger.is_done_with)
+        alone = unneeded and not self.staged
         return ledger is not None and alone and time.time() - ledger.updated >= age
 
     def is_one_of(self, target: str | None, age: float, *, undecided: bool) -> bool:
@@ -157,6 +161,8 @@ class Admin:
                 if not accept_loss:
                     raise
                 ledger = self.registers.swap(ledger.finished(Applied(stored=False)))
+        if ledger is not None and ledger.is_done_with:
+            self.registers.drop({sink.name: ledger.to_record()})
         return ledger
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:

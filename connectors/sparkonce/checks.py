@@ -141,3 +141,13 @@ def dead_letter(options: Mapping[str, Any]) -> Contradiction:
         "the one says that bad rows are put aside, the other where",
         "set both, for example deadLetter=orders_bad, or none",
     )
+
+
+def version(options: Mapping[str, Any]) -> Contradiction:
+    """One of ``txnAppId`` and ``txnVersion`` without the other."""
+    return (
+        (options["txnAppId"] is None) != (options["txnVersion"] is None),
+        "Options txnAppId and txnVersion belong together",
+        "the one says whose writes are numbered, the other is the number",
+        "set both, for example txnAppId=nightly and txnVersion=20261124, or none",
+    )

@@ -6,16 +6,15 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sparkonce.bad_rows import require_few
+from sparkonce.conflicts import concurrent_driver, lost_decision
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.guards import (
     Driver,
     Policy,
     Verdict,
-    concurrent_driver,
     identify,
     judge,
     require_not_doomed,
@@ -27,6 +26,7 @@ from sparkonce.neighbours import warn_of_neighbours
 from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
 from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended, holder_of
 from sparkonce.retry import Patience
+from sparkonce.standing import Standing
 from sparkonce.store import Store
 
 log = logging.getLogger("sparkonce")
@@ -42,28 +42,6 @@ class LostRace(Exception):
     def __init__(self, unanswered: StoreUnreachable | None = None) -> None:
         super().__init__()
         self.unanswered = unanswered
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What a driver found: its ledger, a rival for its checkpoint, and where it goes on from."""
-
-    ledger: Ledger | None
-    rival: Ledger | None
-    claim: Record | None
-    base: Ledger
-
-    def unfinished(self) -> Ledger | None:
-        """A ledger with an epoch that is decided and not applied."""
-        for ledger in (self.ledger, self.rival):
-            if ledger is not None and ledger.manifest is not None:
-                return ledger
-        return None
-
-    def may_vanish(self) -> bool:
-        """Whether an abort (see `_leave`) or gc may have taken one of its ledgers away."""
-        found = [one for one in (self.ledger, self.rival, self.base) if one is not None]
-        return any(one.untouched or one.forgotten for one in found)
 
 
 class Committer:
@@ -88,13 +66,15 @@ class Committer:
             StoreError: the store can't do it; what was decided stays decided.
         """
         first: Ledger | None = None
+        resumed = False
         for lost in range(1, LOST_RACES):
             standing = self._stand(driver)
             base = standing.base
             first = first or base
             if base.token != first.token:
                 raise concurrent_driver(base, driver)
-            verdict = judge(base, driver, self.policy)
+            resumed = resumed or standing.resumed
+            verdict = judge(base, driver, self.policy, resumed=resumed)
             require_skips_of(
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
             )
@@ -110,6 +90,7 @@ class Committer:
                 self._pause(lost, race.unanswered)
                 continue
             self._clean(done, receipts)
+            self._end(done)
             return done
         raise contended(driver.name)
 
@@ -153,14 +134,16 @@ class Committer:
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
+        resumed = False
         for _ in range(LOST_RACES):
             ledger = self.registers.load(driver.name)
             claim, rival = self.registers.rival(ledger, driver)
             base = identify(ledger, rival, driver, self.policy)
-            standing = Standing(ledger, rival, claim, base)
+            standing = Standing(ledger, rival, claim, base, resumed)
             unfinished = standing.unfinished()
             if unfinished is None:
                 return standing
+            resumed = resumed or unfinished is ledger
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
             self.registers.finish(unfinished)
         raise contended(driver.name)
@@ -209,6 +192,7 @@ class Committer:
         """
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
+            log.info("Epoch %d of %s has taken effect already: skipped", base.epoch, base.name)
             # Written, not just read: a store that was cut off may show what it has lost.
             return self._write(mine.replayed_by(driver.run_id))
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
@@ -222,7 +206,7 @@ class Committer:
         acknowledged = unanswered is None and now.stamp == decided.stamp
         done = self.registers.finish(now, since=since if acknowledged else None)
         if done.query_id == driver.query_id and done.epoch < driver.epoch:
-            raise _lost_decision(done, driver)
+            raise lost_decision(done, driver)
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
@@ -249,6 +233,14 @@ class Committer:
             parts=_parts(receipts),
             unstored=base.unstored,
         )
+
+    def _end(self, done: Ledger) -> None:
+        """Take the record of a batch away that nobody will ask for; `gc` does what fails here."""
+        if done.is_done_with:
+            try:
+                self.store.swap(done.name, Record(), done.stamp)
+            except StoreError as error:
+                log.warning("The record of %s stays, with all applied: %s", done.name, error)
 
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
         """Drop what no decision can hold any more. The next commit does what fails here.
@@ -291,11 +283,3 @@ def _announce(owner: Ledger) -> None:
             owner.retired[-1],
             owner.name,
         )
-
-
-def _lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
-    return DecisionLost(
-        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
-        why="the store lost its last writes during the commit (a failover)",
-        todo="restart the query; Spark replays the epoch",
-    )

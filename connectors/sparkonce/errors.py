@@ -24,6 +24,8 @@
         ├── CheckpointDiverged    the same epoch number, but not the same epoch
         ├── CheckpointUnreadable  Python on the driver can't read it, so can't compare
         ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
+        ├── VersionBehindSink     the sink has a later version of this application
+        ├── WrittenTwice          two writes of one batch, into one target, without names
         ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
         ├── ConcurrentDriver      a second driver runs the same checkpoint
         └── StaleSkip             a task skipped an epoch that is not the decided one
@@ -59,6 +61,8 @@ __all__ = [
     "StoreUnreachable",
     "StoreUnsafe",
     "UnsupportedQuery",
+    "VersionBehindSink",
+    "WrittenTwice",
 ]
 
 
@@ -185,6 +189,14 @@ class CheckpointUnreadable(CommitRefused):
 
 class CheckpointBehindSink(CommitRefused):
     """The sink has a later epoch than this checkpoint."""
+
+
+class VersionBehindSink(CommitRefused):
+    """The sink has a later version of this application (``txnVersion``)."""
+
+
+class WrittenTwice(CommitRefused):
+    """One batch of ``foreachBatch`` wrote twice into one target, and gave the writes no names."""
 
 
 class SinkBehindCheckpoint(CommitRefused):

@@ -9,21 +9,12 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sparkonce import conflicts
 from sparkonce.bad_rows import NONE, MaxBadRows
-from sparkonce.errors import (
-    CheckpointBehindSink,
-    CheckpointDiverged,
-    CheckpointReplaced,
-    ConcurrentDriver,
-    QueryRetired,
-    SinkBehindCheckpoint,
-    SinkRenamed,
-    StagedDataMissing,
-    StaleSkip,
-    UnsupportedQuery,
-)
+from sparkonce.errors import CommitRefused, StagedDataMissing, StaleSkip, UnsupportedQuery
 from sparkonce.ledger import Ledger, united
 from sparkonce.offsets import Offsets
+from sparkonce.origin import Follows, Origin
 from sparkonce.places import spelling
 from sparkonce.protocol import Receipt
 
@@ -47,12 +38,11 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Driver:
-    """Who commits what: one run of one query, at one epoch.
+class Driver(Origin):
+    """Who commits what, and into which ledger.
 
     Attributes:
         name: of the ledger.
-        run_id: of this ``start()``; empty if it can't be known.
         checkpoint: where the checkpoint lies, None if not known.
         formerly: how earlier releases may have spelled that place.
         offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
@@ -61,9 +51,6 @@ class Driver:
 
     name: str
     target: str
-    query_id: str
-    run_id: str
-    epoch: int
     checkpoint: str | None = None
     offsets: Offsets | None = None
     offsets_before: Offsets | None = None
@@ -113,13 +100,18 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
     """
     for known in (ledger, rival):
         if known and known.retires(driver.query_id):
-            raise _retired(known, driver)
+            raise conflicts.retired(known, driver)
     if rival is not None:
         if rival.query_id == driver.query_id:
-            raise _renamed(rival, driver)
+            raise conflicts.renamed(rival, driver)
         _allow_replacing(rival, driver, policy, same_path=True)
-    fresh = Ledger(driver.name, driver.query_id, driver.target, repeatable=policy.repeatable)
-    base = ledger or fresh
+    base = ledger or Ledger(
+        driver.name,
+        driver.query_id,
+        driver.target,
+        repeatable=policy.repeatable,
+        once=driver.follows is Follows.ONCE,
+    )
     if base.query_id != driver.query_id:
         _allow_replacing(base, driver, policy, same_path=driver.is_at(base.checkpoint))
         base = base.succeeded_by(driver.query_id)
@@ -128,25 +120,37 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
     return base.owned()
 
 
-def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+def judge(ledger: Ledger, driver: Driver, policy: Policy, *, resumed: bool = False) -> Verdict:
     """Compare the epochs of a driver with those of its own ledger.
+
+    Args:
+        ledger: its own.
+        driver: who commits.
+        policy: what the options allow.
+        resumed: whether the epoch was decided and not finished as the driver came.
 
     Raises:
         ConcurrentDriver: a later run of this query has committed.
         CheckpointDiverged: the epoch was decided with other offsets.
         CheckpointBehindSink: the sink has a later epoch.
+        VersionBehindSink: the same of a batch with ``txnVersion``.
+        WrittenTwice: this run has written, or skipped, this epoch of a batch before.
         SinkBehindCheckpoint: the sink lacks epochs before this one.
     """
     replayed_before = ledger.replayed.get(driver.run_id, driver.epoch) < driver.epoch
     if driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before):
-        raise concurrent_driver(ledger, driver)
+        raise conflicts.concurrent_driver(ledger, driver)
     if driver.epoch == ledger.epoch:
         _require_same(ledger, driver, driver.offsets)
+        if driver.follows is Follows.GROWS and not resumed:
+            _require_first(ledger, driver)
         return Verdict.REPLAY
     if driver.epoch < ledger.epoch:
-        raise _checkpoint_behind(ledger, driver)
+        raise _behind(ledger, driver)
+    if driver.follows is not Follows.NEXT:
+        return Verdict.NEXT
     if driver.epoch > ledger.epoch + 1 and policy.on_lost_commit != f"continue@{driver.epoch}":
-        raise _sink_behind(ledger, driver, policy)
+        raise conflicts.sink_behind(ledger, driver, policy)
     if driver.epoch == ledger.epoch + 1:
         _require_same(ledger, driver, driver.offsets_before)
     return Verdict.NEXT
@@ -184,14 +188,16 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
             )
 
 
-def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
-    """The error for a driver that another one has overtaken."""
-    return ConcurrentDriver(
-        f"Another driver commits to {ledger.name!r}: run {ledger.run_id} has epoch {ledger.epoch},"
-        f" while run {driver.run_id} commits epoch {driver.epoch}",
-        why="two drivers on one checkpoint would each apply their own rows",
-        todo="stop one of them; the one that goes on needs nothing",
-    )
+def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:
+    named = driver.follows is Follows.GROWS and not driver.run_id
+    return (conflicts.version_behind if named else conflicts.checkpoint_behind)(ledger, driver)
+
+
+def _require_first(ledger: Ledger, driver: Driver) -> None:
+    """Refuse a run that comes to its epoch again. A batch with ``txnVersion`` has no run."""
+    skipped = ledger.replayed.get(driver.run_id) == driver.epoch
+    if driver.run_id and (skipped or driver.run_id == ledger.run_id):
+        raise conflicts.written_twice(ledger, driver)
 
 
 def _after(rival: Ledger, own: Ledger) -> Ledger:
@@ -210,75 +216,9 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: 
     repeatable = policy.repeatable and old.repeatable
     if same_path and repeatable and policy.on_new_checkpoint != "fail":
         return
-    reached = f"up to epoch {old.epoch}" if old.epoch >= 0 else "or by those before it"
-    raise CheckpointReplaced(
-        f"Query {driver.query_id} at checkpoint {driver.checkpoint or 'not known'} is new to sink"
-        f" {old.name!r}, which was written by query {old.query_id} at checkpoint"
-        f" {old.checkpoint or 'not known'} {reached}",
-        why="either the checkpoint was deleted or swapped, or a pipeline fully refreshed, and rows"
-        " that are read again would be applied again; or both queries run, with one id or path",
-        todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
-        " (on machines with disks of their own, too); else bring the old checkpoint back, or, if"
-        f" reading rows again does no harm, set option onNewCheckpoint={override}",
-    )
-
-
-def _renamed(known: Ledger, driver: Driver) -> SinkRenamed:
-    return SinkRenamed(
-        f"Query {driver.query_id} writes to sink {known.name!r}, but now names {driver.name!r}",
-        why="a new sink id has no memory of what this checkpoint has committed",
-        todo=f"set option sinkId={known.sink_id} (or leave it out, if that is the query id);"
-        " to write under another name, start a new checkpoint, whose rows are applied again",
-    )
+    raise conflicts.replaced(old, driver, override)
 
 
 def _require_same(ledger: Ledger, driver: Driver, offsets: Offsets | None) -> None:
     if offsets and ledger.offsets and offsets.digest != ledger.offsets:
-        raise _diverged(ledger, driver)
-
-
-def _retired(known: Ledger, driver: Driver) -> QueryRetired:
-    named = f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.query_id else ""
-    return QueryRetired(
-        f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
-        why="another query has gone on from there, or is about to: it takes the sink over before"
-        " its first epoch; both would apply the same rows",
-        todo="stop this query; if both shall run, begin this one anew, with a checkpoint path"
-        f"{named} of its own; what it reads again is applied again",
-    )
-
-
-def _diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
-    return CheckpointDiverged(
-        f"Epoch {ledger.epoch} of checkpoint {driver.checkpoint} is not the epoch"
-        f" {ledger.epoch} that sink {ledger.name!r} holds: their offsets differ",
-        why="the checkpoint was restored or copied, or its host crashed and lost"
-        f" offsets/{ledger.epoch}, which Spark does not sync to disk; it has since read other rows"
-        " under this number",
-        todo="go on with the checkpoint that wrote last; if offsets were lost, `sparkonce offsets"
-        f" URL {ledger.name}` shows those that were decided, and --restore puts them back",
-    )
-
-
-def _checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
-    return CheckpointBehindSink(
-        f"Epoch {driver.epoch} of query {driver.query_id} comes after sink {ledger.name!r} has"
-        f" decided epoch {ledger.epoch}",
-        why="either the checkpoint was restored to an earlier state, or a second driver runs on"
-        " it; the rows of this epoch have already taken effect",
-        todo="stop the second driver, or bring back the checkpoint as it was at epoch"
-        f" {ledger.epoch}; if it lost offsets in a crash of its host, `sparkonce offsets URL"
-        f" {ledger.name}` shows those that were decided, and --restore puts them back",
-    )
-
-
-def _sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> SinkBehindCheckpoint:
-    clean = "" if policy.repeatable else " (into an emptied target, as all rows are added again)"
-    has = f"ends at epoch {ledger.epoch}" if ledger.epoch >= 0 else "holds no epoch"
-    return SinkBehindCheckpoint(
-        f"Epoch {driver.epoch} is next for query {driver.query_id}, but sink {ledger.name!r} {has}",
-        why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
-        " the target or sinkId is new to this checkpoint; the rows in between are missing there",
-        todo=f"restore the store; or start a new checkpoint to write all rows{clean}; or, to go"
-        f" on without them, set option onLostCommit=continue@{driver.epoch}",
-    )
+        raise conflicts.diverged(ledger, driver)

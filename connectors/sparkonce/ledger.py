@@ -63,6 +63,7 @@ class Ledger:
         stamp: random, differs in every write.
         replaces: the stamp of the revision before this one.
         inherits: whether a query that this one replaced had decided something, or was forgotten.
+        once: its only writer is a batch without a name; nobody asks for it once that is finished.
         forgotten: an operator has dropped the sink; whoever comes next starts anew.
     """
 
@@ -92,6 +93,7 @@ class Ledger:
     stamp: str = ""
     replaces: str = ""
     inherits: bool = False
+    once: bool = False
     forgotten: bool = False
 
     @property
@@ -119,6 +121,11 @@ class Ledger:
     def may_go(self) -> bool:
         """Whether nobody needs it: it holds no decision, and is no tombstone."""
         return self.untouched and not self.forgotten
+
+    @property
+    def is_done_with(self) -> bool:
+        """Whether it is the record of a batch without a name, that has taken effect."""
+        return self.once and self.epoch >= 0 and self.manifest is None
 
     @property
     def held(self) -> set[str]:

@@ -64,6 +64,9 @@ class Options(dict[str, Any]):
         return repr(shown)
 
 
+NAME = pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -")
+"""What names a ledger."""
+
 COMMON = (
     Option("user", "User name; it may stand in the URL instead."),
     Option("password", "Password; it may stand in the URL instead.", secret=True),
@@ -71,7 +74,7 @@ COMMON = (
     Option(
         "sinkId",
         "Names the ledger. Default: the query id, the same for one checkpoint for ever.",
-        pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -"),
+        NAME,
     ),
     Option(
         "onNewCheckpoint",
@@ -85,6 +88,17 @@ COMMON = (
         "What to do when the store lacks epochs that the checkpoint has committed:"
         " `continue@<epoch>` goes on without them, at this epoch only. Default: fail.",
         pattern(r"continue@\d+", "continue@<epoch>, for example continue@17"),
+    ),
+    Option(
+        "txnAppId",
+        "Of a batch: the application whose writes `txnVersion` numbers.",
+        NAME,
+    ),
+    Option(
+        "txnVersion",
+        "Of a batch: its number, which only grows. The last one is skipped if it comes again, a"
+        " lower one is an error.",
+        integer(0, 2**63 - 1),
     ),
     Option(
         "chunkRows",

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from sparkonce.origin import Origin
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -89,13 +91,10 @@ def attempt_of(run_id: str, token: str) -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Origin):
     """One run of ``write()`` over one partition; `attempt` names it, see `attempt_of`."""
 
     sink: str
-    query_id: str
-    run_id: str
-    epoch: int
     partition: int
     attempt: str
 

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sparkonce import options
+from sparkonce import checks, options
 from sparkonce.bad_rows import NONE
+from sparkonce.errors import UnsupportedQuery
 from sparkonce.guards import Policy
+from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Task
 from sparkonce.registry import load
 from sparkonce.retry import Patience
 from sparkonce.rows import naming
 from sparkonce.staging import ChunkSize, stage
-from sparkonce.store import Store
+from sparkonce.store import Connector, Overwriting, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """Most bytes of Arrow data in a chunk."""
+
+
+class Version(NamedTuple):
+    """The name that a batch gives itself, by ``txnAppId`` and ``txnVersion``."""
+
+    app: str
+    number: int
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class Sink:
     checkpoint: str | None
     storage: str | None = field(default=None, repr=False)
     may_be_unreadable: bool = False
+    version: Version | None = None
 
     def check(self) -> None:
         """Refuse server and target where they are not fit; see `Store.check`."""
@@ -58,23 +68,35 @@ class Sink:
         return stage(self.store, task, batches, self.encode, self.size, self.patience)
 
 
-def open_sink(connector: str, raw: Mapping[str, str], schema: pa.Schema) -> Sink:
+def open_sink(
+    connector: str, raw: Mapping[str, str], schema: pa.Schema, *, overwrite: bool = False
+) -> Sink:
     """The sink for these options; a process keeps it, with its connection, for later epochs.
+
+    Args:
+        connector: ``module:Class``.
+        raw: options as Spark hands them over.
+        schema: of the rows.
+        overwrite: whether rows take the place of all that is in the target.
 
     Raises:
         OptionError: an option is wrong, or does not fit the schema.
         MissingExtra: the client library is not installed.
+        UnsupportedQuery: the connector can't overwrite.
     """
-    return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes())
+    return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes(), overwrite)
 
 
 @lru_cache(maxsize=64)
-def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
+def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: bool) -> Sink:
     import pyarrow as pa
 
     connector = load(path)
     parsed = options.parse(connector.options, dict(raw))
+    checks.refuse([checks.version(parsed)])
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
+    if overwrite:
+        plan = _overwriting(connector, plan, parsed)
     encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
     unreadable = "warn" if plan.repeatable else "fail"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
@@ -94,4 +116,15 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes) -> Sink:
         checkpoint=parsed["checkpointLocation"],
         storage=parsed["checkpointStorageOptions"],
         may_be_unreadable=(parsed["onUnreadableCheckpoint"] or unreadable) == "warn",
+        version=Version(app, parsed["txnVersion"]) if (app := parsed["txnAppId"]) else None,
     )
+
+
+def _overwriting(connector: Connector, plan: Plan[Any], options: Options) -> Plan[Any]:
+    if not isinstance(connector, Overwriting):
+        raise UnsupportedQuery(
+            f'format("{connector.name}") can\'t write in mode overwrite',
+            why="its connector has no step that empties a target and fills it, all or nothing",
+            todo="empty the target by hand, then write in mode append",
+        )
+    return connector.overwriting(plan, options)

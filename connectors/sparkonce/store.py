@@ -6,7 +6,7 @@ The records and manifests that they are given are those of `sparkonce.protocol`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from sparkonce.protocol import (
     Advance,
@@ -144,6 +144,18 @@ class Store(Protocol):
                 can hold, since nobody has their receipts.
             parts: what is known of some of them: a store that finds what is staged by a search,
                 which may be late, finds these without.
+        """
+
+
+@runtime_checkable
+class Overwriting(Protocol):
+    """A connector that can put the rows of a batch in the place of all that is in the target."""
+
+    def overwriting(self, plan: Plan[Any], options: Options) -> Plan[Any]:
+        """The same plan, by which a decided batch first empties its target.
+
+        Raises:
+            OptionError: these options don't allow that.
         """
 
 

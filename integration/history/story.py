@@ -15,7 +15,6 @@ from integration.epochs import Query
 
 from sparkonce.admin import Admin
 from sparkonce.commit import Committer
-from sparkonce.guards import Driver
 from sparkonce.retry import Patience
 from sparkonce.tck.faults import DIES_WITHIN, Crash, FaultyStore
 
@@ -71,7 +70,7 @@ def tell(query: Query) -> None:
     sink = query.sink
     dying = FaultyStore(sink.store)
     dying.fail_next("apply", DIES_WITHIN)
-    driver = Driver(query.name, sink.plan.target, query.query_id, query.run_id, 1)
+    driver = query.driver(1)
     with suppress(Crash):
         Committer(dying, sink.plan, sink.policy, Patience(0)).commit(driver, receipts)
     query.stage(2, ones(STAGED))

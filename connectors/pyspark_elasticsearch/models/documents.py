@@ -86,6 +86,7 @@ class Documents:
         aside: whether bad rows are put into chunks as such.
         schema: of the query, as Spark's DDL; release 0.1.0 kept none.
         create: settings and mappings of an index that may be made.
+        overwrites: whether they take the place of all that an alias shows.
     """
 
     index: str
@@ -99,6 +100,7 @@ class Documents:
     aside: bool
     schema: str
     create: Stored | None
+    overwrites: bool = False
 
     @property
     def way(self) -> Way:
@@ -131,6 +133,11 @@ class Documents:
         return self.change.added if isinstance(self.change, Increment) else ()
 
     @property
+    def follows_aliases(self) -> bool:
+        """Whether the index may be another one tomorrow: rows are added wherever they go."""
+        return self.way.guard is Guard.ID and not self.overwrites
+
+    @property
     def is_fenced(self) -> bool:
         """Whether the versions of documents are fences."""
         return self.way.guard is Guard.VERSION and self.order is None
@@ -159,6 +166,7 @@ class Documents:
             "aside": self.aside,
             "schema": self.schema,
             "create": self.create,
+            "overwrites": self.overwrites,
         }
 
     @classmethod
@@ -183,6 +191,7 @@ class Documents:
             aside=stored["aside"],
             schema=stored.get("schema", ""),
             create=stored["create"],
+            overwrites=stored.get("overwrites", False),
         )
 
 

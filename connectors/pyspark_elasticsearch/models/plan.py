@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyarrow import types
@@ -63,6 +64,32 @@ def plan(options: Options, schema: pa.Schema, reserved: Names) -> Plan[Documents
     repeatable, width = documents.way.repeatable, len(documents.columns)
     kept = documents.stored()
     return Plan(f"index:{documents.index}", repeatable, width, documents, kept, CELLS, key)
+
+
+def overwriting(plan: Plan[Documents]) -> Plan[Documents]:
+    """The plan by which documents take the place of all that an alias shows.
+
+    Raises:
+        OptionError: there is no one index behind the name, or nothing is written.
+    """
+    documents = plan.detail
+    for when, given in (
+        (documents.parts, f"option index={documents.index!r}, a template of names,"),
+        (documents.alias, "option visibleAlias"),
+        (isinstance(documents.change, Delete), "option writeMode=delete"),
+    ):
+        checks.refuse(
+            [
+                (
+                    when,
+                    f"Mode overwrite and {given} contradict each other",
+                    "the rows of a batch go into one new index, which takes over an alias",
+                    "leave it out, or use mode append",
+                )
+            ]
+        )
+    documents = replace(documents, overwrites=True)
+    return replace(plan, detail=documents, stored=documents.stored(), repeatable=True)
 
 
 def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:

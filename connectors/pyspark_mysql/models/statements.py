@@ -104,7 +104,7 @@ def idle(detail: TableRows) -> list[str]:
         reads = detail.added or detail.nulls == "keep"
         changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
         kinds.append(f"UPDATE {table} SET {', '.join(changed)}")
-    if detail.op:
+    if detail.op or detail.overwrites:
         kinds.append(f"DELETE FROM {table}")
     return [f"{kind} WHERE 1 = 0" for kind in kinds]
 

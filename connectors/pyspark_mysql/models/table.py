@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_mysql import address
@@ -45,6 +45,7 @@ class TableRows:
         kinds: the type of each column.
         aside: whether a task puts bad rows into chunks as such.
         schema: of the query, as Spark's DDL; empty in decisions of release 0.1.0.
+        overwrites: whether the table is emptied first.
     """
 
     table: Names
@@ -54,6 +55,7 @@ class TableRows:
     kinds: Mapping[str, str]
     aside: bool
     schema: str
+    overwrites: bool = False
 
     @property
     def shown(self) -> str:
@@ -120,6 +122,7 @@ class TableRows:
             "aside": self.aside,
             "kinds": dict(self.kinds),
             "schema": self.schema,
+            "overwrites": self.overwrites,
         }
 
     @classmethod
@@ -142,6 +145,7 @@ class TableRows:
             kinds=stored["kinds"],
             aside=stored["aside"],
             schema=stored.get("schema", ""),
+            overwrites=stored.get("overwrites", False),
         )
 
 
@@ -180,6 +184,28 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         stored=rows.stored(),
         key=key,
     )
+
+
+def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
+    """The plan that empties the table first, in the transaction that fills it.
+
+    Raises:
+        OptionError: there is no such transaction, or nothing is written.
+    """
+    for name, value in (("atomicity", "chunk"), ("writeMode", "delete")):
+        now = plan.detail.mode if name == "writeMode" else options[name]
+        checks.refuse(
+            [
+                (
+                    now == value,
+                    f"Mode overwrite and option {name}={value} contradict each other",
+                    "the table is emptied and filled in one transaction",
+                    f"leave {name} out, or use mode append",
+                )
+            ]
+        )
+    rows = replace(plan.detail, overwrites=True)
+    return replace(plan, detail=rows, stored=rows.stored(), repeatable=True)
 
 
 def _added(key: Names, schema: pa.Schema) -> Names:

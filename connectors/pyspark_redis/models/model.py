@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_redis.template import Key, parse_key
@@ -29,6 +29,7 @@ class Values:
         floats: which of them are added as floats.
         ttl: of a written key, in milliseconds; None for ever.
         prefix: of the connector's own keys, where no row may lie.
+        overwrites: whether all keys that begin as `key` does are deleted first.
     """
 
     model: str
@@ -38,6 +39,7 @@ class Values:
     floats: tuple[bool, ...]
     ttl: int | None
     prefix: str
+    overwrites: bool = False
 
     @property
     def library(self) -> str:
@@ -61,6 +63,7 @@ class Values:
             "nulls": getattr(self.change, "nulls", "write"),
             "prefix": self.prefix,
             **({"ttl": str(self.ttl)} if self.ttl else {}),
+            "overwrites": self.overwrites,
         }
 
     @classmethod
@@ -76,6 +79,7 @@ class Values:
             floats=tuple(stored["floats"]),
             ttl=int(stored["ttl"]) if "ttl" in stored else None,
             prefix=stored["prefix"],
+            overwrites=stored.get("overwrites", False),
         )
 
 
@@ -142,6 +146,33 @@ class Model:
             "a deleted key has no expiry",
             "leave ttl out",
         )
+
+
+def overwriting(plan: Plan[Values]) -> Plan[Values]:
+    """The plan that first deletes what lies under the fixed text with which keys begin.
+
+    Raises:
+        OptionError: keys begin with none, or nothing is written.
+    """
+    values = plan.detail
+    checks.refuse(
+        [
+            (
+                isinstance(values.change, Delete),
+                "Mode overwrite and option writeMode=delete contradict each other",
+                "nothing would be left, and nothing written",
+                "leave writeMode out, or use mode append",
+            ),
+            (
+                not values.key.parts[0],
+                f"Mode overwrite needs a fixed text before the columns of key={values.key.name!r}",
+                "what begins with it is deleted: without one that is all of the database",
+                "write the key as a template, such as user:{id}",
+            ),
+        ]
+    )
+    values = replace(values, overwrites=True)
+    return replace(plan, detail=values, stored=values.stored(), repeatable=values.ttl is None)
 
 
 def _is_float(schema: pa.Schema, name: str) -> bool:

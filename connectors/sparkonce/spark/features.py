@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkonce.errors import MissingExtra, UnsupportedQuery
 
-__all__ = ["DataSource", "StreamArrowWriter", "WriterCommitMessage", "require_arrow"]
+__all__ = ["ArrowWriter", "DataSource", "StreamArrowWriter", "WriterCommitMessage", "require_arrow"]
 
 try:
     from pyspark.sql import datasource as api
@@ -34,8 +34,10 @@ def _stream_writer() -> Any:
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource, WriterCommitMessage
+    from pyspark.sql.datasource import DataSourceArrowWriter as ArrowWriter
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
 else:
+    ArrowWriter = getattr(api, "DataSourceArrowWriter", object)
     DataSource = getattr(api, "DataSource", object)
     WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
     StreamArrowWriter = _stream_writer() or object

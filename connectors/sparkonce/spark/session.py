@@ -64,8 +64,8 @@ class Session:
         return f"{self.checkpoints.rstrip('/')}/{query_name}"
 
 
-def epoch_context() -> TaskContext:
-    """The context of a task of a streaming query.
+def task_context() -> TaskContext:
+    """The context of a task.
 
     Raises:
         UnsupportedQuery: this is none.
@@ -73,7 +73,23 @@ def epoch_context() -> TaskContext:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    if context is None or None in map(context.getLocalProperty, (EPOCH, QUERY)):
+    if context is None:
+        raise UnsupportedQuery(
+            "This is no task of Spark",
+            why="rows are staged by tasks, which know whose rows they are",
+            todo="call write through Spark, by df.write or df.writeStream",
+        )
+    return context
+
+
+def epoch_context() -> TaskContext:
+    """The context of a task of a streaming query.
+
+    Raises:
+        UnsupportedQuery: this is none.
+    """
+    context = task_context()
+    if None in map(context.getLocalProperty, (EPOCH, QUERY)):
         raise UnsupportedQuery(
             "This task belongs to no epoch of a streaming query",
             why="without an epoch no replay can be told from new rows",

@@ -10,7 +10,8 @@ from sparkonce.spark.features import DataSource, require_arrow
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from sparkonce.spark.writer import StreamWriter
+    from sparkonce.spark.batch import BatchWriter
+    from sparkonce.spark.stream import StreamWriter
 
 
 class SinkSource(DataSource):
@@ -38,8 +39,8 @@ class SinkSource(DataSource):
                 why="it replaces the whole target at every epoch, which this sink does not do",
                 todo="use outputMode('append'), for an aggregate with a watermark",
             )
+        from sparkonce.spark.stream import StreamWriter
         from sparkonce.spark.types import arrow_schema
-        from sparkonce.spark.writer import StreamWriter
 
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
@@ -61,19 +62,20 @@ class SinkSource(DataSource):
 
     def _writes_only(self) -> UnsupportedQuery:
         return UnsupportedQuery(
-            f'format("{self.name()}") writes streams only',
+            f'format("{self.name()}") writes only',
             why="nothing of this package reads from a store into Spark",
-            todo="use df.writeStream to write; to read, a connector or client of the store itself",
+            todo="use df.writeStream or df.write; to read, another connector of the store",
         )
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
-        """See pyspark. Batch writes are refused.
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """See pyspark. Checks options, schema and server before any row is read.
 
         Raises:
-            UnsupportedQuery: always.
+            SparkonceError: whatever can be known now.
         """
-        raise UnsupportedQuery(
-            f'format("{self.name()}") writes streams only',
-            why="a batch write has no epoch by which a repeated one could be told",
-            todo="use writeStream, with trigger(availableNow=True) for a single run",
-        )
+        require_arrow()
+        from sparkonce.spark.batch import BatchWriter
+        from sparkonce.spark.types import arrow_schema
+
+        columns = arrow_schema(schema)
+        return BatchWriter(self.connector, dict(self.options), columns, overwrite=overwrite)

@@ -13,6 +13,7 @@ from sparkonce.commit import Committer
 from sparkonce.guards import Driver, Policy
 from sparkonce.ledger import Ledger, new_token, sink_name
 from sparkonce.offsets import Offsets
+from sparkonce.origin import Follows
 from sparkonce.protocol import Chunk, Plan, Receipt, Task, attempt_of
 from sparkonce.retry import Patience
 from sparkonce.staging import ChunkSize, stage
@@ -27,7 +28,7 @@ _runs = count()
 
 @dataclass
 class Query:
-    """A streaming query: its id, its options, and where its checkpoint lies."""
+    """A query, or a writer of batches: its id, its options, and where its checkpoint lies."""
 
     world: Subject
     id: str = "a"
@@ -37,6 +38,7 @@ class Query:
     on_new_checkpoint: str | None = None
     on_lost_commit: str | None = None
     plan: Plan[Any] | None = None
+    follows: Follows = Follows.NEXT
     through: Store | None = None
     formerly: tuple[str, ...] = ()
 
@@ -104,13 +106,15 @@ class Run:
             offsets=_offsets(offsets),
             offsets_before=_offsets(offsets_before),
             formerly=query.formerly,
+            follows=query.follows,
         )
 
     def task(self, epoch: int, partition: int = 0) -> Task:
         """A new attempt."""
         query = self.query
         attempt = attempt_of(self.run_id, new_token())
-        return Task(query.name, query.id, self.run_id, epoch, partition, attempt)
+        into = query.name, partition, attempt
+        return Task(query.id, self.run_id, epoch, *into, follows=query.follows)
 
     def stage(self, epoch: int, *partitions: Sequence[str]) -> list[Receipt]:
         """Run one task for each partition, each in chunks of two rows."""

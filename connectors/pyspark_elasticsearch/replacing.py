@@ -1,0 +1,113 @@
+"""Mode overwrite: a batch goes into an index of its own, which then takes the alias over.
+
+Readers see the old index until all rows of the new one can be found. Then, in one update of the
+cluster's state, its aliases lead to the new index and it is deleted, see
+https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-indices-update-aliases
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_elasticsearch import indices
+from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch.failures import message
+from pyspark_elasticsearch.models.documents import Documents
+from pyspark_elasticsearch.records import Destination
+from pyspark_elasticsearch.targets import Target
+from sparkonce import checks
+from sparkonce.errors import StoreRefused, StoreUnreachable
+
+DOING = "replacing an index"
+FIRST = "-000001"
+"""What the name of an alias is followed by in that of the first index that is made for it."""
+
+OF_ITSELF = ("uuid", "creation_date", "provided_name", "version", "resize", "blocks", "history")
+"""Settings that an index does not share with its successor."""
+
+
+def successor(alias: str, token: str) -> str:
+    """The name of the index that a decision writes into."""
+    return f"{alias}-{token[:16]}"
+
+
+def require_fit(documents: Documents, found: Target) -> None:
+    """Refuse a target that no other index can take the place of.
+
+    Raises:
+        OptionError: it is an index itself, or a data stream.
+    """
+    name = documents.index
+    kind = "a data stream" if found.since else "an index"
+    checks.refuse(
+        [
+            (
+                documents.overwrites and found.name == name,
+                f"Mode overwrite can't replace {name}, which is {kind}",
+                "the rows go into an index of their own, which then takes the place of the one"
+                " behind an alias, so that readers see either all old rows or all new ones",
+                f"name an alias of one index in option index, such as {name}_all (POST _aliases"
+                f' {{"actions": [{{"add": {{"index": "{name}", "alias": "{name}_all"}}}}]}}); or'
+                " empty the index by hand, and use mode append",
+            )
+        ]
+    )
+
+
+def make(cluster: Cluster, to: Destination) -> None:
+    """Make the index of an overwrite as the one is that it replaces, unless it is there.
+
+    Raises:
+        StoreRefused: it can't be made.
+    """
+    if cluster.ask(DOING, "HEAD", path(to.index), allow=(404,)).status == 200:
+        return
+    answer = cluster.ask(DOING, "GET", path(to.replaces), allow=(404,))
+    if answer.status == 404:
+        raise _gone(to)
+    about = answer.body[to.replaces]
+    settings = {k: v for k, v in about["settings"]["index"].items() if k not in OF_ITSELF}
+    body = {"settings": {"index": settings}, "mappings": about["mappings"]}
+    _, error = indices.make(cluster, to.index, body)
+    if error and error.get("type") != indices.EXISTS:
+        raise StoreRefused(
+            f"Index {to.index}, which replaces {to.replaces}, could not be made: {message(error)}",
+            why="it gets settings and mappings of that one, and the cluster refuses them",
+            todo="mend what it names, then run `sparkonce recover`",
+        )
+
+
+def take_over(cluster: Cluster, to: Destination) -> None:
+    """Let all aliases of the old index lead to the new one, and delete the old one.
+
+    Raises:
+        StoreUnreachable: not all nodes have taken it in time.
+        StoreRefused: neither index is there.
+    """
+    answer = cluster.ask(DOING, "GET", path(to.replaces, "_alias"), allow=(404,))
+    if answer.status == 404:  # done before, by another try
+        if cluster.ask(DOING, "HEAD", path(to.index), allow=(404,)).status == 404:
+            raise _gone(to)
+        return
+    cluster.ask(DOING, "POST", path(to.index, "_refresh"))
+    aliases: Mapping[str, Mapping[str, Any]] = answer.body[to.replaces]["aliases"]
+    moved = [
+        {"add": {"index": to.index, "alias": name, **about}} for name, about in aliases.items()
+    ]
+    body = {"actions": [{"remove_index": {"index": to.replaces}}, *moved]}
+    done = cluster.ask(DOING, "POST", "/_aliases", body=body, allow=(404,))
+    if done.status != 404 and not done.body["acknowledged"]:
+        raise StoreUnreachable(
+            f"Some nodes did not take aliases of {to.index} in time",
+            why="they are slow, or the cluster loses some",
+            todo="look into the cluster, then run `sparkonce recover`",
+        )
+
+
+def _gone(to: Destination) -> StoreRefused:
+    return StoreRefused(
+        f"Index {to.replaces} is there no more, nor is {to.index}, which replaces it",
+        why="something else has deleted it since the epoch was decided",
+        todo="make it anew, with its aliases, then run `sparkonce recover`",
+    )

@@ -1,0 +1,151 @@
+"""Batch writes, plain, named and inside foreachBatch, through real Spark into a real Redis."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import pytest
+from integration.runs import Job, counts, once
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
+
+
+def adding(frame: DataFrame, url: str, name: str, **options: str) -> None:
+    """Add 1 for each row: a counter is a witness that a repetition can't hide from."""
+    writer = frame.write.format("redis").mode("append").option("url", url)
+    writer.options(key=f"{name}:{{id}}", writeMode="increment", **options).save()
+
+
+def ones(spark: SparkSession, ids: range) -> DataFrame:
+    return spark.range(ids.start, ids.stop).selectExpr("id", "bigint(1) as n").repartition(3)
+
+
+def names(counting: Job) -> list[str]:
+    return [sink.name for sink in counting.admin().sinks()]
+
+
+# -- alone
+
+
+def test_plain_batch_counts_once_and_leaves_no_record(
+    spark: SparkSession, redis_url: str, unique: str, counting: Job
+) -> None:
+    before = names(counting)
+    adding(ones(spark, range(500)), redis_url, unique)
+    assert counts(redis_url, unique) == once(range(500))
+    assert names(counting) == before
+
+
+def test_version_that_comes_again_is_skipped_and_a_lower_one_refused(
+    spark: SparkSession, redis_url: str, unique: str
+) -> None:
+    def write(ids: range, version: int) -> None:
+        adding(ones(spark, ids), redis_url, unique, txnAppId=unique, txnVersion=str(version))
+
+    write(range(100), 20261123)
+    write(range(100, 150), 20261124)
+    write(range(100), 20261124)
+    assert counts(redis_url, unique) == once(range(150))
+    with pytest.raises(Exception, match=r"VersionBehindSink.*txnVersion above 20261124"):
+        write(range(100), 20261123)
+    assert counts(redis_url, unique) == once(range(150))
+
+
+# -- inside foreachBatch
+
+
+def test_batch_of_a_stream_counts_once_also_if_it_is_replayed(counting: Job) -> None:
+
+    def write(frame: DataFrame, _: int) -> None:
+        adding(frame, counting.url, counting.name)
+
+    counting.put(range(100))
+    counting.run_batches(write)
+    counting.uncommit(0)
+    counting.put(range(100, 150))
+    counting.run_batches(write)
+    assert counting.counts() == once(range(150))
+
+
+def test_second_write_of_a_batch_into_one_target_is_refused_also_by_a_replay(
+    counting: Job,
+) -> None:
+
+    def write(frame: DataFrame, _: int) -> None:
+        adding(frame, counting.url, counting.name)
+        adding(frame, counting.url, counting.name)
+
+    counting.put(range(100))
+    for _ in ("first", "replay"):
+        with pytest.raises(Exception, match=r"WrittenTwice.*sinkId"):
+            counting.run_batches(write)
+    assert counting.counts() == once(range(100))
+
+
+def test_two_writes_with_names_count_once_each(counting: Job) -> None:
+    died: list[bool] = []
+
+    def write(frame: DataFrame, _: int) -> None:
+        adding(frame, counting.url, counting.name, sinkId=f"{counting.name}-a")
+        if not died:
+            died.append(True)
+            raise RuntimeError("between the two")
+        adding(frame, counting.url, counting.name, sinkId=f"{counting.name}-b")
+
+    counting.put(range(100))
+    with pytest.raises(Exception, match="between the two"):
+        counting.run_batches(write)
+    counting.run_batches(write)
+    assert counting.counts() == once([*range(100), *range(100)])
+
+
+def test_batch_that_writes_nothing_leaves_a_gap(counting: Job) -> None:
+
+    def write(frame: DataFrame, epoch: int) -> None:
+        if epoch != 1:
+            adding(frame, counting.url, counting.name)
+
+    for start in (0, 100, 200):
+        counting.put(range(start, start + 100))
+    counting.run_batches(write)
+    assert counting.counts() == once([*range(100), *range(200, 300)])
+
+
+@pytest.mark.parametrize(("thread", "times"), [(Thread, 2), (InheritableThread, 1)])
+def test_a_thread_has_the_identity_of_the_batch_only_if_it_inherits(
+    counting: Job, thread: type[Thread], times: int
+) -> None:
+    def add(frame: DataFrame) -> None:
+        frame.sparkSession.createDataFrame([], "id int")  # makes the session this thread's
+        adding(frame, counting.url, counting.name)
+
+    def write(frame: DataFrame, _: int) -> None:
+        other = thread(target=add, args=(frame,))
+        other.start()
+        other.join()
+
+    counting.put(range(50))
+    counting.run_batches(write)
+    counting.uncommit(0)
+    counting.run_batches(write)
+    assert counting.counts() == once([*range(50)] * times)
+
+
+# -- overwrite
+
+
+def test_overwrite_replaces_what_was_there_and_a_job_that_fails_nothing(
+    spark: SparkSession, redis_url: str, unique: str
+) -> None:
+    def overwriting(frame: DataFrame) -> None:
+        writer = frame.write.format("redis").mode("overwrite")
+        writer.options(url=redis_url, key=f"{unique}:{{id}}").save()
+
+    overwriting(ones(spark, range(100)))
+    overwriting(ones(spark, range(80, 130)))
+    assert counts(redis_url, unique) == once(range(80, 130))
+    with pytest.raises(Exception, match="no row 7"):
+        overwriting(
+            ones(spark, range(10)).selectExpr("id", "if(id = 7, raise_error('no row 7'), n) n")
+        )
+    assert counts(redis_url, unique) == once(range(80, 130))

@@ -1,0 +1,111 @@
+"""Mode overwrite in Redis: the keys of the template go, then rows come, whatever dies between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.epochs import Query
+
+from pyspark_redis import emptying, scripts
+from sparkonce.admin import Admin
+from sparkonce.errors import OptionError
+
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+OLD, NEW = range(2500), range(2000, 2600)
+
+
+def rows(ids: range) -> list[dict[str, int]]:
+    return [{"id": i, "n": i} for i in ids]
+
+
+@pytest.fixture
+def client(redis_url: str) -> redis.Redis:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as found:
+        yield found
+
+
+@pytest.fixture
+def query(
+    redis_url: str, unique: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Query:
+    """An overwrite of keys that were written before, beside others that only look like them."""
+    monkeypatch.setattr(emptying, "SCANNED", 100)
+    prefix = f"{unique}[a-z]:"
+    Query(SCHEMA, url=redis_url, key=f"{prefix}{{id}}").run(0, rows(OLD))
+    client.set(f"{unique}b:1", "another pattern")
+    client.set(f"{unique}", "no prefix")
+    made = Query(SCHEMA, url=redis_url, key=f"{prefix}{{id}}", chunkRows="100")
+    made.overwrite = True
+    return made
+
+
+def held(client: redis.Redis, unique: str) -> set[str]:
+    return set(client.scan_iter(f"{unique}*", count=10_000))
+
+
+def replaced(unique: str) -> set[str]:
+    return {f"{unique}[a-z]:{i}" for i in NEW} | {f"{unique}b:1", unique}
+
+
+def test_rows_take_the_place_of_all_keys_of_the_template(
+    query: Query, client: redis.Redis, unique: str
+) -> None:
+    query.run(0, rows(NEW))
+    assert held(client, unique) == replaced(unique)
+    query.run(1)
+    assert held(client, unique) == {f"{unique}b:1", unique}, "no row is written, so none is left"
+
+
+@pytest.mark.parametrize("step", [0, 1, 5, 20])
+def test_what_dies_while_it_empties_or_fills_is_finished(
+    query: Query, client: redis.Redis, unique: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run, calls = query.sink.store, query.sink.store._run, iter(range(1000))
+
+    def dying(text: str, *given: Any) -> Any:
+        if text != scripts.decide() and text != scripts.swap() and next(calls) == step:
+            raise ZeroDivisionError("the driver dies")
+        return run(text, *given)
+
+    receipts = query.stage(0, rows(NEW))
+    monkeypatch.setattr(store, "_run", dying)
+    with pytest.raises(ZeroDivisionError):
+        query.commit(0, receipts)
+    monkeypatch.undo()
+    admin = Admin(query.sink.store)
+    admin.recover(admin.sink(query.name))
+    assert held(client, unique) == replaced(unique)
+
+
+def test_a_request_to_empty_that_comes_late_deletes_nothing(
+    query: Query, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run, sent = query.sink.store, query.sink.store._run, []
+
+    def noting(text: str, *given: Any) -> Any:
+        if text == scripts.clear():
+            sent.append(given)
+        return run(text, *given)
+
+    monkeypatch.setattr(store, "_run", noting)
+    query.run(0, rows(NEW))
+    late = [run(scripts.clear(), *given) for given in sent]
+    assert len(late) > 10
+    assert set(late) == {0}
+    assert held(client, unique) == replaced(unique)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"key": "id"}, "a fixed text"), ({"key": "x:{id}", "writeMode": "delete"}, "contradict")],
+)
+def test_an_overwrite_that_could_delete_all_or_write_nothing_is_refused(
+    redis_url: str, options: dict[str, str], said: str
+) -> None:
+    query = Query(SCHEMA, url=redis_url, **options)
+    query.overwrite = True
+    with pytest.raises(OptionError, match=said):
+        assert query.sink
