@@ -107,7 +107,7 @@ def _program(environment: Environment, urls: Mapping[str, str], whole: bool) -> 
         task.write_text(json.dumps({"urls": urls, "whole": whole}))
         done = environment.run([PROGRAM, task, result])
         if not result.exists():
-            return {"error": done.stderr[-2000:]}
+            return {"error": done.stderr[-2000:] or f"exit status {done.returncode}"}
         made: Record = json.loads(result.read_text())
         return made
 
