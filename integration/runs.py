@@ -37,7 +37,7 @@ class Job:
         self.files = 0
         self.options = {"url": url, "key": f"{name}:{{id}}"}
         self.transform: Transform = unchanged
-        self.query_name, self.named = "", False
+        self.query_name, self.named = "", ""  # or "source", or "sink"
 
     def put(self, ids: Iterable[int]) -> None:
         """Add one input file, so one epoch."""
@@ -52,13 +52,13 @@ class Job:
     def rows_in(self) -> DataFrame:
         """The stream of its input."""
         reader = self.spark.readStream.schema("id bigint, n bigint").option("maxFilesPerTrigger", 1)
-        return (reader.name("rides") if self.named else reader).json(str(self.input))
+        return (reader.name("rides") if self.named == "source" else reader).json(str(self.input))
 
     def start(
         self, *, mode: str = "append", checkpoint: Path | str | None = None
     ) -> StreamingQuery:
         writer = self.transform(self.rows_in()).writeStream.format(self.format).outputMode(mode)
-        if self.named:  # PySpark 4.3 has no name for it
+        if self.named == "sink":  # PySpark 4.3 has no name for it
             writer._jwrite.name("counters")
         if self.query_name:  # then the session says where its checkpoint lies
             writer = writer.queryName(self.query_name)
