@@ -15,7 +15,7 @@ from integration.servers import spark as local_spark
 from integration.servers.finder import or_skip
 from integration.servers.port import HOST, Port
 from integration.servers.process import wait_until
-from integration.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, s3a_jars
+from integration.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars
 from pyarrow.fs import FileSelector, FileSystem
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -29,7 +29,7 @@ PATIENCE = 300.0
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Process]:
-    with or_skip(S3Process) as server:
+    with or_skip(moto) as server:
         yield server
 
 

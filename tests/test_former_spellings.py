@@ -83,12 +83,15 @@ def test_a_checkpoint_deleted_after_the_upgrade_is_noticed_under_any_spelling(
         query(world, "new", given).start().write(0, ["again"])
 
 
-@pytest.mark.parametrize("sink_id", [None, "orders"])
-def test_an_upsert_takes_its_place_over_as_it_did(sink_id: str | None) -> None:
+@pytest.mark.parametrize(
+    ("sink_id", "given"), [(None, GIVEN), ("orders", GIVEN), ("orders", "s3://bucket/orders")]
+)
+def test_an_upsert_takes_its_place_over_as_it_did(sink_id: str | None, given: str) -> None:
+    """Where a sink id names the ledger, the place may be spelled anew at the same time."""
     world = World()
     before = replace(as_then(world, "old", GIVEN, repeatable=True), sink_id=sink_id)
     before.start().write(0, ["a"])
-    after = replace(query(world, "new", repeatable=True), sink_id=sink_id)
+    after = replace(query(world, "new", given, repeatable=True), sink_id=sink_id)
     after.start().write(0, ["a"])
     assert after.ledger.retired == ("old",)
     with pytest.raises(QueryRetired):

@@ -169,7 +169,7 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
 @main.command("offsets")
 @over_store
 @click.argument("sink")
-@click.option("--restore", metavar="CHECKPOINT", help="Put them back into this checkpoint.")
+@click.option("--restore", metavar="CHECKPOINT", help="Put them back into this local folder.")
 @as_json
 def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) -> None:
     """Show what the last decided epoch of SINK has read: Spark's offsets/N, as Spark writes it.

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from integration.servers.finder import UnavailableError
+from integration.servers.finder import UnavailableError, first_that_works
 from integration.servers.maven import jars
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess
@@ -29,7 +29,24 @@ PARTS = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client"
 
 
 def s3a_jars() -> list[Path]:
-    """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3."""
+    """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3.
+
+    Raises:
+        NoServerError: Maven can't bring them.
+    """
+    return first_that_works("s3a", {"maven": _jars}, None)
+
+
+def moto() -> S3Process:
+    """A server that is not started yet.
+
+    Raises:
+        NoServerError: it is not installed.
+    """
+    return first_that_works("s3", {"moto": S3Process}, None)
+
+
+def _jars() -> list[Path]:
     sdk = jars(*(f"software.amazon.awssdk:{part}:{SDK}" for part in PARTS))
     return [*jars(*HADOOP, whole=False), *sdk]
 
