@@ -23,14 +23,22 @@ def saying() -> Iterator[Say]:
     with ExitStack() as servers:
 
         def say(status: int, body: Any, **more: Any) -> Cluster:
-            server = HTTPServer(("127.0.0.1", 0), _handler(status, body, **more))
-            servers.callback(server.server_close)
-            servers.callback(server.shutdown)
-            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-            given = {"url": f"http://127.0.0.1:{server.server_port}", "index": "x"}
+            given = {"url": servers.enter_context(served(status, body, **more)), "index": "x"}
             return Cluster(options.parse(ElasticsearchConnector.options, given))
 
         yield say
+
+
+@contextmanager
+def served(status: int, body: Any, **more: Any) -> Iterator[str]:
+    """The address of a server that gives this answer."""
+    server = HTTPServer(("127.0.0.1", 0), _handler(status, body, **more))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _handler(

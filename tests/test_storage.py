@@ -13,6 +13,7 @@ from typing import Any
 import fsspec
 import pytest
 from fsspec.spec import AbstractFileSystem
+from tests.answering import served
 
 from sparkonce.errors import OptionError
 from sparkonce.offsets import Offsets
@@ -92,12 +93,27 @@ def test_keys_travel_only_where_the_checkpoint_lies_in_s3(place: str | None) -> 
             },
             {"anonymous": True},
         ),
+        ({"aws_credentials_provider": "x.Simple,x.Anonymous"}, {"anonymous": True}),
+        (
+            {"aws_credentials_provider": "x.Simple,x.Anonymous", "access_key": "AKIA"},
+            {"access_key": "AKIA"},
+        ),
     ],
 )
 def test_hadoops_settings_become_arguments_of_pyarrow(
     hadoop: dict[str, str], arguments: dict[str, Any]
 ) -> None:
-    assert s3_arguments(dict(settings(**hadoop).s3a)) == arguments
+    assert s3_arguments(dict(settings(**hadoop).s3a), {}) == arguments
+
+
+@pytest.mark.parametrize("login", [{"access_key": "B", "secret_key": "b"}, {"role_arn": "arn:x"}])
+def test_a_login_in_the_option_replaces_that_of_the_session_as_a_whole(
+    login: dict[str, str],
+) -> None:
+    hadoop = {"access.key": "A", "secret.key": KEY, "session.token": TOKEN, "endpoint": "s3.lan"}
+    made = s3_arguments(hadoop, {**login, "region": "eu-west-3"})
+    where = {"endpoint_override": "s3.lan", "force_virtual_addressing": False}
+    assert made == {**login, **where, "region": "eu-west-3"}
 
 
 # -- the option
@@ -168,6 +184,22 @@ def test_no_key_is_in_the_error_of_a_file_system(monkeypatch: pytest.MonkeyPatch
         storage.read(PLACE, "metadata", more)
     assert str(refused.value) == "OSError: signature of *** and *** at http://s3:9000"
     assert refused.value.__suppress_context__
+
+
+def asked(endpoint: str) -> bytes | None:
+    """What the file `metadata` holds, as an S3 server there says."""
+    seen = settings(endpoint=endpoint, access_key="AKIA", secret_key=KEY)
+    return storage.read(PLACE, "metadata", seen)
+
+
+def test_an_object_is_absent_only_where_its_server_says_so() -> None:
+    with served(404, {}) as there:
+        assert asked(there) is None
+    for status in (403, 503):
+        with served(status, {}) as there, pytest.raises(Unreadable, match="AWS Error"):
+            asked(there)
+    with pytest.raises(Unreadable, match="NETWORK_CONNECTION"):
+        asked(there)
 
 
 def test_a_file_that_a_file_system_itself_misses_is_no_absent_file_of_the_checkpoint(

@@ -41,6 +41,9 @@ S3A = (
 )
 """Of Hadoop's settings ``fs.s3a.*`` those that say how a bucket is reached."""
 
+LOGIN = {"access_key", "secret_key", "session_token", "anonymous", "role_arn"}
+"""What PyArrow calls who asks; parts of two logins are none."""
+
 HADOOP = "spark.hadoop.fs.s3a."
 """How their names begin in the session; tasks see none that begins otherwise than by ``spark``."""
 
@@ -158,16 +161,27 @@ def _s3(bucket: str, s3a: Mapping[str, str], more: Mapping[str, Any]) -> Read:
         "connect_timeout": CONNECT,
         "request_timeout": ANSWER,
         "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=TRIES),
-        **s3_arguments(s3a),
-        **more,
+        **s3_arguments(s3a, more),
     }
     if not {"region", "endpoint_override"} & set(ours) and not _region_of_the_environment():
         ours["region"] = fs.resolve_s3_region(bucket)
     return _arrow(fs.S3FileSystem(**ours), bucket)
 
 
-def s3_arguments(s3a: Mapping[str, str]) -> dict[str, Any]:
-    """What PyArrow's S3FileSystem calls Hadoop's settings."""
+def s3_arguments(s3a: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
+    """What PyArrow's S3FileSystem is given.
+
+    Args:
+        s3a: Hadoop's settings.
+        more: arguments that come before them; a login as a whole.
+    """
+    made = _hadoops(s3a)
+    if LOGIN & set(more):
+        made = {name: value for name, value in made.items() if name not in LOGIN}
+    return {**made, **more}
+
+
+def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
     names = {
         "access_key": "access.key",
         "secret_key": "secret.key",
@@ -175,7 +189,8 @@ def s3_arguments(s3a: Mapping[str, str]) -> dict[str, Any]:
         "region": "endpoint.region",
     }
     made: dict[str, Any] = {ours: s3a[theirs] for ours, theirs in names.items() if theirs in s3a}
-    if "Anonymous" in s3a.get("aws.credentials.provider", ""):
+    first, _, others = s3a.get("aws.credentials.provider", "").partition(",")
+    if "Anonymous" in first or ("Anonymous" in others and "access.key" not in s3a):
         made = {"anonymous": True, **({"region": made["region"]} if "region" in made else {})}
     scheme, _, host = s3a.get("endpoint", "").rpartition("://")
     if s3a.get("connection.ssl.enabled", "").lower() == "false" or scheme == "http":
