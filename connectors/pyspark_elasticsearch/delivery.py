@@ -95,12 +95,12 @@ class Delivery:
         documents = self.documents
         if done is None or not (total or documents.overwrites):
             return ALL_STORED
-        to = Destination(**manifest.notes)
         aside = Aside(means.log, manifest, documents, means.dead_letter, means.max_bad_rows)
         aside.resume(self.places[:done])
         if total and done >= total:
             return aside.tally.applied
         require_known(manifest, documents)
+        to = Destination(**manifest.notes)
         if to.replaces:
             replacing.make(means.cluster, to)
         if since is None:

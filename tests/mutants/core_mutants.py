@@ -24,30 +24,30 @@ def _nothing(*_: Any) -> None:
     """Refuses nothing."""
 
 
-def _applies_replays(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+def _applies_replays(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
     judge(ledger, driver, policy)
     return Verdict.NEXT
 
 
-def _jumps(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+def _jumps(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
     try:
         return judge(ledger, driver, policy)
     except SinkBehindCheckpoint:
         return Verdict.NEXT
 
 
-def _takes_empty_for_new(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+def _takes_empty_for_new(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
     return Verdict.NEXT if ledger.epoch < 0 else judge(ledger, driver, policy)
 
 
-def _goes_back(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+def _goes_back(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
     try:
         return judge(ledger, driver, policy)
     except CheckpointBehindSink:
         return Verdict.NEXT
 
 
-def _skips_the_past(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+def _skips_the_past(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
     try:
         return judge(ledger, driver, policy)
     except CheckpointBehindSink:
