@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.kit import World, die_before
+from tests.kit import World, decide_and_die, die_before
 
 from sparkonce.admin import Admin, SinkStatus
 from sparkonce.protocol import Staged, attempt_of
@@ -34,6 +34,13 @@ def test_gc_drops_what_is_over_whatever_its_age(query: Query, admin: Admin) -> N
     assert admin.gc(sink, HOUR) == 1
     [left] = query.world.memory.staged(query.name)
     assert left.epoch == 1
+
+
+def test_what_is_decided_is_no_leftover() -> None:
+    query = Query(World(whole_epochs=False))
+    decide_and_die(query, 0, ["a", "b", "c"])
+    [sink] = Admin(query.world.memory).sinks()
+    assert sink.leftovers(0.0) == []
 
 
 def test_gc_never_drops_what_was_decided_since_it_looked() -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import struct
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
@@ -43,6 +44,13 @@ def test_floats_are_numbers_that_still_look_like_floats(kind):
 def test_what_json_has_no_number_for_is_a_string_as_spark_has_it(kind):
     values = [math.nan, math.inf, None, -math.inf, 2.5]
     assert json_of(values, kind) == ['"NaN"', '"Infinity"', None, '"-Infinity"', "2.5"]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+@settings(deadline=None, database=None)
+def test_doubles_read_back_as_the_same_double(values):
+    back = [json.loads(text) for text in json_of(values, pa.float64())]
+    assert [struct.pack("d", value) for value in back] == [struct.pack("d", v) for v in values]
 
 
 def test_decimals_are_numbers_in_plain_notation():

@@ -99,10 +99,10 @@ def nested(forms):
 FORMS = st.recursive(st.sampled_from(SCALARS), nested, max_leaves=6)
 
 
-def sliced(data, form):
+def sliced(data, form, longest=None):
     """A slice of a column, and what its rows are by the model."""
     values, model = nullable(*form[1:])
-    rows = data.draw(st.lists(values, max_size=6))
+    rows = data.draw(st.lists(values, max_size=longest))
     start = data.draw(st.integers(0, len(rows)))
     column = pa.array(rows, form[0]).slice(start, data.draw(st.integers(0, len(rows))))
     return column, [model(row) for row in rows[start:][: len(column)]]
@@ -120,7 +120,7 @@ def test_plain_values_have_the_text_that_python_gives(form, data):
 @given(form=FORMS, data=st.data())
 @settings(deadline=None, database=None, max_examples=300)
 def test_any_type_reads_back_from_json_as_python_has_it(form, data):
-    column, wanted = sliced(data, form)
+    column, wanted = sliced(data, form, longest=6)
     encoded = to_json(column)
     encoded.validate(full=True)
     assert [None if text is None else loaded(text) for text in encoded.to_pylist()] == wanted
