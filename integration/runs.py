@@ -37,7 +37,7 @@ class Job:
         self.files = 0
         self.options = {"url": url, "key": f"{name}:{{id}}"}
         self.transform: Transform = unchanged
-        self.query_name, self.named = "", False
+        self.query_name, self.named = "", ""  # or "source", or "sink"
 
     def put(self, ids: Iterable[int]) -> None:
         """Add one input file, so one epoch."""
@@ -53,9 +53,9 @@ class Job:
         self, *, mode: str = "append", checkpoint: Path | str | None = None
     ) -> StreamingQuery:
         reader = self.spark.readStream.schema("id bigint, n bigint").option("maxFilesPerTrigger", 1)
-        rows = (reader.name("rides") if self.named else reader).json(str(self.input))
+        rows = (reader.name("rides") if self.named == "source" else reader).json(str(self.input))
         writer = self.transform(rows).writeStream.format(self.format).outputMode(mode)
-        if self.named:  # PySpark 4.3 has no name for it
+        if self.named == "sink":  # PySpark 4.3 has no name for it
             writer._jwrite.name("counters")
         if self.query_name:  # then the session says where its checkpoint lies
             writer = writer.queryName(self.query_name)
