@@ -13,6 +13,8 @@ from typing import Any
 import fsspec
 import pytest
 from fsspec.spec import AbstractFileSystem
+from integration.servers.port import HOST, Port
+from pyarrow.fs import GcsFileSystem
 from tests.answering import served
 
 from sparkonce.errors import OptionError
@@ -200,6 +202,29 @@ def test_an_object_is_absent_only_where_its_server_says_so() -> None:
             asked(there)
     with pytest.raises(Unreadable, match="NETWORK_CONNECTION"):
         asked(there)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the emulator
+def test_objects_of_google_cloud_storage_are_read() -> None:
+    """PyArrow's client speaks to an emulator of it."""
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    port = Port()
+    server = emulator.create_server(HOST, port.number, in_memory=True, default_bucket="bucket")
+    where = {"endpoint_override": f"{HOST}:{port.number}", "scheme": "http", "anonymous": True}
+    given = json.dumps({**where, "retry_time_limit": 1})
+    found = Checkpoint("gs://bucket/orders", Settings(given=given))
+    server.start()
+    try:
+        files = GcsFileSystem(**where)
+        with files.open_output_stream("bucket/orders/metadata") as file:
+            file.write(b'{"id":"a"}')
+        assert found.query_id() == "a"
+        assert found.offsets(0) is None
+    finally:
+        server.stop()
+        port.release()
+    with pytest.raises(Unreadable, match="Could not connect"):
+        found.offsets(0)
 
 
 def test_a_file_that_a_file_system_itself_misses_is_no_absent_file_of_the_checkpoint(

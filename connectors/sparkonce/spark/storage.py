@@ -47,7 +47,11 @@ LOGIN = {"access_key", "secret_key", "session_token", "anonymous", "role_arn"}
 HADOOP = "spark.hadoop.fs.s3a."
 """How their names begin in the session; tasks see none that begins otherwise than by ``spark``."""
 
-PLAIN = ("region", "endpoint_override", "scheme", "host", "port", "protocol")
+PLAIN = {
+    *("region", "endpoint_override", "scheme", "host", "port", "protocol"),
+    *("account_name", "blob_storage_authority", "blob_storage_scheme"),
+    *("dfs_storage_authority", "dfs_storage_scheme"),
+}
 """Names in ``checkpointStorageOptions`` whose values an error may show."""
 
 
@@ -213,7 +217,8 @@ def _gcs(bucket: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
 
     from pyarrow.fs import GcsFileSystem
 
-    return _arrow(GcsFileSystem(**{"retry_time_limit": timedelta(seconds=ANSWER), **more}), bucket)
+    limit = timedelta(seconds=more.get("retry_time_limit", ANSWER))
+    return _arrow(GcsFileSystem(**{**more, "retry_time_limit": limit}), bucket)
 
 
 def _azure(authority: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
