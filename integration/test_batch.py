@@ -125,9 +125,12 @@ def test_a_thread_has_the_identity_of_the_batch_only_if_it_inherits(
         other.join()
 
     counting.put(range(50))
-    counting.run_batches(write)
-    counting.uncommit(0)
-    counting.run_batches(write)
+    try:
+        counting.run_batches(write)
+        counting.uncommit(0)
+        counting.run_batches(write)
+    finally:  # PySpark has one active session for all threads
+        counting.spark.createDataFrame([], "id int")
     assert counting.counts() == once([*range(50)] * times)
 
 
