@@ -238,7 +238,7 @@ class Committer:
         """Take the record of a batch away that nobody will ask for; `gc` does what fails here."""
         if done.is_done_with:
             try:
-                self.store.swap(done.name, Record(), done.stamp)
+                self.registers.drop({done.name: done.to_record()})
             except StoreError as error:
                 log.warning("The record of %s stays, with all applied: %s", done.name, error)
 

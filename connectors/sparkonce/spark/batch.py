@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import told
-from sparkonce.guards import Driver
+from sparkonce.guards import Driver, require_messages
 from sparkonce.ledger import new_token
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt
@@ -22,6 +22,7 @@ from sparkonce.spark.writer import (
     committer,
     receipts_in,
     session_of,
+    staged_in,
     warn_if_mixed,
 )
 
@@ -58,7 +59,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Let the batch take effect, once."""
-        receipts = _staged(messages)
+        receipts = require_messages(receipts_in(messages))
         if receipts:
             sink = self._sink()
             driver = _driver(sink, receipts[0])
@@ -68,7 +69,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what the tasks of a batch staged, unless it is decided."""
-        receipts = _staged(messages)
+        receipts = staged_in(messages)
         if receipts:
             sink = self._sink()
             committer(sink).abort(_driver(sink, receipts[0]), receipts)
@@ -88,10 +89,6 @@ def origin(sink: Sink, context: TaskContext, token: str) -> Origin:
     if query and epoch:
         return Origin(query, run or "", int(epoch), follows=Follows.GROWS)
     return Origin(token, "", 0, follows=Follows.ONCE)
-
-
-def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Receipt]:
-    return [receipt for receipt in receipts_in(messages) if receipt is not None]
 
 
 def _driver(sink: Sink, receipt: Receipt) -> Driver:

@@ -27,6 +27,7 @@ from sparkonce.spark.writer import (
     committer,
     receipts_in,
     session_of,
+    staged_in,
     warn_if_mixed,
 )
 
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 class StreamWriter(SinkWriter, StreamArrowWriter):
     """Adapts Spark's three calls to staging, commit and abort."""
 
-    def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
-        super().__init__(connector, options, schema)
+    def _require_fit(self) -> None:
         sink = self._sink()
         require_no_version(sink)
+        super()._require_fit()
         storage.given(sink.storage)
         if not sink.may_be_unreadable:
             require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
@@ -72,7 +73,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of one epoch staged, unless it is decided."""
-        receipts = [receipt for receipt in receipts_in(messages) if receipt is not None]
+        receipts = staged_in(messages)
         if receipts:
             sink = self._sink()
             checkpoint = Checkpoint(self._place(sink, session_of(messages)))

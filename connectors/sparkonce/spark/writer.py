@@ -45,6 +45,10 @@ class SinkWriter:
 
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
         self.connector, self.options, self.schema = connector, options, schema
+        self._require_fit()
+
+    def _require_fit(self) -> None:
+        """Refuse what can be known before any row is read."""
         self._sink().check()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,6 +94,11 @@ def receipts_in(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Rece
     """What tasks have staged; None for one that failed."""
     for message in messages:
         yield message.receipt if isinstance(message, Message) else None
+
+
+def staged_in(messages: Sequence[WriterCommitMessage | None]) -> list[Receipt]:
+    """What those tasks have staged that did not fail: all that an abort has to drop."""
+    return [receipt for receipt in receipts_in(messages) if receipt is not None]
 
 
 def session_of(messages: Sequence[WriterCommitMessage | None]) -> Session:
