@@ -180,3 +180,13 @@ def test_reading_is_refused_with_what_can_be_done_instead() -> None:
         assert refused.value.what == 'format("memory") writes only'
         assert refused.value.why
         assert "writeStream" in refused.value.todo
+
+
+def test_a_batch_of_which_a_message_is_missing_is_refused(world: World) -> None:
+    made = Source({}).writer(schema=SCHEMA, overwrite=False)
+    message = made.write(iter([batch(["a"])]))
+    with pytest.raises(UnsupportedQuery, match="without the messages"):
+        made.commit([message, None])
+    assert world.rows == []
+    made.commit([message])
+    assert world.rows == ["a"]
