@@ -131,6 +131,16 @@ def _order_option(options: Options) -> str:
     return next((name for name in ("sequenceColumn", "versionColumn") if name in options), "")
 
 
+def deletes(change: Change) -> checks.Contradiction:
+    """What holds for every connector that can overwrite."""
+    return (
+        isinstance(change, Delete),
+        "Mode overwrite and option writeMode=delete contradict each other",
+        "the target is emptied first, and nothing would be written",
+        "leave writeMode out, or use mode append",
+    )
+
+
 def contradictions(change: Change, options: Options) -> Iterator[checks.Contradiction]:
     """What holds for every connector that has the options in question.
 

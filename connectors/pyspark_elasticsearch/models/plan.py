@@ -73,23 +73,23 @@ def overwriting(plan: Plan[Documents]) -> Plan[Documents]:
         OptionError: there is no one index behind the name, or nothing is written.
     """
     documents = plan.detail
+    checks.refuse(_of_overwriting(documents))
+    documents = replace(documents, overwrites=True)
+    return replace(plan, detail=documents, stored=documents.stored(), repeatable=True)
+
+
+def _of_overwriting(documents: Documents) -> Iterator[checks.Contradiction]:
+    yield change.deletes(documents.change)
     for when, given in (
         (documents.parts, f"option index={documents.index!r}, a template of names,"),
         (documents.alias, "option visibleAlias"),
-        (isinstance(documents.change, Delete), "option writeMode=delete"),
     ):
-        checks.refuse(
-            [
-                (
-                    when,
-                    f"Mode overwrite and {given} contradict each other",
-                    "the rows of a batch go into one new index, which takes over an alias",
-                    "leave it out, or use mode append",
-                )
-            ]
+        yield (
+            when,
+            f"Mode overwrite and {given} contradict each other",
+            "the rows of a batch go into one new index, which takes over an alias",
+            "leave it out, or use mode append",
         )
-    documents = replace(documents, overwrites=True)
-    return replace(plan, detail=documents, stored=documents.stored(), repeatable=True)
 
 
 def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:

@@ -192,18 +192,17 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
     Raises:
         OptionError: there is no such transaction, or nothing is written.
     """
-    for name, value in (("atomicity", "chunk"), ("writeMode", "delete")):
-        now = plan.detail.mode if name == "writeMode" else options[name]
-        checks.refuse(
-            [
-                (
-                    now == value,
-                    f"Mode overwrite and option {name}={value} contradict each other",
-                    "the table is emptied and filled in one transaction",
-                    f"leave {name} out, or use mode append",
-                )
-            ]
-        )
+    checks.refuse(
+        [
+            change.deletes(plan.detail.change),
+            (
+                options["atomicity"] == "chunk",
+                "Mode overwrite and option atomicity=chunk contradict each other",
+                "the table is emptied and filled in one transaction",
+                "leave atomicity out, or use mode append",
+            ),
+        ]
+    )
     rows = replace(plan.detail, overwrites=True)
     return replace(plan, detail=rows, stored=rows.stored(), repeatable=True)
 

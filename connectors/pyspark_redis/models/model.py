@@ -157,12 +157,7 @@ def overwriting(plan: Plan[Values]) -> Plan[Values]:
     values = plan.detail
     checks.refuse(
         [
-            (
-                isinstance(values.change, Delete),
-                "Mode overwrite and option writeMode=delete contradict each other",
-                "nothing would be left, and nothing written",
-                "leave writeMode out, or use mode append",
-            ),
+            change.deletes(values.change),
             (
                 not values.key.parts[0],
                 f"Mode overwrite needs a fixed text before the columns of key={values.key.name!r}",
