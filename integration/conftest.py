@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,9 +251,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with local_spark.session(tmp_path_factory.mktemp("spark")) as session:
-        yield session
+def one_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[local_spark.OneSession]:
+    with closing(local_spark.OneSession(lambda: tmp_path_factory.mktemp("spark"))) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def spark(one_session: local_spark.OneSession) -> SparkSession:
+    """The session that all modules share whose `spark` is this one."""
+    return one_session.having({})
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from integration.driver import Driver
 from integration.proxy import Proxy
 from integration.runs import Job, once
-from integration.servers import spark as local_spark
 from integration.servers.finder import or_skip
 from integration.servers.port import HOST, Port
 from integration.servers.process import wait_until
 from integration.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars
+from integration.servers.spark import OneSession
 from pyarrow.fs import FileSelector, FileSystem
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -44,12 +44,9 @@ def conf(s3: S3Process) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def spark(
-    tmp_path_factory: pytest.TempPathFactory, files: FileSystem, conf: dict[str, str]
-) -> Iterator[SparkSession]:
+def spark(one_session: OneSession, files: FileSystem, conf: dict[str, str]) -> SparkSession:
     assert files.get_file_info(BUCKET).type.name == "Directory"
-    with local_spark.session(tmp_path_factory.mktemp("spark"), conf) as session:
-        yield session
+    return one_session.having(conf)
 
 
 class RemoteJob(Job):

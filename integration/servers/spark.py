@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from demo.java import java_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -38,7 +38,10 @@ LOG = "spark.sparkonce.tests.log"
 
 @contextmanager
 def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session; `more` are further settings of it."""
+    """A session in a JVM of its own; `more` are further settings of it.
+
+    A JVM that is there already would give the next session its classes and this one's settings.
+    """
     from pyspark.sql import SparkSession
 
     with mock.patch.dict(os.environ, environment(scratch)):
@@ -50,6 +53,39 @@ def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[Sp
             yield spark
         finally:
             spark.stop()
+            _end_jvm()
+
+
+class OneSession:
+    """The one session that a process can have: other settings end it, and begin another one."""
+
+    def __init__(self, new_scratch: Callable[[], Path]) -> None:
+        self._new_scratch = new_scratch
+        self._more: Mapping[str, str] = {}
+        self._session: SparkSession | None = None
+        self._running = ExitStack()
+
+    def having(self, more: Mapping[str, str]) -> SparkSession:
+        """The session with these further settings."""
+        if self._session is None or self._more != more:
+            self.close()
+            self._session = self._running.enter_context(session(self._new_scratch(), more))
+            self._more = more
+        return self._session
+
+    def close(self) -> None:
+        self._session = None
+        self._running.close()
+
+
+def _end_jvm() -> None:
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(60)
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def environment(scratch: Path) -> dict[str, str]:
