@@ -15,7 +15,7 @@ from integration.servers.finder import NO_SERVER, NoServerError
 from integration.servers.mysql import SERVERS as MYSQLS
 from integration.servers.redis import REDIS, describe_private
 
-from sparkonce.tck.streaming import StreamingContract
+from sparkonce.tck.on_spark import SparkContract
 
 ROOT = Path(__file__).parent
 SHARED = {finder.name: finder for finder in (*MYSQLS.values(), ELASTICSEARCH)}
@@ -85,10 +85,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run side by side, those that share a server or a Spark stay in one process.
 
-    They come in random order; but for the rules of a streaming contract, which stand in the order
+    They come in random order; but for the rules of a contract on Spark, which stand in the order
     that starts fewest Sparks.
     """
-    ordered = [item for item in items if issubclass(_class(item), StreamingContract)]
+    ordered = [item for item in items if issubclass(_class(item), SparkContract)]
     in_order = iter(sorted(ordered, key=lambda item: (item.cls.__name__, _line(item))))
     items[:] = [next(in_order) if item in ordered else item for item in items]
     for item in items:

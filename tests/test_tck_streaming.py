@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_GIVEN, NOT_REACHED
+from sparkonce.tck.on_spark import REPORT, Record, SparkContract
 from sparkonce.tck.rulebook import RULES
 from sparkonce.tck.spark import run
 from sparkonce.tck.spark.bench import Bench
-from sparkonce.tck.spark.checks import CHECKS
+from sparkonce.tck.spark.sink import Sink
 from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, Trial
-from sparkonce.tck.streaming import REPORT, Record, StreamingContract, StreamingSink
+from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
 
 class Target:
@@ -42,10 +44,16 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "bench", seed=1)
 
 
-def test_every_rule_of_a_query_has_a_check_and_a_test() -> None:
-    numbers = {rule.number for rule in RULES if rule.number.startswith("Q")}
-    tests = {name[5:8].upper() for name in dir(StreamingContract) if name.startswith("test_")}
-    assert numbers == set(CHECKS) == tests
+@pytest.mark.parametrize(
+    ("letter", "contract", "kind"),
+    [("Q", StreamingContract, StreamingSink), ("B", BatchContract, BatchSink)],
+)
+def test_every_rule_has_a_check_and_a_test(
+    letter: str, contract: type[SparkContract], kind: type[Sink]
+) -> None:
+    rules = {rule.number for rule in RULES if rule.number.startswith(letter)}
+    tests = {name[5:8].upper() for name in dir(contract) if name.startswith("test_")}
+    assert rules == set(run.numbers(kind(Counter, format="any"))) == tests
 
 
 def test_limit_shows_as_skipped_with_its_reason(bench: Bench, target: Target) -> None:
@@ -154,7 +162,7 @@ def fail_after(answers: Iterator[Counter[str]]) -> Counter[str]:
 def test_contract_without_pytest_checks_every_rule_and_takes_a_new_target_for_each(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in CHECKS:
+    for number in run.CHECKS:
         monkeypatch.setitem(run.CHECKS, number, lambda *_: "done")
     made, told = [], []
 
@@ -164,8 +172,8 @@ def test_contract_without_pytest_checks_every_rule_and_takes_a_new_target_for_ea
 
     monkeypatch.setattr(run, "SETTLE", {})
     findings = run.run_contract(sink, tell=told.append)
-    assert [finding.rule.number for finding in findings] == sorted(CHECKS)
-    assert len(made) == len(told) == len(CHECKS)
+    assert [finding.rule.number for finding in findings] == sorted(run.CHECKS)
+    assert len(made) == len(told) == len(run.CHECKS)
     assert {finding.outcome for finding in findings} == {HELD, LEFT_OUT}
 
 
@@ -177,7 +185,7 @@ def test_files_are_epochs_of_new_rows(target: Target, tmp_path: Path) -> None:
     trial.put(2, rows=3)
     files = sorted(trial.input.glob("*.json"))
     ids = [json.loads(line)["id"] for file in files for line in file.read_text().splitlines()]
-    assert ids == trial.sent == [f"tag-{n}" for n in range(6)]
+    assert ids == trial.sent == [f"tag-{file}-{n}" for file in range(2) for n in range(3)]
     assert [file.stat().st_mtime for file in files] == [1e9, 1e9 + 1]
 
 

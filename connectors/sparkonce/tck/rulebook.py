@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sparkonce.tck.rules import MAY, MUST, Rule
 from sparkonce.tck.rules_of_steps import STEPS
+from sparkonce.tck.rules_on_spark import BATCHES, QUERIES
 
 RULES: Sequence[Rule] = (
     *STEPS,
@@ -193,81 +194,8 @@ RULES: Sequence[Rule] = (
         "The old one may be in the middle of a commit; an abort, gc or forget in that of freeing.",
         "commit: ledger, rival and claim are written before the first decision",
     ),
-    Rule(
-        "Q01",
-        MUST,
-        "Every row of a query takes effect once.",
-        "This is what a sink is for.",
-        "the writer; the function that reads the target back",
-    ),
-    Rule(
-        "Q02",
-        MUST,
-        "An epoch that Spark replays, since it did not note its commit, is not applied again.",
-        "Each crash between the sink's commit and Spark's note of it replays an epoch.",
-        "what the sink remembers of epochs, and where: it must lie in the target's atomic step",
-    ),
-    Rule(
-        "Q03",
-        MUST,
-        "A task that fails after it has sent its rows leaves no trace.",
-        "Its retry sends them again.",
-        "write() must stage, and commit decide",
-    ),
-    Rule(
-        "Q04",
-        MUST,
-        "A driver that is killed at any moment, and restarted, loses and doubles nothing.",
-        "Machines go away.",
-        "the atomic step that decides an epoch",
-    ),
-    Rule(
-        "Q05",
-        MUST,
-        "An executor that is lost in the middle of a batch changes nothing.",
-        "Its tasks run again elsewhere, while it may still be writing.",
-        "attempts named by random tokens, not by attempt numbers",
-    ),
-    Rule(
-        "Q06",
-        MUST,
-        "Speculative twins of a slow task change nothing.",
-        "Both send their rows; Spark kills the loser after it has.",
-        "write() must stage, and commit decide",
-    ),
-    Rule(
-        "Q07",
-        MUST,
-        "A restart with another parallelism changes nothing.",
-        "Names made from partition numbers don't match those of the first try.",
-        "ids or markers by partition",
-    ),
-    Rule(
-        "Q08",
-        MUST,
-        "A replay that computes other rows changes nothing: one version of each row takes effect.",
-        "now(), rand(), uuid() and lookups give other values in a replay; upserts then leave both.",
-        "idempotent writes alone; a replay must be skipped by epoch, not repeated",
-    ),
-    Rule(
-        "Q09",
-        MUST,
-        "A query that is stopped in the middle of a batch, and restarted, loses and doubles"
-        " nothing.",
-        "Spark interrupts the batch wherever it is, with an abort or without, and replays it.",
-        "what a half-done batch leaves behind",
-    ),
-    Rule(
-        "Q10",
-        MUST,
-        "An epoch of which Spark has computed a part again, with other rows, never takes effect as"
-        " a mixture of both.",
-        "An executor takes its shuffle outputs with it; rows that were drawn at random come again"
-        " elsewhere, or not at all.",
-        "the sink can't see it: Spark's settings spark.sql.shuffle.orderIndependentChecksum.enabled"
-        " and .enableFullRetryOnMismatch must be true, as the suite sets them. On a Spark without"
-        " them, as 4.0 is, the suite says that the rule is not given",
-    ),
+    *QUERIES,
+    *BATCHES,
 )
 
 BY_NUMBER = {rule.number: rule for rule in RULES}

@@ -22,6 +22,7 @@ _CHAPTERS = {
     "A": "Abort",
     "I": "Identity",
     "Q": "A streaming query, seen from outside",
+    "B": "A batch, seen from outside",
 }
 
 

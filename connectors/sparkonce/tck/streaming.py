@@ -17,71 +17,23 @@ Without pytest, `run_contract` gives the findings, and `sparkonce.tck.report` th
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from pathlib import Path
-from typing import ClassVar
-
 import pytest
 
-from sparkonce.tck import report
-from sparkonce.tck.contract import Contract
-from sparkonce.tck.findings import LEFT_OUT, NOT_GIVEN, Finding
-from sparkonce.tck.spark.bench import Bench
-from sparkonce.tck.spark.run import run_check, run_contract
+from sparkonce.tck.findings import Finding
+from sparkonce.tck.on_spark import SparkContract
+from sparkonce.tck.spark.run import run_contract
 from sparkonce.tck.spark.sink import StreamingSink
 
 __all__ = ["Finding", "StreamingContract", "StreamingSink", "run_contract"]
 
-REPORT = "SPARKONCE_TCK_REPORT"
 
-
-class Record:
-    """The Sparks of one class of tests, and what they have found."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.title = ""
-        self.findings: list[Finding] = []
-
-    def check(self, number: str, sink: StreamingSink) -> None:
-        """Check one rule; the test passes, fails or is skipped by what is found."""
-        self.title = sink.title
-        finding = run_check(self.bench, number, sink)
-        self.findings.append(finding)
-        if finding.outcome in (LEFT_OUT, NOT_GIVEN):
-            pytest.skip(finding.seen)
-        finding.insist()
-
-    def close(self, name: str) -> None:
-        """End all Sparks, and write the report if one is wanted."""
-        self.bench.reset()
-        shutil.rmtree(self.bench.home, ignore_errors=True)
-        if os.environ.get(REPORT) and self.findings:
-            found = sorted(self.findings, key=lambda finding: finding.rule.number)
-            report.write(Path(os.environ[REPORT]), name, self.title, found)
-
-
-class StreamingContract(Contract):
-    """The rules of a streaming query. The tests stand in the order that starts fewest Sparks."""
+class StreamingContract(SparkContract):
+    """The rules of a streaming query."""
 
     @pytest.fixture
     def sink(self) -> StreamingSink:
         """The sink to be checked: a subclass must say."""
         raise NotImplementedError("a subclass of StreamingContract needs a fixture `sink`")
-
-    record: ClassVar[Record]
-
-    @classmethod
-    def setup_class(cls) -> None:
-        """Spark itself starts with the first test."""
-        cls.record = Record(Bench(Path(tempfile.mkdtemp(prefix="sparkonce-tck-"))))
-
-    @classmethod
-    def teardown_class(cls) -> None:
-        """End all Sparks, and leave the report."""
-        cls.record.close(cls.__name__)
 
     def test_q01_every_row_takes_effect_once(self, sink: StreamingSink) -> None:
         """Checks Q01."""

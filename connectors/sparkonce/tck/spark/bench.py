@@ -13,7 +13,7 @@ from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.faults import SIDE, Board
 from sparkonce.tck.spark.remote import Driver
-from sparkonce.tck.spark.sink import StreamingSink
+from sparkonce.tck.spark.sink import Sink
 
 SEED = "SPARKONCE_TCK_SEED"
 
@@ -34,15 +34,15 @@ class Bench:
         self._kept: object = None
         self._started = 0
 
-    def local(self, sink: StreamingSink) -> Driver:
+    def local(self, sink: Sink) -> Driver:
         """The driver whose tasks run in its own JVM."""
         return self._keep(("local", sink.settings, sink.env), lambda: self.victim(sink))
 
-    def clustered(self, sink: StreamingSink) -> Driver:
+    def clustered(self, sink: Sink) -> Driver:
         """The driver with two executors, and speculation."""
         return self._keep(("cluster", sink.settings, sink.env), lambda: self._on_cluster(sink))
 
-    def victim(self, sink: StreamingSink) -> Driver:
+    def victim(self, sink: Sink) -> Driver:
         """A driver for the caller to kill."""
         return self._launch(sink, setup.LOCAL)
 
@@ -76,15 +76,15 @@ class Bench:
             self._driver, self._kept = start(), wanted
         return self._driver
 
-    def _on_cluster(self, sink: StreamingSink) -> Driver:
+    def _on_cluster(self, sink: Sink) -> Driver:
         self._cluster = Cluster(self.new_home("cluster"), self._environment(sink))
         return self._launch(sink, {**setup.SPECULATIVE, "spark.master": self._cluster.url})
 
-    def _launch(self, sink: StreamingSink, settings: Mapping[str, str]) -> Driver:
+    def _launch(self, sink: Sink, settings: Mapping[str, str]) -> Driver:
         home, env = self.new_home("driver"), self._environment(sink)
         return Driver(home, {**self._settings(home), **settings, **sink.settings}, env)
 
-    def _environment(self, sink: StreamingSink) -> dict[str, str]:
+    def _environment(self, sink: Sink) -> dict[str, str]:
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),

@@ -23,7 +23,13 @@ from sparkonce.tck.spark.faults import (
     Note,
     Plan,
 )
-from sparkonce.tck.spark.hits import attempts_at, await_hit, epoch_to_hit, executors_at, rows_sent
+from sparkonce.tck.spark.hits import (
+    attempts_at,
+    await_hit,
+    epoch_to_hit,
+    executors_at,
+    rows_sent,
+)
 from sparkonce.tck.spark.query import Shape
 from sparkonce.tck.spark.remote import Driver
 from sparkonce.tck.spark.trial import PATIENCE, NotGiven, NotReached, Trial, until
@@ -31,8 +37,10 @@ from sparkonce.tck.spark.trial import PATIENCE, NotGiven, NotReached, Trial, unt
 Check = Callable[[Bench, Trial], str]
 WATCHED = Shape(watched=True, pause=0.01)
 STOPS = 2
+EFFECT = "effect"
+"""A moment after the tasks' own: rows have taken effect, some or all."""
 # What must be seen before a driver is killed, and the longest time from then.
-KILLS = ((AFTER_WRITE, 0.1), (AFTER_ROWS, 1.0), (AFTER_WRITE, 0.1))
+KILLS = ((AFTER_WRITE, 0.1), (AFTER_ROWS, 1.0), (EFFECT, 0.1))
 NO_PYTHON = "not again at its very end, as the sink runs no Python in tasks"
 
 
@@ -68,7 +76,7 @@ def failing_task(bench: Bench, trial: Trial) -> str:
 
 def killed_driver(bench: Bench, trial: Trial) -> str:
     """Q04: SIGKILL at random moments: of the next second, and of the time around the commit."""
-    random, kills, halfway = _random(bench, "Q04"), 0, 0
+    random, kills, halfway = seeded(bench, "Q04"), 0, 0
     trial.put(3)
     while kills < len(KILLS) or (not halfway and kills < 2 * len(KILLS)):
         trial.put(3)
@@ -86,8 +94,11 @@ def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
     """Kill a new driver; whether a task of its last epoch had sent its rows."""
     bench.board.announce(Plan())
     driver, before = bench.victim(trial.sink), trial.noted("commits")
+    as_it_was = trial.found()
 
     def near() -> bool:
+        if point == EFFECT:
+            return trial.found() != as_it_was
         # A sink that runs no Python in tasks gets to no other point than this.
         begun = trial.noted("commits")
         return bool(bench.board.notes(point) or (begun > before and rows_sent(bench, begun)))
@@ -226,7 +237,7 @@ def _digest(bench: Bench, epoch: int) -> int:
 
 def stopped(bench: Bench, trial: Trial) -> str:
     """Q09: stops while tasks run, then when they have ended and the commit is under way."""
-    driver, random = bench.local(trial.sink), _random(bench, "Q09")
+    driver, random = bench.local(trial.sink), seeded(bench, "Q09")
     for _ in range(STOPS):
         _stop_in_task(bench, trial, driver)
     tries = committing = 0
@@ -269,7 +280,8 @@ def _stop_soon(bench: Bench, trial: Trial, driver: Driver, point: str, delay: fl
     return trial.in_mid_epoch
 
 
-def _random(bench: Bench, number: str) -> Random:
+def seeded(bench: Bench, number: str) -> Random:
+    """Moments for the kills and stops of a check."""
     return Random(f"{bench.seed} {number}")  # noqa: S311
 
 

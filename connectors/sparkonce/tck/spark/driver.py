@@ -1,4 +1,4 @@
-"""The driver: a process of its own that runs streaming queries as it is told over a pipe."""
+"""The driver: a process of its own that runs queries and batches as it is told over a pipe."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
+from sparkonce.tck.spark.batches import Job, imported, write
 from sparkonce.tck.spark.draws import DRAW, with_draw
 from sparkonce.tck.spark.faults import SIDE, watch
 from sparkonce.tck.spark.query import Known, Query, Shape, Status
@@ -29,19 +29,19 @@ COLUMNS = "id string, n bigint"
 
 
 class Driver:
-    """A Spark session, and the query that it runs."""
+    """A Spark session, and the query or batch that it runs."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.query: StreamingQuery | None = None
+        self.query: StreamingQuery | Job | None = None
         self.error = ""
 
     def start(self, query: dict[str, Any]) -> Status:
-        """Start a query."""
+        """Start a query or a batch."""
         described = Query(**{**query, "shape": Shape(**query["shape"])})
         self.query, self.error = None, ""
         try:
-            self.query = _writer(self.spark, described).start()
+            self.query = _started(self.spark, described)
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
         return self.status()
@@ -49,13 +49,15 @@ class Driver:
     def wait(self, seconds: float) -> Status:
         """Wait for the end of the query, for so long at most."""
         if self.query is not None:
-            _quietly(lambda query: query.awaitTermination(seconds), self.query)  # type: ignore[arg-type]
+            with suppress(StreamingQueryException):  # the status tells it
+                self.query.awaitTermination(seconds)  # type: ignore[arg-type]
         return self.status()
 
     def stop(self) -> Status:
         """Stop the query, whatever it is doing."""
-        if self.query is not None:
-            _quietly(lambda query: query.stop(), self.query)
+        if self.query is not None and not isinstance(self.query, Job):
+            with suppress(StreamingQueryException):
+                self.query.stop()
         return self.status()
 
     def knows(self, setting: str) -> Known:
@@ -70,9 +72,14 @@ class Driver:
         return Status(self.query.isActive, str(failed) if failed else "")
 
 
-def _quietly(act: Callable[[StreamingQuery], object], query: StreamingQuery) -> None:
-    with suppress(StreamingQueryException):  # the status tells it
-        act(query)
+def _started(spark: SparkSession, query: Query) -> StreamingQuery | Job:
+    return Job(lambda: _write(spark, query)) if query.mode else _writer(spark, query).start()
+
+
+def _write(spark: SparkSession, query: Query) -> None:
+    spark.createDataFrame([], "id int")  # or Spark 4.3 finds no Python format in this thread
+    rows = _shaped(spark.read.schema(COLUMNS).json(query.input), query.shape)
+    write(query.format, query.attach)(rows.selectExpr(*query.columns), query.mode, query.options)
 
 
 def _writer(spark: SparkSession, query: Query) -> DataStreamWriter:
@@ -85,8 +92,7 @@ def _writer(spark: SparkSession, query: Query) -> DataStreamWriter:
 
 def _attach(query: Query) -> Attach:
     if query.attach:
-        module, _, function = query.attach.partition(":")
-        attach: Attach = getattr(import_module(module), function)
+        attach: Attach = imported(query.attach)
         return attach
     return lambda writer, options: writer.format(query.format).options(**options)
 

@@ -13,7 +13,7 @@ def epoch_to_hit(
 ) -> int:
     """Add an epoch, and announce what happens to its first attempts; its number."""
     trial.put(rows=rows)
-    epoch = trial.noted("commits")
+    epoch = trial.next_epoch
     bench.board.announce(Plan(point, act, epoch, attempts))
     return epoch
 

@@ -1,4 +1,4 @@
-"""A query, as the suite describes it to a driver in another process."""
+"""A query or a batch, as the suite describes it to a driver in another process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Query:
-    """One run of a streaming query over a directory of files: one file is one epoch."""
+    """One run of a streaming query over a directory of files: one file is one epoch.
+
+    Where ``mode`` says how (``append`` or ``overwrite``), it is a batch of one file's rows instead.
+    """
 
     input: str
     checkpoint: str
@@ -37,6 +40,7 @@ class Query:
     attach: str
     columns: Sequence[str]
     shape: Shape
+    mode: str = ""
 
 
 @dataclass(frozen=True)

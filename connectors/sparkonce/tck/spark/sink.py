@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+IN_FOREACH_BATCH = "sparkonce.tck.spark.batches:attach"
+
 
 @dataclass(frozen=True)
-class StreamingSink:
-    """A sink to be checked, whoever wrote it: how to attach it to a query, and how to read it back.
+class Sink:
+    """A sink to be checked, whoever wrote it: how rows get there, and how to read them back.
 
-    The queries have two columns: ``id``, a string that no other row has, and ``n``, a bigint
-    that is always 1. The target must be the suite's own while it runs. Each check is a query with
-    a checkpoint of its own: where a target takes the rows of one query only, the fixture gives a
-    new one each time.
+    The rows have two columns: ``id``, a string that no other row has, and ``n``, a bigint
+    that is always 1. The target must be the suite's own while it runs.
 
     Attributes:
         read: how often each id has taken effect in the target: a multiset, never a set.
         name: what reports call the sink; by default its format or its function.
-        format: the format's name, as for ``writeStream.format``.
+        format: the format's name.
         options: the options of the format, or those that ``attach`` is given.
-        attach: ``module:function``, for a sink that a format's name does not say: it takes a
-            `DataStreamWriter` and the options, and returns the writer. It is imported by the
-            driver, a process of its own, along the ``sys.path`` of this one.
+        attach: ``module:function``, for a sink that a format's name does not say; see the
+            subclasses. It is imported by the driver, a process of its own, along the ``sys.path``
+            of this one.
         columns: SQL expressions that make the sink's columns out of ``id`` and ``n``.
         limits: what the sink can't do: the number of a rule, and the reason.
-        settings: Spark settings for the queries.
+        settings: Spark settings of the session.
         env: environment variables for the processes of Spark.
     """
 
@@ -42,9 +43,52 @@ class StreamingSink:
 
     def __post_init__(self) -> None:
         if bool(self.format) == bool(self.attach):
-            raise ValueError("a StreamingSink needs a format, or else a function to attach it")
+            kind = type(self).__name__
+            raise ValueError(f"a {kind} needs a format, or else a function to attach it")
 
     @property
     def title(self) -> str:
         """The name in reports."""
         return self.name or self.format or self.attach
+
+
+@dataclass(frozen=True)
+class StreamingSink(Sink):
+    """A sink of streaming queries, as ``writeStream`` has them.
+
+    Each check is a query with a checkpoint of its own: where a target takes the rows of one query
+    only, the fixture gives a new one each time. The function ``attach`` takes a
+    `DataStreamWriter` and the options, and returns the writer.
+    """
+
+
+@dataclass(frozen=True)
+class BatchSink(Sink):
+    """A sink of batches, as ``df.write`` has them, alone and inside ``foreachBatch``.
+
+    The function ``attach`` takes a DataFrame, the mode (``append`` or ``overwrite``) and the
+    options, and writes the rows.
+
+    Attributes:
+        named: more options, for a batch outside a stream, by which the sink knows it when it comes
+            again; in their values ``{job}`` and ``{version}``, a number that grows, are filled in.
+            Without any, jobs are run again all the same, as an orchestrator does.
+        overwriting: options in place of ``options`` where a batch overwrites; none if they are the
+            same.
+    """
+
+    named: Mapping[str, str] = field(default_factory=dict)
+    overwriting: Mapping[str, str] = field(default_factory=dict)
+
+    def in_foreach_batch(self) -> StreamingSink:
+        """The same sink, written to by the function of a ``foreachBatch``."""
+        told = {"format": self.format, "attach": self.attach, "options": dict(self.options)}
+        given = self.read, f"{self.title} in foreachBatch"
+        return StreamingSink(
+            *given,
+            attach=IN_FOREACH_BATCH,
+            options={"batch": json.dumps(told)},
+            columns=self.columns,
+            settings=self.settings,
+            env=self.env,
+        )

@@ -7,11 +7,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from sparkonce.tck.spark.query import Query, Shape, Status
 from sparkonce.tck.spark.remote import Driver
-from sparkonce.tck.spark.sink import StreamingSink
+from sparkonce.tck.spark.sink import BatchSink, Sink
 
 PATIENCE = 300.0
 ROWS = 120
@@ -36,7 +37,7 @@ class ReadFailed(Exception):
 class Trial:
     """A streaming query that is run again and again over its input and its checkpoint."""
 
-    def __init__(self, sink: StreamingSink, home: Path, tag: str) -> None:
+    def __init__(self, sink: Sink, home: Path, tag: str) -> None:
         self.sink, self.tag = sink, tag
         self.input, self.checkpoint = home / "input", home / "checkpoint"
         self.input.mkdir(parents=True)
@@ -47,8 +48,7 @@ class Trial:
     def put(self, files: int = 1, rows: int = ROWS) -> None:
         """Add input files, so epochs, of so many new rows."""
         for _ in range(files):
-            first = len(self.sent)
-            ids = [f"{self.tag}-{n}" for n in range(first, first + rows)]
+            ids = [f"{self.tag}-{self.files}-{n}" for n in range(rows)]
             self.sent += ids
             self._write("".join(json.dumps({"id": one, "n": 1}) + "\n" for one in ids))
 
@@ -102,6 +102,11 @@ class Trial:
 
     # -- the checkpoint
 
+    @property
+    def next_epoch(self) -> int:
+        """The number of the epoch whose rows were put last, if those before are done."""
+        return self.noted("commits")
+
     def uncommit(self, epoch: int) -> None:
         """Make Spark replay an epoch, as after a crash before it noted the commit."""
         (self.checkpoint / "commits" / str(epoch)).unlink()
@@ -144,6 +149,38 @@ class Trial:
             return Counter(self.sink.read())
         except Exception as error:
             raise ReadFailed(f"read() raised {type(error).__name__}: {error}") from error
+
+
+class BatchTrial(Trial):
+    """A job that writes the rows of the file that was put last, each time it is run."""
+
+    sink: BatchSink
+
+    def __init__(self, sink: BatchSink, home: Path, tag: str) -> None:
+        super().__init__(sink, home, tag)
+        self.mode = "append"
+
+    @property
+    def next_epoch(self) -> int:
+        """A batch has no number that its tasks see."""
+        return -1
+
+    def query(self, shape: Shape | None = None) -> Query:
+        """The job; its name is the same until more rows are put."""
+        sink, filled = self.sink, {"job": self.tag, "version": self.files}
+        options = (sink.overwriting if self.mode == "overwrite" else None) or sink.options
+        named = {name: value.format(**filled) for name, value in sink.named.items()}
+        last = self.input / f"{self.files - 1:05d}.json"
+        query = super().query(shape)
+        return replace(query, input=str(last), mode=self.mode, options={**options, **named})
+
+    def forget(self) -> None:
+        """Let what is in the target be replaced: what is put from now on is all that may be."""
+        self.sent, self._before = [], Counter()
+
+    def take_back(self, rows: int) -> None:
+        """The rows that were put last were not to take effect."""
+        del self.sent[-rows:]
 
 
 def until(reached: Callable[[], bool], what: str, driver: Driver, patience: float = 180.0) -> None:

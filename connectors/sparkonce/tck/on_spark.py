@@ -1,0 +1,62 @@
+"""The base of the suites that run on Spark: they share its drivers, and leave a report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from sparkonce.tck import report
+from sparkonce.tck.contract import Contract
+from sparkonce.tck.findings import LEFT_OUT, NOT_GIVEN, Finding
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.run import run_check
+from sparkonce.tck.spark.sink import Sink
+
+REPORT = "SPARKONCE_TCK_REPORT"
+
+
+class Record:
+    """The Sparks of one class of tests, and what they have found."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.title = ""
+        self.findings: list[Finding] = []
+
+    def check(self, number: str, sink: Sink) -> None:
+        """Check one rule; the test passes, fails or is skipped by what is found."""
+        self.title = sink.title
+        finding = run_check(self.bench, number, sink)
+        self.findings.append(finding)
+        if finding.outcome in (LEFT_OUT, NOT_GIVEN):
+            pytest.skip(finding.seen)
+        finding.insist()
+
+    def close(self, name: str) -> None:
+        """End all Sparks, and write the report if one is wanted."""
+        self.bench.reset()
+        shutil.rmtree(self.bench.home, ignore_errors=True)
+        if os.environ.get(REPORT) and self.findings:
+            found = sorted(self.findings, key=lambda finding: finding.rule.number)
+            report.write(Path(os.environ[REPORT]), name, self.title, found)
+
+
+class SparkContract(Contract):
+    """The tests of a subclass stand in the order that starts fewest Sparks."""
+
+    record: ClassVar[Record]
+
+    @classmethod
+    def setup_class(cls) -> None:
+        """Spark itself starts with the first test."""
+        cls.record = Record(Bench(Path(tempfile.mkdtemp(prefix="sparkonce-tck-"))))
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        """End all Sparks, and leave the report."""
+        cls.record.close(cls.__name__)

@@ -1,0 +1,142 @@
+"""The checks of rules B01 to B10: of batches, by the faults of those of a query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.checks import (
+    EFFECT,
+    KILLS,
+    WATCHED,
+    failing_task,
+    killed_driver,
+    lost_executor,
+    other_rows,
+    seeded,
+    twins,
+)
+from sparkonce.tck.spark.faults import AFTER_ROWS, FAIL, Plan
+from sparkonce.tck.spark.hits import epoch_to_hit
+from sparkonce.tck.spark.query import Shape
+from sparkonce.tck.spark.trial import PATIENCE, ROWS, BatchTrial, NotReached, Trial, until
+
+BatchCheck = Callable[[Bench, BatchTrial], str]
+ALWAYS, LINGER = 99, 0.5
+
+
+def plain(bench: Bench, trial: BatchTrial) -> str:
+    """B01: batches of several sizes."""
+    driver = bench.local(trial.sink)
+    for rows in (100, 1, 1000):
+        trial.put(rows=rows)
+        trial.run(driver)
+    return "3 batches"
+
+
+def failing_job(bench: Bench, trial: BatchTrial) -> str:
+    """B02: a task fails in all its attempts, when others have written; then the job runs again."""
+    driver = bench.local(trial.sink)
+    trial.put()
+    trial.run(driver)
+    if _failed(bench, trial):
+        return "a job failed, and left rows"
+    bench.board.release()
+    trial.run(driver, WATCHED)
+    return "a job failed, and ran again"
+
+
+def _failed(bench: Bench, trial: BatchTrial) -> bool:
+    """Let a job fail; whether it changed the target.
+
+    Raises:
+        NotReached: it did not fail.
+    """
+    before = trial.found()
+    epoch_to_hit(bench, trial, AFTER_ROWS, FAIL, ALWAYS)
+    driver = bench.local(trial.sink)
+    driver.start(trial.query(WATCHED))
+    if not driver.wait(PATIENCE).error:
+        raise NotReached("the job did not fail")
+    time.sleep(LINGER)
+    changed = trial.found() != before
+    if changed:
+        trial.take_back(ROWS)
+    return changed
+
+
+def killed_job(bench: Bench, trial: BatchTrial) -> str:
+    """B04: SIGKILL at random moments; then the same job again, with another driver."""
+    random, halfway = seeded(bench, "B04"), 0
+    for point, span in KILLS:
+        trial.put(rows=600)
+        halfway += _kill(bench, trial, point, random.uniform(0.0, span))
+        trial.run(bench.local(trial.sink), WATCHED)
+    if not halfway:
+        raise NotReached("no driver was killed after it had sent rows, and before its job ended")
+    return f"{len(KILLS)} drivers killed, {halfway} in the middle of a job, seed {bench.seed}"
+
+
+def _kill(bench: Bench, trial: BatchTrial, point: str, delay: float) -> bool:
+    """Kill a new driver; whether its job had sent rows, and had not ended."""
+    bench.board.announce(Plan())
+    driver, as_it_was = bench.victim(trial.sink), trial.found()
+
+    def near() -> bool:
+        if point == EFFECT:
+            return trial.found() != as_it_was
+        # A sink that runs no Python in tasks gets to no other point than this.
+        return bool(bench.board.notes(point) or bench.board.notes(AFTER_ROWS))
+
+    try:
+        driver.start(trial.query(WATCHED))
+        until(near, "rows on their way", driver)
+        time.sleep(delay)
+        return driver.wait().running
+    finally:
+        driver.kill()
+
+
+def again(bench: Bench, trial: BatchTrial) -> str:
+    """B08: jobs that have ended run again under their names, with other tasks."""
+    driver = bench.local(trial.sink)
+    for _ in range(2):
+        trial.put()
+        trial.run(driver)
+        trial.run(driver, Shape(partitions=3))
+    return "2 jobs ran twice each"
+
+
+def overwriting(bench: Bench, trial: BatchTrial) -> str:
+    """B09: two that replace what is there, and between them one that fails."""
+    driver = bench.local(trial.sink)
+    trial.put()
+    trial.run(driver)
+    trial.mode = "overwrite"
+    for _ in range(2):
+        trial.forget()
+        trial.put()
+        trial.run(driver)
+        if _failed(bench, trial):
+            return "a job that was to overwrite failed, and changed the target"
+        trial.take_back(ROWS)
+        bench.board.release()
+    return "2 jobs overwrote, 2 more failed"
+
+
+BATCH_CHECKS: dict[str, BatchCheck] = {
+    "B01": plain,
+    "B02": failing_job,
+    "B03": failing_task,
+    "B08": again,
+    "B09": overwriting,
+    "B04": killed_job,
+    "B05": lost_executor,
+    "B06": twins,
+}
+IN_FOREACH_BATCH: dict[str, Callable[[Bench, Trial], str]] = {
+    "B07": other_rows,
+    "B10": killed_driver,
+}
+"""Rules of a batch inside a stream: checked as those of a query are."""
