@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import TimeoutExpired
+from typing import Any
 
 from integration.environments import build_wheel
 from integration.matrix import report
-from integration.matrix.cells import Cell, every_cell, slug
+from integration.matrix.cells import SAIL, Cell, every_cell, slug
 from integration.matrix.chain import chain
 from integration.matrix.environment import BrokenError, Environment
 from integration.matrix.outcomes import FAILED, NOT_RUN, Record, outcome, told
@@ -26,13 +27,14 @@ from integration.servers.redis import REDIS
 
 FINDERS = {"redis": REDIS, "mysql": SERVERS["mysql"], "elasticsearch": ELASTICSEARCH}
 PROGRAM = Path(__file__).with_name("program.py")
+SAIL_PROGRAM = PROGRAM.with_name("sail_program.py")
 
 
 def main() -> int:
     """Give the exit status: 0 if no cell failed."""
     tidy_when_terminated()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cells", nargs="*", help="as 4.0.2/3.12, or chain; all without any")
+    parser.add_argument("cells", nargs="*", help="as 4.0.2/3.12, chain or sail; all without any")
     parser.add_argument("--jobs", type=int, default=1, help="cells that run at once")
     given = parser.parse_args()
     names = given.cells or every_cell()
@@ -94,18 +96,20 @@ def _run(name: str, servers: Mapping[str, Server], wheel: Path) -> Record:
             raise UnavailableError("no Redis")
         steps = {"steps": chain(servers["redis"].url, wheel)}
         return {"outcome": outcome(steps), **steps}
-    cell = Cell.named(name)
-    environment = Environment(cell, wheel)
-    made = _program(environment, {one: server.url for one, server in servers.items()}, cell.whole)
+    cell, program = (
+        (Cell.named(SAIL), SAIL_PROGRAM) if name == "sail" else (Cell.named(name), PROGRAM)
+    )
+    task = {"urls": {one: server.url for one, server in servers.items()}, "whole": cell.whole}
+    made = _program(Environment(cell, wheel), program, task)
     found = {one: server.version for one, server in servers.items()}
     return {"outcome": outcome(made), "servers": found, **made}
 
 
-def _program(environment: Environment, urls: Mapping[str, str], whole: bool) -> Record:
+def _program(environment: Environment, program: Path, given: Mapping[str, Any]) -> Record:
     with tempfile.TemporaryDirectory() as scratch:
         task, result = Path(scratch) / "task", Path(scratch) / "result"
-        task.write_text(json.dumps({"urls": urls, "whole": whole}))
-        done = environment.run([PROGRAM, task, result])
+        task.write_text(json.dumps(given))
+        done = environment.run([program, task, result])
         if not result.exists():
             return {"error": done.stderr[-2000:] or f"exit status {done.returncode}"}
         made: Record = json.loads(result.read_text())

@@ -26,6 +26,9 @@ CHAIN = ("4.0.2", "4.1.4", "4.2.1", "4.3.0", "4.1.4", "4.0.2")
 """The releases that go on with one checkpoint, one after the other; on this Python:"""
 CHAIN_PYTHON = "3.11"
 
+SAIL = "4.2.1/3.11/pysail==0.7.2/grpcio/grpcio-status/googleapis-common-protos/zstandard"
+"""Another engine, with the newest PySpark that it takes, and what Spark Connect needs."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -72,6 +75,6 @@ def slug(name: str) -> str:
 
 
 def every_cell() -> list[str]:
-    """The names of all cells, and `chain`."""
+    """The names of all cells, and `chain` and `sail`."""
     plain = [f"{spark}/{python}" for spark, listed in RELEASES.items() for python in listed]
-    return [*plain, *OF_PLATFORMS, f"4.0.2/3.11/{OLD_ARROW}", BEFORE, "chain"]
+    return [*plain, *OF_PLATFORMS, f"4.0.2/3.11/{OLD_ARROW}", BEFORE, "chain", "sail"]

@@ -35,6 +35,7 @@ def page(known: Mapping[str, Record]) -> str:
         drawn=_drawn(known),
         chain=_chain(known.get("chain")),
         before=_before(known.get(BEFORE)),
+        sail=_sail(known.get("sail")),
         platforms=_platforms(known),
     )
 
@@ -96,6 +97,17 @@ def _chain(record: Record | None) -> str:
         for n, one in enumerate(record["steps"], start=1)
     )
     return _table(head, rows)
+
+
+def _sail(record: Record | None) -> str:
+    if record is None or "steps" not in record:
+        return f"Not run: {told(record) if record else 'there is no record'}.\n"
+    rows = (
+        (one["store"], one["what"], one["rows"], "yes" if one["exact"] else f"no: {one['why']}")
+        for one in record["steps"]
+    )
+    found = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    return f"{found}.\n\n{_table(('store', 'job', 'rows then', 'each once'), rows)}"
 
 
 def _before(record: Record | None) -> str:

@@ -1,22 +1,26 @@
-"""Prints the tables of both sinks, and writes them: `python -m integration.outside [DIR]`."""
+"""Prints the tables of all sinks, and writes them: `python -m integration.outside [DIR]`."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import uuid
 from importlib.metadata import version
 from pathlib import Path
 
 from demo.java import java_home
-from integration.outside import meta_capi, redis_incr
+from integration.outside import jdbc, meta_capi, redis_incr
 from integration.outside.events import EventServer
+from integration.servers.mysql import SERVERS
 from integration.servers.redis import REDIS
 from rich.console import Console
 
 from sparkonce.tck import report
-from sparkonce.tck.streaming import Finding, StreamingSink, run_contract
+from sparkonce.tck.spark.sink import Sink
+from sparkonce.tck.streaming import Finding, run_contract
 
 PACKAGES = ("pyspark", "redis", "pyspark-data-sources")
+MYSQL = SERVERS["mysql"]
 
 
 def main(directory: Path) -> None:
@@ -26,9 +30,13 @@ def main(directory: Path) -> None:
         env = {"JAVA_HOME": str(java_home(Path(scratch)))}
         check(console, directory, "redis-incr", redis_incr.sink(REDIS.find().url, "outside", env))
         check(console, directory, "meta-capi", meta_capi.sink(server, env))
+        counted = redis_incr.batches(REDIS.find().url, "batches", env)
+        check(console, directory, "redis-batches", counted)
+        table = f"outside{uuid.uuid4().hex[:8]}"
+        check(console, directory, "jdbc", jdbc.sink(MYSQL.find().url, table, env))
 
 
-def check(console: Console, directory: Path, name: str, sink: StreamingSink) -> None:
+def check(console: Console, directory: Path, name: str, sink: Sink) -> None:
     def tell(finding: Finding) -> None:
         console.print(f"{finding.rule.number} {finding.outcome}: {finding.said}", style="dim")
 
@@ -42,3 +50,4 @@ if __name__ == "__main__":
         main(Path(*sys.argv[1:] or [".build/outside"]))
     finally:
         REDIS.close()
+        MYSQL.close()

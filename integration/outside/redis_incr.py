@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import redis
 
+from sparkonce.tck.batch import BatchSink
 from sparkonce.tck.streaming import StreamingSink
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter
 
 
-def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWriter:
-    """Attach the sink to a query."""
+def write(batch: DataFrame, mode: str, options: Mapping[str, str]) -> None:  # noqa: ARG001
+    """Write a batch."""
     url, prefix = options["url"], options["prefix"]
 
     def count(rows: Iterable[Row]) -> None:
@@ -25,21 +26,36 @@ def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWr
                 pipe.incrby(f"{prefix}:{row.id}", row.n)
             pipe.execute()
 
-    def write(batch: DataFrame, epoch: int) -> None:  # noqa: ARG001
-        batch.foreachPartition(count)
+    batch.foreachPartition(count)
 
-    return writer.foreachBatch(write)
+
+def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWriter:
+    """Attach the sink to a query."""
+    return writer.foreachBatch(lambda batch, _: write(batch, "append", options))
 
 
 def sink(url: str, prefix: str, env: Mapping[str, str]) -> StreamingSink:
     """Describe it to the kit."""
     return StreamingSink(
-        read=lambda: counters(url, prefix),
         name="foreachBatch with redis-py INCRBY",
         attach=f"{__name__}:attach",
-        options={"url": url, "prefix": prefix},
-        env=env,
+        **_described(url, prefix, env),
     )
+
+
+def batches(url: str, prefix: str, env: Mapping[str, str]) -> BatchSink:
+    """Describe it as a sink of batches."""
+    return BatchSink(
+        name="foreachPartition with redis-py INCRBY",
+        attach=f"{__name__}:write",
+        limits={"B08": "it knows no batch by name", "B09": "it overwrites nothing"},
+        **_described(url, prefix, env),
+    )
+
+
+def _described(url: str, prefix: str, env: Mapping[str, str]) -> dict[str, Any]:
+    options = {"url": url, "prefix": prefix}
+    return {"read": lambda: counters(url, prefix), "options": options, "env": env}
 
 
 def counters(url: str, prefix: str) -> Counter[str]:

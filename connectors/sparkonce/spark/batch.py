@@ -15,7 +15,7 @@ from sparkonce.ledger import new_token
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt
 from sparkonce.spark.features import ArrowWriter, WriterCommitMessage
-from sparkonce.spark.session import EPOCH, QUERY, RUN, task_context
+from sparkonce.spark.session import EPOCH, QUERY, RUN, Context, task_context
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,
@@ -28,7 +28,6 @@ from sparkonce.spark.writer import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import TaskContext
 
     from sparkonce.sink import Sink
 
@@ -75,7 +74,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
             committer(sink).abort(_driver(sink, receipts[0]), receipts)
 
 
-def origin(sink: Sink, context: TaskContext, token: str) -> Origin:
+def origin(sink: Sink, context: Context, token: str) -> Origin:
     """Who writes a batch: an application by its version, a batch of a stream, or nobody known.
 
     Args:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.spark import shuffle
 from sparkonce.spark.storage import Settings
-
-if TYPE_CHECKING:
-    from pyspark import TaskContext
 
 EPOCH, QUERY, RUN = "streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id"
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
@@ -64,25 +61,35 @@ class Session:
         return f"{self.checkpoints.rstrip('/')}/{query_name}"
 
 
-def task_context() -> TaskContext:
-    """The context of a task.
+class Context(Protocol):
+    """What is asked of pyspark's `TaskContext`."""
 
-    Raises:
-        UnsupportedQuery: this is none.
-    """
+    def partitionId(self) -> int:  # noqa: N802 (Spark's name)
+        """The number of the task."""
+
+    def getLocalProperty(self, key: str) -> str | None:  # noqa: N802 (Spark's name)
+        """What the thread knew that began the job."""
+
+
+class NoContext:
+    """That of an engine which gives none: Sail, which is not Spark, runs batches only."""
+
+    def partitionId(self) -> int:  # noqa: N802
+        """Always 0: it orders attempts and tells people where a row was, and names nothing."""
+        return 0
+
+    def getLocalProperty(self, key: str) -> None:  # noqa: N802
+        """Nothing is known of the session."""
+
+
+def task_context() -> Context:
+    """The context of a task."""
     from pyspark import TaskContext
 
-    context = TaskContext.get()
-    if context is None:
-        raise UnsupportedQuery(
-            "This is no task of Spark",
-            why="rows are staged by tasks, which know whose rows they are",
-            todo="call write through Spark, by df.write or df.writeStream",
-        )
-    return context
+    return TaskContext.get() or NoContext()
 
 
-def epoch_context() -> TaskContext:
+def epoch_context() -> Context:
     """The context of a task of a streaming query.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from sparkonce.columns import require_names
 from sparkonce.errors import OptionError
@@ -13,12 +14,17 @@ BINARY = "UTF8_BINARY"
 """The collation by which texts are equal only if all their bytes are."""
 
 
-def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """The Arrow schema of a streaming query's rows, with Spark's own types as metadata.
+def arrow_schema(schema: spark.StructType | pa.Schema) -> pa.Schema:
+    """The Arrow schema of the rows that are written, with Spark's own types as metadata.
+
+    Args:
+        schema: as Spark gives it; or Sail, which gives Arrow's.
 
     Raises:
         OptionError: a column has a name or a type that can't be written, or two have the same name.
     """
+    if isinstance(schema, pa.Schema):
+        schema = from_arrow_schema(schema)
     arrow = pa.schema([_named(field, field.name) for field in schema.fields])
     require_names(arrow)
     return arrow

@@ -15,11 +15,10 @@ from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.registry import extra
 from sparkonce.spark import arrival, shuffle
 from sparkonce.spark.features import WriterCommitMessage
-from sparkonce.spark.session import Session
+from sparkonce.spark.session import Context, Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import TaskContext
 
     from sparkonce.commit import Committer
     from sparkonce.guards import Driver
@@ -63,7 +62,7 @@ class SinkWriter:
         return open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
 
     def _stage(
-        self, origin: Origin, context: TaskContext, batches: Iterator[pa.RecordBatch]
+        self, origin: Origin, context: Context, batches: Iterator[pa.RecordBatch]
     ) -> Message:
         """Stage the rows of one task, and take along what only tasks see of the session."""
         from sparkonce import columns
