@@ -14,6 +14,7 @@ from sparkonce.commit import Committer
 from sparkonce.errors import SparkonceError
 from sparkonce.guards import Driver
 from sparkonce.ledger import Ledger, new_token, sink_name
+from sparkonce.origin import Follows
 from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.retry import Patience
 from sparkonce.sink import Sink, open_sink
@@ -29,7 +30,7 @@ LONG_AGO = 3600.0
 class Query:
     """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
 
-    connector, overwrite = REDIS, False
+    connector, overwrite, follows = REDIS, False, Follows.NEXT
 
     def __init__(self, schema: pa.Schema, **options: str) -> None:
         self.schema, self.options = schema, {"maxRetries": "3", **options}
@@ -60,14 +61,15 @@ class Query:
 
     def task(self, epoch: int, partition: int) -> Task:
         attempt = attempt_of(self.run_id, new_token())
-        return Task(self.query_id, self.run_id, epoch, self.name, partition, attempt)
+        named = self.name, partition, attempt
+        return Task(self.query_id, self.run_id, epoch, *named, follows=self.follows)
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
         return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
     def driver(self, epoch: int) -> Driver:
         into = self.name, self.sink.plan.target, self.sink.checkpoint
-        return Driver(self.query_id, self.run_id, epoch, *into)
+        return Driver(self.query_id, self.run_id, epoch, *into, follows=self.follows)
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
         return self.committer().commit(self.driver(epoch), receipts)

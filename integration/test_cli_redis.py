@@ -15,6 +15,7 @@ from integration.servers.redis import RedisProcess
 
 from sparkonce.cli import main
 from sparkonce.errors import RowRefused
+from sparkonce.origin import Follows
 from sparkonce.protocol import Chunk, Task
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -70,6 +71,26 @@ def test_recover_finishes_a_decided_epoch_without_spark(server: RedisProcess, qu
         assert [(one["epoch"], one["rows"]) for one in done] == [(0, 10)]
         assert [client.hget(f"c:{i}", "n") for i in range(10)] == ["1"] * 10
     assert sparkonce("recover", server.url).output == "0 epochs recovered.\n"
+
+
+@pytest.mark.parametrize(("follows", "left"), [(Follows.GROWS, 1), (Follows.ONCE, 0)])
+def test_a_batch_whose_driver_died_is_shown_and_finished(
+    server: RedisProcess, query: Query, follows: Follows, left: int
+) -> None:
+    """A batch without a name leaves nothing, once it has taken effect."""
+    query.follows = follows
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        client.set("c:7", "in the way")
+        with pytest.raises(RowRefused):
+            query.run(20261124, ones(range(10)))
+        (shown,) = json.loads(sparkonce("status", server.url, "--json").output)
+        assert (shown["query"], shown["epoch"]) == (query.query_id, 20261124)
+        assert shown["state"] != "finished"
+        client.delete("c:7")
+        done = json.loads(sparkonce("recover", server.url, "--json").output)
+        assert [(one["epoch"], one["rows"]) for one in done] == [(20261124, 10)]
+        assert [client.hget(f"c:{i}", "n") for i in range(10)] == ["1"] * 10
+    assert len(json.loads(sparkonce("status", server.url, "--json").output)) == left
 
 
 def test_gc_asks_drops_only_what_is_over_and_can_just_look(

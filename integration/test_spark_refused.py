@@ -24,9 +24,10 @@ def test_a_read_names_what_to_use(spark: SparkSession, what: str) -> None:
     assert "What to do: use df.writeStream or df.write; to read, " in str(refused.value)
 
 
-def test_a_batch_write_without_a_mode_is_refused_by_spark_which_names_modes(
-    spark: SparkSession,
+@pytest.mark.parametrize("mode", ["errorifexists", "ignore"])
+def test_modes_that_reach_no_python_source_are_refused_by_spark_by_name(
+    spark: SparkSession, mode: str
 ) -> None:
-    """Its default, ErrorIfExists, never reaches a Python source (docs/troubleshooting.md)."""
+    """The first one is its default (docs/batch.md)."""
     with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
-        spark.range(3).write.format("redis").save()
+        spark.range(3).write.mode(mode).format("redis").save()

@@ -162,6 +162,7 @@ class Admin:
                     raise
                 ledger = self.registers.swap(ledger.finished(Applied(stored=False)))
         if ledger is not None and ledger.is_done_with:
+            self.store.discard(sink.name, leftovers(self.store, ledger), ledger.stamp)
             self.registers.drop({sink.name: ledger.to_record()})
         return ledger
 

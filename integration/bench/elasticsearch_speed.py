@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from elasticsearch.helpers import parallel_bulk
 from integration.bench import hadoop
-from integration.bench.streams import Counting, make_input, run, seconds
+from integration.bench.streams import Counting, in_batches, make_input, run, seconds
 from integration.epochs import ElasticsearchQuery
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
@@ -210,6 +210,7 @@ def writers(url: str) -> dict[str, Callable[[DataFrame], DataStreamWriter]]:
         "foreachBatch + parallel_bulk, partitions": each_batch(in_partitions(url)),
         "the same, tuned": each_batch(in_partitions(url, chunk_size=5000)),
         "sparkonce": lambda rows: rows.writeStream.format("elasticsearch").options(**options),
+        "sparkonce, df.write": in_batches("elasticsearch", **options),
     }
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from integration.bench.streams import Counting, Writer, make_input, run, seconds
+from integration.bench.streams import Counting, Writer, in_batches, make_input, run, seconds
 from integration.servers import spark as local_spark
 from integration.servers.maven import jar
 from integration.servers.mysql import MySqlProcess, connect, private_binary, version_at
@@ -103,6 +103,9 @@ CONTESTANTS = {
         lambda *to: lambda rows: rows.writeStream.foreachBatch(by_jdbc(*to)), again=False
     ),
     "sparkonce upsert": Contestant(lambda *to: sparkonce(*to, key="id")),
+    "sparkonce upsert, df.write": Contestant(
+        lambda url, table: in_batches("mysql", url=url, dbtable=table, key="id")
+    ),
     "sparkonce append": Contestant(lambda *to: sparkonce(*to, writeMode="append"), again=False),
 }
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import redis
-from integration.bench.streams import Counting, Writer, make_input, run, seconds
+from integration.bench.streams import Counting, Writer, in_batches, make_input, run, seconds
 from integration.servers import spark as local_spark
 from integration.servers.redis import RedisProcess, describe_private
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -54,6 +54,7 @@ def writers(url: str) -> dict[str, Writer]:
         "sparkonce": lambda rows: (
             rows.writeStream.format("redis").option("url", url).option("key", "user:{id}")
         ),
+        "sparkonce, df.write": in_batches("redis", url=url, key="user:{id}"),
     }
 
 

@@ -37,6 +37,15 @@ class Counting(DataSource):
         return CountingWriter()
 
 
+def in_batches(named: str, **options: str) -> Writer:
+    """Each epoch as a batch of foreachBatch."""
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.write.format(named).mode("append").options(**options).save()
+
+    return lambda rows: rows.writeStream.foreachBatch(write)
+
+
 def make_input(spark: SparkSession, home: Path, rows: int, files: int) -> Path:
     for at in range(files):
         made = spark.range(at * rows, (at + 1) * rows, 1, 4 if rows > 1000 else 1).selectExpr(
