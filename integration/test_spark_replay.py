@@ -50,6 +50,16 @@ def test_replay_that_computes_other_rows_changes_nothing(upserting: Job) -> None
     assert upserting.rows() == before
 
 
+def test_both_names_of_the_format_go_on_with_one_checkpoint(counting: Job) -> None:
+    counting.put(range(100))
+    counting.run()
+    counting.uncommit(0)
+    counting.format = "sparkonce_redis"
+    counting.put(range(100, 200))
+    counting.run()
+    assert counting.counts() == once(range(200))
+
+
 def test_restart_with_another_number_of_partitions_counts_once(counting: Job) -> None:
     counting.transform = lambda rows: rows.repartition(5)
     counting.put(range(300))
