@@ -29,13 +29,12 @@ MUTANTS = {
     "B03": "attempts of a task share a file",
     "B04": "a job takes effect task by task",
     "B05": "whatever is staged takes effect",
-    "B06": "whatever is staged takes effect",
     "B07": "a batch of a stream has no name",
     "B08": "names are not looked at",
     "B09": "the target is emptied first",
     "B10": "a job takes effect task by task",
 }
-"""What is wrong in a sink that breaks a rule; all else is right."""
+"""What is wrong in a sink that breaks a rule; all else is right. B05's breaks B06, too."""
 
 
 @dataclass

@@ -6,10 +6,23 @@ from typing import Any
 
 import pytest
 
+from sparkonce.tck.spark.checks import CHECKS
+
+OF_STORES = ("Q04", "Q06", "Q08")
+"""A killed driver, twins that both send their rows, and a replay of other rows."""
+
 
 def also(*values: Any) -> list[Any]:
     """Values that repeat what another one shows: by a flavour, a mode, a fault, a seed."""
     return each(*((value,) for value in values))
+
+
+def rules_of_a_stream() -> list[Any]:
+    """Those of a second store: most of them say what the core and Spark do for all stores."""
+    return [
+        pytest.param(rule, marks=pytest.mark.long if rule in OF_STORES else pytest.mark.conformance)
+        for rule in CHECKS
+    ]
 
 
 def each(*rows: tuple[Any, ...]) -> list[Any]:
