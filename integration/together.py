@@ -20,6 +20,8 @@ from sparkonce.tck.on_spark import SparkContract
 ROOT = Path(__file__).parent
 SHARED = {finder.name: finder for finder in (*MYSQLS.values(), ELASTICSEARCH)}
 """Those that take seconds to start: one serves all processes in which tests run."""
+OWN_SPARK = {"sink", "bench", "cluster", "connect", "s3"}
+"""Fixtures of modules that start a Spark of their own."""
 
 
 class Keeping:
@@ -116,8 +118,10 @@ def _line(item: pytest.Item) -> int:
 
 def _room(item: pytest.Item) -> str | None:
     fixtures = {*getattr(item, "fixturenames", ())}
-    if fixtures & {"spark", "sink", "bench", "cluster", "connect"}:
-        return "spark" if "spark" in fixtures else item.path.name
+    if fixtures & OWN_SPARK:
+        return item.path.name
+    if "spark" in fixtures:  # two processes, with a Spark each, are through in half the time
+        return "spark and servers" if fixtures & {"mysql_name", "elasticsearch_server"} else "spark"
     if "mysql_name" in fixtures:
         return str(item.callspec.params["mysql_name"])
     return "elasticsearch" if fixtures & {"elasticsearch_server", "private_elasticsearch"} else None
