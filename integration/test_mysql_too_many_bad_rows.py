@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 from integration.counters import COUNTER
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import also, each
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, RowRefused, SparkonceError
 
 Make = Any
 REFUSED = (BadRow, RowRefused)
-WAYS: list[Any] = [
-    {},
-    {"atomicity": "chunk", "chunkRows": "100"},
-    *also({"key": "id", "sequenceColumn": "n"}),
-]
+FOLDED = {"key": "id", "sequenceColumn": "n"}
+WAYS: list[Any] = [{}, {"atomicity": "chunk", "chunkRows": "100"}, *also(FOLDED)]
 CLOSED = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'closed'"
 PARTITIONS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (0))"
 BROKEN = {
@@ -76,8 +73,14 @@ def count(mysql: Cursor, table: str) -> int:
     return int(found)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("case", ["no partition", *also(*list(BROKEN)[1:])])
+@pytest.mark.parametrize(
+    ("case", "way"),
+    [
+        ("no partition", {}),
+        ("no partition", {"atomicity": "chunk", "chunkRows": "100"}),
+        *each(("no partition", FOLDED), *((case, {}) for case in list(BROKEN)[1:])),
+    ],
+)
 def test_good_rows_by_the_thousands_do_not_go_aside(
     query: MySqlQuery, mysql: Cursor, table: str, case: str, way: dict[str, str]
 ) -> None:

@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 EVALSHA, MULTI = b"\r\nEVALSHA\r\n", b"\r\nMULTI\r\n"
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @pytest.fixture
