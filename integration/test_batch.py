@@ -99,6 +99,26 @@ def test_two_writes_with_names_count_once_each(counting: Job) -> None:
     assert counting.counts() == once([*range(100), *range(100)])
 
 
+def test_a_job_group_that_hides_the_run_is_refused(counting: Job) -> None:
+    """By the run alone a second write is told from a replay of the first."""
+
+    def write(frame: DataFrame, _: int) -> None:
+        frame.sparkSession.sparkContext.setJobGroup("mine", "a group of my own")
+        adding(frame, counting.url, counting.name)
+
+    counting.put(range(10))
+    with pytest.raises(Exception, match=r"job group of this batch is 'mine'"):
+        counting.run_batches(write)
+    assert counting.counts() == once([])
+
+
+def test_options_of_a_checkpoint_are_refused_for_a_batch(
+    spark: SparkSession, redis_url: str, unique: str
+) -> None:
+    with pytest.raises(Exception, match="Option checkpointLocation can't be set for a batch"):
+        adding(ones(spark, range(3)), redis_url, unique, checkpointLocation="/anywhere")
+
+
 def test_batch_that_writes_nothing_leaves_a_gap(counting: Job) -> None:
 
     def write(frame: DataFrame, epoch: int) -> None:

@@ -98,6 +98,28 @@ def test_what_dies_on_the_way_is_finished(
     assert len(elastic.indices.get(index=f"{alias}*").body) == 1
 
 
+@pytest.mark.parametrize("step", ["make", "take_over"])
+def test_one_that_comes_after_a_later_one_replaces_nothing(
+    query: ElasticsearchQuery,
+    elastic: Elasticsearch,
+    alias: str,
+    step: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    receipts = query.stage(0, rows(OLD))
+    monkeypatch.setattr(replacing, step, lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        query.commit(0, receipts)
+    monkeypatch.undo()
+    other = ElasticsearchQuery(SCHEMA, **query.options)
+    other.overwrite = True
+    other.run(0, rows(NEW))
+    admin = Admin(query.sink.store)
+    admin.recover(admin.sink(query.name))
+    assert held(elastic, alias) == list(NEW)
+    assert len(elastic.indices.get(index=f"{alias}*").body) == 1
+
+
 def test_an_index_itself_is_not_replaced(elasticsearch_url: str, alias: str) -> None:
     query = ElasticsearchQuery(SCHEMA, url=elasticsearch_url, index=f"{alias}-old")
     query.overwrite = True

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 
 import pytest
 from tests.kit import World
 
 from sparkonce.admin import Admin
-from sparkonce.errors import ConcurrentDriver, VersionBehindSink, WrittenTwice
+from sparkonce.errors import ConcurrentDriver, SparkonceError, VersionBehindSink, WrittenTwice
 from sparkonce.origin import Follows
+from sparkonce.store import Store
 from sparkonce.tck.actors import Query, Run
-from sparkonce.tck.faults import DIES_BEFORE, DIES_WITHIN, Crash
+from sparkonce.tck.faults import (
+    CRASHES,
+    DIES_BEFORE,
+    DIES_WITHIN,
+    LOSSES,
+    REPEATS,
+    Crash,
+    Fault,
+)
 
 
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])
@@ -63,22 +75,24 @@ def test_a_run_that_has_skipped_a_batch_does_not_skip_again(batches: Query) -> N
     assert batches.world.rows == ["a"]
 
 
-def test_a_write_that_failed_undecided_is_written_by_its_repetition(batches: Query) -> None:
-    run = batches.start()
-    dies_at(batches, "read", 3, ["a"], run)
+def test_a_write_that_failed_undecided_is_written_by_its_repetition() -> None:
+    query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.GROWS)
+    run = query.start()
+    dies_at(query, "decide", 3, ["a"], run)
     run.write(3, ["b"])
-    assert batches.world.rows == ["b"]
+    assert query.world.rows == ["b"]
 
 
-def test_a_write_that_failed_once_decided_is_finished_by_its_repetition() -> None:
-    """The user's own code has caught the error, and writes again, in the same run."""
+def test_a_second_write_of_one_run_is_refused_also_if_the_first_was_not_finished() -> None:
+    """It may be the same rows again, or others: nobody can tell. The first ones are finished."""
     query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.GROWS)
     run = query.start()
     dies_at(query, "apply", 3, ["a"], run)
-    run.write(3, ["drawn anew"])
-    assert query.world.rows == ["a"]
     with pytest.raises(WrittenTwice):
         run.write(3, ["b"])
+    assert query.world.rows == ["a"]
+    query.start().write(3, ["drawn anew"])
+    assert query.world.rows == ["a"]
 
 
 def test_a_run_that_was_superseded_is_refused(batches: Query) -> None:
@@ -91,6 +105,7 @@ def test_a_run_that_was_superseded_is_refused(batches: Query) -> None:
 
 
 def test_a_version_has_no_run_and_is_skipped_as_often_as_it_comes(batches: Query) -> None:
+    batches.named = True
     job = Run(batches, "")
     job.write(7, ["a"])
     for _ in range(3):
@@ -116,14 +131,50 @@ def test_a_batch_without_a_name_leaves_nothing(nameless: Query) -> None:
     assert nameless.store.names() == []
 
 
-def test_what_such_a_batch_has_decided_can_be_finished_and_then_leaves_nothing() -> None:
+def test_what_such_a_batch_has_decided_can_be_finished_without_it() -> None:
+    """Its record stays until gc: the driver may live, and must not miss it."""
     query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
     dies_at(query, "apply", 0, ["a"], Run(query, ""))
     admin = Admin(query.store)
     (sink,) = admin.sinks()
     admin.recover(sink)
     assert query.world.rows == ["a"]
-    assert query.store.names() == []
+    assert query.ledger.is_done_with
+
+
+def test_what_such_a_batch_has_decided_is_finished_before_another_batch_of_its_target() -> None:
+    """Or `recover` would put its rows over newer ones."""
+    world = World(whole_epochs=False)
+    died = Query(world, "died", checkpoint=None, follows=Follows.ONCE)
+    dies_at(died, "apply", 0, ["old"], Run(died, ""))
+    other = Query(world, "other", checkpoint=None, follows=Follows.ONCE)
+    Run(other, "").write(0, ["new"])
+    assert world.in_order() == ["old", "new"]
+
+
+def test_a_driver_that_finds_its_batch_finished_by_others_does_not_write_it_again() -> None:
+    query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
+    store = query.faulty()
+    store.before("apply", lambda: recover_all(query.world.store))
+    Run(query, "").write(0, ["a"])
+    assert query.world.rows == ["a"]
+
+
+def recover_all(store: Store) -> None:
+    admin = Admin(store)
+    for sink in admin.sinks():
+        admin.recover(sink)
+
+
+@pytest.mark.parametrize("follows", [Follows.NEXT, Follows.GROWS])
+def test_who_comes_after_such_a_batch_is_remembered(nameless: Query, follows: Follows) -> None:
+    """It died before it decided anything, under a name that a stream or an application has now."""
+    nameless.sink_id = "orders"
+    dies_at(nameless, "prepare", 0, ["a"], Run(nameless, ""))
+    after = Query(nameless.world, "b", "orders", checkpoint=None, follows=follows)
+    after.start().write(0, ["b"])
+    after.start().write(0, ["drawn anew"])
+    assert nameless.world.rows == ["b"]
 
 
 def test_a_record_that_could_not_be_taken_away_goes_when_its_store_is_cleaned(
@@ -142,3 +193,49 @@ def test_a_record_that_could_not_be_taken_away_goes_when_its_store_is_cleaned(
     assert admin.sweep(grace=60) == 1
     assert nameless.world.rows == ["a"]
     assert nameless.store.names() == []
+
+
+# -- any fault at any call
+
+FAULTS = [*CRASHES, *LOSSES, *REPEATS]
+
+
+@pytest.mark.parametrize("whole_epochs", [True, False])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_named_batch_counts_once_whatever_call_fails(fault: Fault, whole_epochs: bool) -> None:
+    for query in failing_at_each_call(Follows.GROWS, fault, whole_epochs):
+        query.start().write(0, ["a", "b"], ["c"])
+        assert sorted(query.world.rows) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("whole_epochs", [True, False])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_batch_without_a_name_is_whole_or_nothing_whatever_call_fails(
+    fault: Fault, whole_epochs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    for query in failing_at_each_call(Follows.ONCE, fault, whole_epochs):
+        recover_all(query.world.store)
+        assert sorted(query.world.rows) in ([], ["a", "b", "c"])
+        admin = Admin(query.store)
+        for sink in admin.sinks():
+            admin.gc(sink, grace=0)
+        monkeypatch.setattr(time, "time", lambda: now + 3600)
+        admin.sweep(grace=60)
+        monkeypatch.setattr(time, "time", lambda: now)
+        assert query.store.names() == []
+
+
+def failing_at_each_call(follows: Follows, fault: Fault, whole_epochs: bool) -> Iterator[Query]:
+    """Queries whose batch was written once, with one fault: at the first call, the second, ..."""
+    for at in count():
+        query = Query(World(whole_epochs=whole_epochs), checkpoint=None, follows=follows)
+        store = query.faulty()
+        store.fail_at(at, fault)
+        with suppress(Crash, SparkonceError):
+            Run(query, "" if follows is Follows.ONCE else "first").write(0, ["a", "b"], ["c"])
+        if at >= len(store.calls):
+            assert at > 5
+            return
+        query.through = None
+        yield query

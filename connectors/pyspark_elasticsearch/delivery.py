@@ -101,8 +101,9 @@ class Delivery:
             return aside.tally.applied
         require_known(manifest, documents)
         to = Destination(**manifest.notes)
-        if to.replaces:
-            replacing.make(means.cluster, to)
+        if to.replaces and not replacing.make(means.cluster, to, documents.index):
+            self._advance(total)
+            return ALL_STORED
         if since is None:
             means.watch.require_still_fit(self._behind(to))
         piped = means.watch.piped
@@ -138,7 +139,7 @@ class Delivery:
         if alias:
             visibility.show(means.cluster, alias, manifest.sink, to)
         else:
-            replacing.take_over(means.cluster, to)
+            replacing.take_over(means.cluster, to, self.documents.index)
 
     def _begun(self, *, acknowledged: bool) -> int | None:
         """Chunks that took effect; None if the decision is no longer the last one.

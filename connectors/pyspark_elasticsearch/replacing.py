@@ -7,7 +7,8 @@ https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-indices-up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark_elasticsearch import indices
@@ -18,6 +19,8 @@ from pyspark_elasticsearch.records import Destination
 from pyspark_elasticsearch.targets import Target
 from sparkonce import checks
 from sparkonce.errors import StoreRefused, StoreUnreachable
+
+log = logging.getLogger("sparkonce")
 
 DOING = "replacing an index"
 FIRST = "-000001"
@@ -55,17 +58,20 @@ def require_fit(documents: Documents, found: Target) -> None:
     )
 
 
-def make(cluster: Cluster, to: Destination) -> None:
+def make(cluster: Cluster, to: Destination, alias: str) -> bool:
     """Make the index of an overwrite as the one is that it replaces, unless it is there.
+
+    Gives whether it is wanted: not where another overwrite has replaced that index meanwhile.
 
     Raises:
         StoreRefused: it can't be made.
     """
     if cluster.ask(DOING, "HEAD", path(to.index), allow=(404,)).status == 200:
-        return
+        return True
     answer = cluster.ask(DOING, "GET", path(to.replaces), allow=(404,))
     if answer.status == 404:
-        raise _gone(to)
+        _require_superseded(cluster, to, alias)
+        return False
     about = answer.body[to.replaces]
     settings = {k: v for k, v in about["settings"]["index"].items() if k not in OF_ITSELF}
     body = {"settings": {"index": settings}, "mappings": about["mappings"]}
@@ -76,9 +82,10 @@ def make(cluster: Cluster, to: Destination) -> None:
             why="it gets settings and mappings of that one, and the cluster refuses them",
             todo="mend what it names, then run `sparkonce recover`",
         )
+    return True
 
 
-def take_over(cluster: Cluster, to: Destination) -> None:
+def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
     """Let all aliases of the old index lead to the new one, and delete the old one.
 
     Raises:
@@ -86,9 +93,10 @@ def take_over(cluster: Cluster, to: Destination) -> None:
         StoreRefused: neither index is there.
     """
     answer = cluster.ask(DOING, "GET", path(to.replaces, "_alias"), allow=(404,))
-    if answer.status == 404:  # done before, by another try
-        if cluster.ask(DOING, "HEAD", path(to.index), allow=(404,)).status == 404:
-            raise _gone(to)
+    if answer.status == 404:
+        if to.index not in _behind(cluster, alias):  # else done before, by another try
+            _require_superseded(cluster, to, alias)
+            cluster.ask(DOING, "DELETE", path(to.index), allow=(404,))
         return
     cluster.ask(DOING, "POST", path(to.index, "_refresh"))
     aliases: Mapping[str, Mapping[str, Any]] = answer.body[to.replaces]["aliases"]
@@ -105,9 +113,23 @@ def take_over(cluster: Cluster, to: Destination) -> None:
         )
 
 
-def _gone(to: Destination) -> StoreRefused:
-    return StoreRefused(
-        f"Index {to.replaces} is there no more, nor is {to.index}, which replaces it",
-        why="something else has deleted it since the epoch was decided",
-        todo="make it anew, with its aliases, then run `sparkonce recover`",
-    )
+def _behind(cluster: Cluster, alias: str) -> Collection[str]:
+    """The indices to which an alias leads."""
+    answer = cluster.ask(DOING, "GET", path("_alias", alias), allow=(404,))
+    return list(answer.body) if answer.status == 200 else []
+
+
+def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:
+    """Go on only where the alias leads to the index of an overwrite that was decided later.
+
+    Raises:
+        StoreRefused: it leads nowhere.
+    """
+    others = _behind(cluster, alias)
+    if not others:
+        raise StoreRefused(
+            f"Index {to.replaces} is there no more, nor is one behind alias {alias}",
+            why="something else has deleted it since the batch was decided",
+            todo="make it anew, with its aliases, then run `sparkonce recover`",
+        )
+    log.warning("%s comes too late: %s has replaced %s", to.index, others, to.replaces)

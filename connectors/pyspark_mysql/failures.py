@@ -64,7 +64,7 @@ _FULL = _refused("the server has no room left", "free disk space on the server")
 _PACKET = _refused("max_allowed_packet of the server is too small", "raise it")
 _LARGE = _refused(
     "the epoch is larger than the server lets a transaction be",
-    "raise that limit, or set option atomicity=chunk, which applies an epoch in several",
+    "raise that limit, or, unless it overwrites, set option atomicity=chunk, which takes several",
 )
 _BUSY = _passing("the server has no connection left for this user")
 _LOCK = "another session locked the same rows; all of the transaction was rolled back"

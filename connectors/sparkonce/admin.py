@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sparkonce import kept_offsets
 from sparkonce.commit import leftovers
-from sparkonce.errors import SparkonceError, StoreLostData
+from sparkonce.errors import DecisionLost, SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.offsets import Offsets
 from sparkonce.protocol import Advance, Applied, Record, Staged, ignore
@@ -157,13 +157,14 @@ class Admin:
         while ledger is not None and ledger.manifest is not None:
             try:
                 ledger = self.registers.finish(ledger, advance)
+            except DecisionLost:
+                if not ledger.once:
+                    raise
+                ledger = self.registers.load(sink.name)  # its driver lives, and has finished it
             except StoreLostData:
                 if not accept_loss:
                     raise
                 ledger = self.registers.swap(ledger.finished(Applied(stored=False)))
-        if ledger is not None and ledger.is_done_with:
-            self.store.discard(sink.name, leftovers(self.store, ledger), ledger.stamp)
-            self.registers.drop({sink.name: ledger.to_record()})
         return ledger
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -143,11 +143,17 @@ def dead_letter(options: Mapping[str, Any]) -> Contradiction:
     )
 
 
-def version(options: Mapping[str, Any]) -> Contradiction:
-    """One of ``txnAppId`` and ``txnVersion`` without the other."""
-    return (
+def version(options: Mapping[str, Any]) -> Iterator[Contradiction]:
+    """One of ``txnAppId`` and ``txnVersion`` without the other, or two names of one sink."""
+    yield (
         (options["txnAppId"] is None) != (options["txnVersion"] is None),
         "Options txnAppId and txnVersion belong together",
         "the one says whose writes are numbered, the other is the number",
         "set both, for example txnAppId=nightly and txnVersion=20261124, or none",
+    )
+    yield (
+        options["txnAppId"] is not None and options["sinkId"] is not None,
+        "Options txnAppId and sinkId contradict each other",
+        "each of them names what remembers the last batch",
+        "leave sinkId out",
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sparkonce.bad_rows import require_few
-from sparkonce.conflicts import concurrent_driver, lost_decision
+from sparkonce.conflicts import concurrent_driver, lost_decision, unfinished_batch
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.guards import (
     Driver,
@@ -22,26 +22,14 @@ from sparkonce.guards import (
 )
 from sparkonce.kept_offsets import beside
 from sparkonce.ledger import Ledger, from_record, new_token
-from sparkonce.neighbours import warn_of_neighbours
+from sparkonce.neighbours import finish_others, warn_of_neighbours
 from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
 from sparkonce.registers import LOST_RACES, Learned, Registers, claim_name, contended, holder_of
 from sparkonce.retry import Patience
-from sparkonce.standing import Standing
+from sparkonce.standing import LostRace, Standing, Taken
 from sparkonce.store import Store
 
 log = logging.getLogger("sparkonce")
-
-
-class LostRace(Exception):
-    """Another writer took the revision, or nobody can tell who did: it must be tried again.
-
-    Args:
-        unanswered: why nobody can tell.
-    """
-
-    def __init__(self, unanswered: StoreUnreachable | None = None) -> None:
-        super().__init__()
-        self.unanswered = unanswered
 
 
 class Committer:
@@ -65,23 +53,38 @@ class Committer:
             CommitRefused: the epoch could lose or double rows; each subclass is one reason.
             StoreError: the store can't do it; what was decided stays decided.
         """
+        try:
+            return self._commit(driver, receipts)
+        except StoreError as error:
+            if driver.once and self._is_unfinished(driver.name):
+                raise unfinished_batch(error, driver) from error
+            raise
+
+    def _is_unfinished(self, name: str) -> bool:
+        try:
+            ledger = from_record(self.store.read(name))
+        except StoreError:
+            return False
+        return ledger is not None and ledger.manifest is not None
+
+    def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         first: Ledger | None = None
-        resumed = False
+        if driver.once or driver.named:
+            finish_others(self.registers, driver)
         for lost in range(1, LOST_RACES):
             standing = self._stand(driver)
             base = standing.base
             first = first or base
             if base.token != first.token:
                 raise concurrent_driver(base, driver)
-            resumed = resumed or standing.resumed
-            verdict = judge(base, driver, self.policy, resumed=resumed)
+            verdict = judge(base, driver, self.policy)
             require_skips_of(
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
             )
             try:
                 base = self._establish(standing, driver)
                 require_not_doomed(base, receipts)
-                done = self._take(base, driver, receipts, verdict)
+                taken = self._take(base, driver, receipts, verdict)
             except DecisionLost:
                 if not standing.may_vanish():
                     raise
@@ -89,6 +92,8 @@ class Committer:
             except LostRace as race:
                 self._pause(lost, race.unanswered)
                 continue
+            # Outside the race: what is decided is never decided anew, not even if it vanishes.
+            done = self._finish(taken, driver)
             self._clean(done, receipts)
             self._end(done)
             return done
@@ -134,16 +139,14 @@ class Committer:
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
-        resumed = False
         for _ in range(LOST_RACES):
             ledger = self.registers.load(driver.name)
             claim, rival = self.registers.rival(ledger, driver)
             base = identify(ledger, rival, driver, self.policy)
-            standing = Standing(ledger, rival, claim, base, resumed)
+            standing = Standing(ledger, rival, claim, base)
             unfinished = standing.unfinished()
             if unfinished is None:
                 return standing
-            resumed = resumed or unfinished is ledger
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
             self.registers.finish(unfinished)
         raise contended(driver.name)
@@ -184,7 +187,7 @@ class Committer:
 
     def _take(
         self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
-    ) -> Ledger:
+    ) -> Taken:
         """Take the next revision for this epoch.
 
         Raises:
@@ -192,9 +195,10 @@ class Committer:
         """
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
-            log.info("Epoch %d of %s has taken effect already: skipped", base.epoch, base.name)
+            level = logging.WARNING if driver.named else logging.INFO
+            log.log(level, "Epoch %d of %s took effect before: skipped", base.epoch, base.name)
             # Written, not just read: a store that was cut off may show what it has lost.
-            return self._write(mine.replayed_by(driver.run_id))
+            return Taken(self._write(mine.replayed_by(driver.run_id)))
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
@@ -204,7 +208,10 @@ class Committer:
         if now.token != manifest.token:
             raise LostRace(unanswered)
         acknowledged = unanswered is None and now.stamp == decided.stamp
-        done = self.registers.finish(now, since=since if acknowledged else None)
+        return Taken(now, since if acknowledged else None)
+
+    def _finish(self, taken: Taken, driver: Driver) -> Ledger:
+        done = self.registers.finish(taken.ledger, since=taken.since)
         if done.query_id == driver.query_id and done.epoch < driver.epoch:
             raise lost_decision(done, driver)
         return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import (
+    BatchUnfinished,
     CheckpointBehindSink,
     CheckpointDiverged,
     CheckpointReplaced,
@@ -18,6 +19,7 @@ from sparkonce.errors import (
 )
 
 if TYPE_CHECKING:
+    from sparkonce.errors import StoreError
     from sparkonce.guards import Driver, Policy
     from sparkonce.ledger import Ledger
 
@@ -133,8 +135,18 @@ def written_twice(ledger: Ledger, driver: Driver) -> WrittenTwice:
         " the second time in one run",
         why="two writes of one batch into one target can't be told from a repetition of the first,"
         " whose rows must not count twice",
-        todo="give each of the writes a sinkId of its own (or a txnAppId, with txnVersion), then"
-        " restart the query; the first one has taken effect and is skipped if it keeps its name",
+        todo="leave the first one as it is, which has taken effect; give each of the others a"
+        " sinkId of its own, or a txnAppId that no other write has; then restart the query",
+    )
+
+
+def unfinished_batch(error: StoreError, driver: Driver) -> BatchUnfinished:
+    """The error for a batch without a name that is decided, and can't be applied."""
+    return BatchUnfinished(
+        f"A batch into {driver.target} is decided, and has not taken effect whole: {error.what}",
+        why=error.why,
+        todo=f"{error.todo or 'mend that'}; then, in place of running the job again, which would"
+        " apply its rows once more, run `sparkonce recover`, which finishes it",
     )
 
 

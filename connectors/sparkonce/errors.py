@@ -135,6 +135,10 @@ class StoreError(SparkonceError):
     """The store can't do what is asked."""
 
 
+class BatchUnfinished(StoreError):
+    """A batch without a name is decided, and not all of it has taken effect."""
+
+
 class StoreUnreachable(StoreError):
     """No connection, or no answer in time; whether a request took effect may be unknown."""
 

@@ -56,6 +56,11 @@ class Driver(Origin):
     offsets_before: Offsets | None = None
     formerly: tuple[str, ...] = ()
 
+    @property
+    def once(self) -> bool:
+        """Whether it writes a batch without a name."""
+        return self.follows is Follows.ONCE
+
     def is_at(self, place: str | None) -> bool:
         """Whether its checkpoint lies at a place, as a ledger of any release has it."""
         return place is not None and (spelling(place) == self.checkpoint or place in self.formerly)
@@ -106,28 +111,24 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
             raise conflicts.renamed(rival, driver)
         _allow_replacing(rival, driver, policy, same_path=True)
     base = ledger or Ledger(
-        driver.name,
-        driver.query_id,
-        driver.target,
-        repeatable=policy.repeatable,
-        once=driver.follows is Follows.ONCE,
+        driver.name, driver.query_id, driver.target, repeatable=policy.repeatable, once=driver.once
     )
     if base.query_id != driver.query_id:
         _allow_replacing(base, driver, policy, same_path=driver.is_at(base.checkpoint))
         base = base.succeeded_by(driver.query_id)
     if rival is not None and base.epoch < 0:
         base = _after(rival, base)
-    return base.owned()
+    owned = base.owned()
+    return owned if owned.once == driver.once else replace(owned, once=driver.once)
 
 
-def judge(ledger: Ledger, driver: Driver, policy: Policy, *, resumed: bool = False) -> Verdict:
+def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
     """Compare the epochs of a driver with those of its own ledger.
 
     Args:
         ledger: its own.
         driver: who commits.
         policy: what the options allow.
-        resumed: whether the epoch was decided and not finished as the driver came.
 
     Raises:
         ConcurrentDriver: a later run of this query has committed.
@@ -142,7 +143,7 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy, *, resumed: bool = Fal
         raise conflicts.concurrent_driver(ledger, driver)
     if driver.epoch == ledger.epoch:
         _require_same(ledger, driver, driver.offsets)
-        if driver.follows is Follows.GROWS and not resumed:
+        if driver.follows is Follows.GROWS:
             _require_first(ledger, driver)
         return Verdict.REPLAY
     if driver.epoch < ledger.epoch:
@@ -189,12 +190,16 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
 
 
 def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:
-    named = driver.follows is Follows.GROWS and not driver.run_id
-    return (conflicts.version_behind if named else conflicts.checkpoint_behind)(ledger, driver)
+    return (conflicts.version_behind if driver.named else conflicts.checkpoint_behind)(
+        ledger, driver
+    )
 
 
 def _require_first(ledger: Ledger, driver: Driver) -> None:
-    """Refuse a run that comes to its epoch again. A batch with ``txnVersion`` has no run."""
+    """Refuse a run that comes to its epoch again, be it to write other rows or the same.
+
+    A batch with ``txnVersion`` outside a stream has no run.
+    """
     skipped = ledger.replayed.get(driver.run_id) == driver.epoch
     if driver.run_id and (skipped or driver.run_id == ledger.run_id):
         raise conflicts.written_twice(ledger, driver)

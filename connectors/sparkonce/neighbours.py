@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from sparkonce.errors import StoreError, told
 from sparkonce.guards import Driver
-from sparkonce.ledger import sink_name
+from sparkonce.ledger import Ledger, sink_name
+from sparkonce.origin import Follows
 from sparkonce.registers import Registers
 
 log = logging.getLogger("sparkonce")
@@ -14,10 +16,11 @@ log = logging.getLogger("sparkonce")
 
 def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
     """Say, where a sink begins, that its rows may be read for the second time."""
-    if driver.epoch or driver.name != sink_name(driver.query_id, driver.target):
+    begins = not driver.epoch and driver.name == sink_name(driver.query_id, driver.target)
+    if driver.follows is not Follows.NEXT or not begins:
         return
     try:
-        others = _neighbours(registers, driver)
+        others = [one.name for one in _neighbours(registers, driver) if one.epochs][:3]
     except StoreError as error:
         log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
         return
@@ -34,13 +37,26 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
         )
 
 
-def _neighbours(registers: Registers, driver: Driver) -> list[str]:
-    """Up to three other sinks that have written to the same target."""
-    kin = driver.name.removeprefix(driver.query_id)
-    found: list[str] = []
+def finish_others(registers: Registers, driver: Driver) -> None:
+    """Finish what others have decided for the target, before a batch outside a stream decides.
+
+    Nobody comes back to the batch of a driver that died, but by `sparkonce recover`; and that may
+    come after this one, whose rows it would put older ones over.
+
+    Raises:
+        StoreError: an epoch can't be finished.
+    """
+    for ledger in _neighbours(registers, driver):
+        if ledger.manifest is not None:
+            log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, ledger.name)
+            registers.finish(ledger)
+
+
+def _neighbours(registers: Registers, driver: Driver) -> Iterator[Ledger]:
+    """Other sinks that have written to the same target."""
+    kin = f"@{driver.name.rpartition('@')[2]}"
     for name in registers.patience.run(registers.store.names):
-        if name.endswith(kin) and name != driver.name and len(found) < 3:
+        if name.endswith(kin) and name != driver.name:
             ledger = registers.load(name)
-            if ledger is not None and ledger.epochs and not ledger.forgotten:
-                found.append(name)
-    return found
+            if ledger is not None and not ledger.forgotten:
+                yield ledger

@@ -26,9 +26,11 @@ class Origin:
         run_id: of this ``start()`` of a query; empty where there is none, or it can't be known.
         epoch: the number of the micro-batch, the ``txnVersion``, or 0.
         follows: which epochs may come after it.
+        named: whether ``txnAppId`` and ``txnVersion`` say who writes.
     """
 
     query_id: str
     run_id: str
     epoch: int
     follows: Follows = field(default=Follows.NEXT, kw_only=True)
+    named: bool = field(default=False, kw_only=True)

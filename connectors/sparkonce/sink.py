@@ -93,7 +93,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
 
     connector = load(path)
     parsed = options.parse(connector.options, dict(raw))
-    checks.refuse([checks.version(parsed)])
+    checks.refuse(checks.version(parsed))
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
     if overwrite:
         plan = _overwriting(connector, plan, parsed)

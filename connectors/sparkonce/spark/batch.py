@@ -6,10 +6,11 @@ Spark makes one on the driver, and pickles it into every task and into ``commit`
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from sparkonce.errors import told
+from sparkonce.errors import OptionError, UnsupportedQuery, told
 from sparkonce.guards import Driver, require_messages
 from sparkonce.ledger import new_token
 from sparkonce.origin import Follows, Origin
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sparkonce")
 
+OF_STREAMS = (
+    "checkpointLocation",
+    "checkpointStorageOptions",
+    "onUnreadableCheckpoint",
+    "onLostCommit",
+)
+
 
 class BatchWriter(SinkWriter, ArrowWriter):
     """Adapts Spark's three calls for a batch to staging, commit and abort.
@@ -45,6 +53,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
         self, connector: str, options: dict[str, str], schema: pa.Schema, *, overwrite: bool
     ) -> None:
         self.token, self.overwrite = new_token(), overwrite
+        _require_no_checkpoint(options)
         super().__init__(connector, options, schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
@@ -74,6 +83,22 @@ class BatchWriter(SinkWriter, ArrowWriter):
             committer(sink).abort(_driver(sink, receipts[0]), receipts)
 
 
+def _require_no_checkpoint(options: Iterable[str]) -> None:
+    """Refuse what compares a stream with its checkpoint, which a batch does not know.
+
+    Raises:
+        OptionError: such an option is set.
+    """
+    given = {name.lower() for name in options}
+    found = [name for name in OF_STREAMS if name.lower() in given]
+    if found:
+        raise OptionError(
+            f"Option {', '.join(found)} can't be set for a batch",
+            why="a batch is told from its repetition by numbers alone, and reads no checkpoint",
+            todo="leave it out, or write by writeStream.format(...), which compares offsets",
+        )
+
+
 def origin(sink: Sink, context: Context, token: str) -> Origin:
     """Who writes a batch: an application by its version, a batch of a stream, or nobody known.
 
@@ -82,18 +107,40 @@ def origin(sink: Sink, context: Context, token: str) -> Origin:
         context: of a task; the properties of the thread that writes tell of ``foreachBatch``.
         token: names the batch where nothing else does.
     """
+    query, epoch = map(context.getLocalProperty, (QUERY, EPOCH))
+    run = _run(context) if query and epoch else ""
     if sink.version is not None:
-        return Origin(sink.version.app, "", sink.version.number, follows=Follows.GROWS)
-    query, run, epoch = map(context.getLocalProperty, (QUERY, RUN, EPOCH))
+        named = sink.version.app, run, sink.version.number
+        return Origin(*named, follows=Follows.GROWS, named=True)
     if query and epoch:
-        return Origin(query, run or "", int(epoch), follows=Follows.GROWS)
+        return Origin(query, run, int(epoch), follows=Follows.GROWS)
     return Origin(token, "", 0, follows=Follows.ONCE)
+
+
+def _run(context: Context) -> str:
+    """The run of the stream in whose ``foreachBatch`` a batch is written.
+
+    Raises:
+        UnsupportedQuery: Spark's job group, which has its name, is another.
+    """
+    group = context.getLocalProperty(RUN) or ""
+    try:
+        return str(UUID(group))
+    except ValueError:
+        raise UnsupportedQuery(
+            f"The job group of this batch is {group!r}, not the run of its stream",
+            why="without the run a second write into one target can't be told from a replay of the"
+            " first, whose rows must not count twice",
+            todo="leave spark.jobGroup.id as Spark sets it: call setJobGroup outside the function"
+            " of foreachBatch only, or not at all",
+        ) from None
 
 
 def _driver(sink: Sink, receipt: Receipt) -> Driver:
     task = receipt.task
     into = task.sink, sink.plan.target
-    return Driver(task.query_id, task.run_id, task.epoch, *into, follows=task.follows)
+    follows, named = task.follows, task.named
+    return Driver(task.query_id, task.run_id, task.epoch, *into, follows=follows, named=named)
 
 
 def _warn_of_repetition(sink: Sink, driver: Driver) -> None:

@@ -10,7 +10,7 @@ import pyspark
 
 from sparkonce import logs
 from sparkonce.ledger import new_token, sink_name
-from sparkonce.origin import Origin
+from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt, Task, attempt_of
 from sparkonce.registry import extra
 from sparkonce.spark import arrival, shuffle
@@ -72,14 +72,21 @@ class SinkWriter:
             origin.query_id,
             origin.run_id,
             origin.epoch,
-            sink=sink_name(sink.sink_id or origin.query_id, sink.plan.target),
+            sink=sink_name(_known_as(sink, origin), sink.plan.target),
             partition=context.partitionId(),
             attempt=attempt_of(origin.run_id, new_token()),
             follows=origin.follows,
+            named=origin.named,
         )
         receipt = sink.write(task, columns.as_announced(batches, self.schema))
         session = Session.seen_by(context.getLocalProperty, pyspark.__version__)
         return Message(receipt, session)
+
+
+def _known_as(sink: Sink, origin: Origin) -> str:
+    """The id of the sink; without a name a batch has none that another one could come to share."""
+    own = None if origin.follows is Follows.ONCE else sink.sink_id
+    return own or origin.query_id
 
 
 def committer(sink: Sink) -> Committer:

@@ -39,6 +39,7 @@ class Query:
     on_lost_commit: str | None = None
     plan: Plan[Any] | None = None
     follows: Follows = Follows.NEXT
+    named: bool = False
     through: Store | None = None
     formerly: tuple[str, ...] = ()
 
@@ -107,6 +108,7 @@ class Run:
             offsets_before=_offsets(offsets_before),
             formerly=query.formerly,
             follows=query.follows,
+            named=query.named,
         )
 
     def task(self, epoch: int, partition: int = 0) -> Task:
@@ -114,7 +116,8 @@ class Run:
         query = self.query
         attempt = attempt_of(self.run_id, new_token())
         into = query.name, partition, attempt
-        return Task(query.id, self.run_id, epoch, *into, follows=query.follows)
+        kind = {"follows": query.follows, "named": query.named}
+        return Task(query.id, self.run_id, epoch, *into, **kind)  # type: ignore[arg-type]
 
     def stage(self, epoch: int, *partitions: Sequence[str]) -> list[Receipt]:
         """Run one task for each partition, each in chunks of two rows."""
