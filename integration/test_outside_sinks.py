@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from demo.java import java_home
-from integration.outside import redis_incr
+from integration.outside import jdbc, redis_incr
 from integration.outside.events import EventServer
+from integration.servers.finder import or_skip
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
@@ -52,6 +53,13 @@ def test_foreach_batch_with_redis(
 ) -> None:
     sink = redis_incr.sink(redis_url, unique, env)
     counts_each_row_once_until_an_epoch_is_replayed(bench, sink)
+
+
+@pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
+def test_jdbc_in_batches(bench: Bench, mysql_url: str, table: str, env: Mapping[str, str]) -> None:
+    sink = or_skip(lambda: jdbc.sink(mysql_url, table, env))
+    again = run_check(bench, "B08", sink)
+    assert (again.sent, again.lost, again.doubled) == (240, 0, 240), again.said
 
 
 def test_meta_capi(bench: Bench, server: EventServer, env: Mapping[str, str]) -> None:
