@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import suppress
-from itertools import count
 
 import pytest
 from tests.kit import World
 
 from sparkonce.admin import Admin
-from sparkonce.errors import ConcurrentDriver, SparkonceError, VersionBehindSink, WrittenTwice
+from sparkonce.errors import ConcurrentDriver, VersionBehindSink, WrittenTwice
 from sparkonce.origin import Follows
 from sparkonce.store import Store
 from sparkonce.tck.actors import Query, Run
-from sparkonce.tck.faults import (
-    CRASHES,
-    DIES_BEFORE,
-    DIES_WITHIN,
-    LOSSES,
-    REPEATS,
-    Crash,
-    Fault,
-)
+from sparkonce.tck.faults import DIES_BEFORE, DIES_WITHIN, Crash
 
 
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])
@@ -193,49 +182,3 @@ def test_a_record_that_could_not_be_taken_away_goes_when_its_store_is_cleaned(
     assert admin.sweep(grace=60) == 1
     assert nameless.world.rows == ["a"]
     assert nameless.store.names() == []
-
-
-# -- any fault at any call
-
-FAULTS = [*CRASHES, *LOSSES, *REPEATS]
-
-
-@pytest.mark.parametrize("whole_epochs", [True, False])
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_named_batch_counts_once_whatever_call_fails(fault: Fault, whole_epochs: bool) -> None:
-    for query in failing_at_each_call(Follows.GROWS, fault, whole_epochs):
-        query.start().write(0, ["a", "b"], ["c"])
-        assert sorted(query.world.rows) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("whole_epochs", [True, False])
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_batch_without_a_name_is_whole_or_nothing_whatever_call_fails(
-    fault: Fault, whole_epochs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time()
-    for query in failing_at_each_call(Follows.ONCE, fault, whole_epochs):
-        recover_all(query.world.store)
-        assert sorted(query.world.rows) in ([], ["a", "b", "c"])
-        admin = Admin(query.store)
-        for sink in admin.sinks():
-            admin.gc(sink, grace=0)
-        monkeypatch.setattr(time, "time", lambda: now + 3600)
-        admin.sweep(grace=60)
-        monkeypatch.setattr(time, "time", lambda: now)
-        assert query.store.names() == []
-
-
-def failing_at_each_call(follows: Follows, fault: Fault, whole_epochs: bool) -> Iterator[Query]:
-    """Queries whose batch was written once, with one fault: at the first call, the second, ..."""
-    for at in count():
-        query = Query(World(whole_epochs=whole_epochs), checkpoint=None, follows=follows)
-        store = query.faulty()
-        store.fail_at(at, fault)
-        with suppress(Crash, SparkonceError):
-            Run(query, "" if follows is Follows.ONCE else "first").write(0, ["a", "b"], ["c"])
-        if at >= len(store.calls):
-            assert at > 5
-            return
-        query.through = None
-        yield query

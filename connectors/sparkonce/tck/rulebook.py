@@ -154,6 +154,23 @@ RULES: Sequence[Rule] = (
         "admin.SinkStatus.leftovers: the attempts of one run grow old together",
     ),
     Rule(
+        "C20",
+        MUST,
+        "A batch that has a number counts once, whatever call fails: another run skips it, and a"
+        " second write of one run is an error, never a silent skip.",
+        "Two writes into one target can't be told from a repetition; a gap in the numbers is none"
+        " of a batch's business, and a lower one may be of long ago.",
+        "guards.judge and identify: Follows.GROWS",
+    ),
+    Rule(
+        "C21",
+        MUST,
+        "A batch without a name takes effect whole, if it is decided, or not at all; nothing of it"
+        " is left in the store.",
+        "Each has a ledger of its own, which nobody comes back to.",
+        "commit: Ledger.once, is_done_with; admin.sweep",
+    ),
+    Rule(
         "A01",
         MUST,
         "Abort drops what its own tasks staged, unless it is decided; nothing decided is undone.",

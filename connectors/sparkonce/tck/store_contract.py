@@ -8,6 +8,7 @@ and gives, in its conftest.py, the fixture ``new_subject``: a function that make
 
 from __future__ import annotations
 
+from sparkonce.tck.batches import BatchRules
 from sparkonce.tck.beside import BesideRules
 from sparkonce.tck.claims import ClaimRules
 from sparkonce.tck.cleaning import CleaningRules
@@ -33,5 +34,6 @@ class StoreContract(
     DriverRules,
     IdentityRules,
     ClaimRules,
+    BatchRules,
 ):
     """Every rule of `sparkonce.tck.rulebook` that binds a store, its commits and its queries."""
