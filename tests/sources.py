@@ -23,6 +23,8 @@ from sparkonce.store import Store
 
 SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType())])
 
+RUN = "0b5e6a9e-7d3c-4f1a-9b1e-3c5d2e1f0a9b"
+
 
 class MemoryConnector:
     """A connector to the world of the running test."""
@@ -74,12 +76,12 @@ def into_memory(monkeypatch: pytest.MonkeyPatch, *, repeatable: bool = False) ->
 
 
 def in_a_task(monkeypatch: pytest.MonkeyPatch) -> Context:
-    """Be in a task of epoch 0 of query a, run r1."""
+    """Be in a task of epoch 0 of query a, run `RUN`."""
     context = Context()
     context.properties = {
         "streaming.sql.batchId": "0",
         "sql.streaming.queryId": "a",
-        "spark.jobGroup.id": "r1",
+        "spark.jobGroup.id": RUN,
     }
     monkeypatch.setattr(TaskContext, "get", lambda: context)
     return context

@@ -102,6 +102,14 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_none(checkpoint: Path) -> N
     assert "Is a directory" in found.look(QUERY, 2).trouble
 
 
+@pytest.mark.parametrize("torn", [b"", b"v1", b"v1\n", b"{}\n{}"])
+def test_offsets_that_are_not_whole_are_not_taken_for_others(checkpoint: Path, torn: bytes) -> None:
+    """A file system that caches may show a file before what is in it."""
+    (checkpoint / "offsets" / "1").write_bytes(torn)
+    with pytest.raises(Unreadable, match="offsets/1 is there, and not whole"):
+        Checkpoint(str(checkpoint)).offsets(1)
+
+
 @pytest.mark.parametrize(
     ("metadata", "trouble"),
     [

@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 from tests.kit import TARGET, World, batch
-from tests.sources import SCHEMA, Context, Source, in_a_task, into_memory, pickled, writer
+from tests.sources import RUN, SCHEMA, Context, Source, in_a_task, into_memory, pickled, writer
 
 from sparkonce import __version__
 from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
@@ -62,7 +62,7 @@ def test_a_receipt_says_who_staged_what() -> None:
     message = writer().write(iter([batch(["a", "b"]), batch(["c"])]))
     receipt = pickle.loads(pickle.dumps(message)).receipt
     assert receipt.rows == (2, 1)
-    assert (receipt.task.query_id, receipt.task.run_id) == ("a", "r1")
+    assert (receipt.task.query_id, receipt.task.run_id) == ("a", RUN)
     assert (receipt.task.epoch, receipt.task.partition) == (0, 3)
     assert receipt.task.sink == sink_name("a", TARGET)
 

@@ -7,6 +7,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
+from sparkonce.spark.formats import installed
+
 CONNECTORS = Path(__file__).parents[1] / "connectors"
 PROGRAM = """
 import sparkonce
@@ -39,3 +43,13 @@ def test_packages_in_a_wheel_that_is_not_installed_are_refused(tmp_path: Path) -
     said = registered_from(tmp_path / "sparkonce-0.1.0-py3-none-any.whl")
     assert "UnsupportedQuery: sparkonce was imported from sparkonce-0.1.0-py3-none-any.whl" in said
     assert "under a name with .zip" in said
+
+
+def test_a_package_of_others_that_cannot_be_imported_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Because of it Spark finds no format of Python by itself."""
+    (tmp_path / "pyspark_broken.py").write_text("raise RuntimeError('I am broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"redis", "mysql", "elasticsearch"} <= {one.name() for one in installed()}
+    assert "pyspark_broken can't be imported, and is left out: I am broken" in caplog.text

@@ -22,6 +22,7 @@ SPELLED = {
     "hdfs:///a": ["hdfs:///a", "hdfs:/a"],
     "abfss://c@s/a": ["abfss://c@s/a", "abfs://c@s/a/"],
     "gs://bucket/a": ["gs://bucket/a"],
+    "ftp://user@host/a": ["ftp://user:secret@host/a", "ftp://user@host/a"],
     "hdfs:///": ["hdfs:///", "hdfs:/"],
     "/data/a:b": ["/data/a:b"],
 }

@@ -30,6 +30,7 @@ def test_a_checkpoint_lies_where_spark_puts_it(
     [
         ("/data/p/_checkpoints/counts/daily/0", "/data/p/_checkpoints/counts/daily"),
         ("s3://b/p/_checkpoints/counts/daily/12", "s3://b/p/_checkpoints/counts/daily"),
+        ("/p/_checkpoints/team/counts/daily/1", "/p/_checkpoints/team/counts/daily"),  # team.counts
         ("/data/_checkpoints/counts/daily", "/data/_checkpoints/counts/daily"),
         ("/data/counts/daily/0", "/data/counts/daily/0"),
         ("/data/_checkpoints/a/b/0/c", "/data/_checkpoints/a/b/0/c"),

@@ -16,6 +16,7 @@
     │   ├── StoreLostData         a decided epoch can't be applied: its chunks are gone
     │   ├── DecisionLost          the store lost a decision that it had acknowledged
     │   ├── StagedDataMissing     chunks are gone before the decision; Spark replays the epoch
+    │   ├── BatchUnfinished       a batch without a name is decided, and has not taken effect whole
     │   └── RowRefused            the server refused a row after its epoch was decided
     └── CommitRefused             applying this epoch could lose or double rows
         ├── CheckpointReplaced    another query (a new checkpoint) writes to this sink
@@ -36,8 +37,12 @@ and servers' answers are told in it.
 
 from __future__ import annotations
 
+import platform
+import sys
+
 __all__ = [
     "BadRow",
+    "BatchUnfinished",
     "CheckpointBehindSink",
     "CheckpointDiverged",
     "CheckpointReplaced",
@@ -109,6 +114,11 @@ class SparkonceError(Exception):
 def _sentence(text: str) -> str:
     """The text with one end."""
     return text if text.endswith("?") else f"{text.rstrip('. ')}."
+
+
+def this_python() -> str:
+    """Which Python runs here, of the several that a cluster has."""
+    return f"{sys.executable} on {platform.node()}"
 
 
 class OptionError(SparkonceError):

@@ -35,6 +35,7 @@ def spelling(location: str) -> str:
     if not scheme:
         mounted = location.startswith(f"{MOUNT}/")
         return spelling(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
+    authority = re.sub(":[^@]*@", "@", authority)  # a password says nothing of the place
     named = SAME.get(scheme, scheme)
     slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
     plain = posixpath.normpath(re.sub("/+", "/", path)) if path else ""

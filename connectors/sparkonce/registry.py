@@ -6,7 +6,7 @@ import importlib
 import re
 from importlib.metadata import entry_points
 
-from sparkonce.errors import MissingExtra, OptionError
+from sparkonce.errors import MissingExtra, OptionError, this_python
 from sparkonce.store import Connector
 from sparkonce.suggestions import suggestion
 
@@ -26,7 +26,7 @@ def load(path: str) -> Connector:
         connector: Connector = getattr(importlib.import_module(module), name)()
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            f'format("{needed}") needs the Python package {error.name!r}',
+            f'format("{needed}") needs the Python package {error.name!r} ({this_python()})',
             why="sparkonce installs the client of a store only where its extra is asked for",
             todo=f"pip install 'sparkonce[{needed}]' on the driver and every executor",
         ) from None

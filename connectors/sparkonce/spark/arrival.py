@@ -41,14 +41,15 @@ def _maker() -> Callable[[str, str, str, str], Any]:
             " (docs/deploy.md)."
         )
         try:
-            found = import_module(module.partition(".")[0]).__version__
-            kind = getattr(import_module(module), name)
+            found = getattr(import_module(module.partition(".")[0]), "__version__", "of no release")
+            # Of another release, the module or what is in it may not be there.
+            kind = getattr(import_module(module), name) if found == release else None
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 f"The Python of an executor has no package {error.name!r}: {here}."
                 f" Why: a part of the sink runs in tasks. {todo}"
             ) from None
-        if found != release:
+        if kind is None:
             raise ImportError(
                 f"An executor has sparkonce {found}, and the driver {release}: {here}."
                 f" Why: the driver applies what tasks stage, and reads only its own form. {todo}"

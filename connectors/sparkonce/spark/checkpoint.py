@@ -27,6 +27,9 @@ READABLE = (
 NOWHERE = "its file metadata is not there, or names no query"
 PLACED = "set option checkpointLocation, or queryName where the session places checkpoints"
 
+STARTS = re.compile(rb"v\d+\n.")
+"""How each form of offsets begins; a file system that caches may show none of them yet."""
+
 log = logging.getLogger("sparkonce")
 
 
@@ -97,6 +100,8 @@ class Checkpoint:
             Unreadable: nobody can tell.
         """
         text = self._read(f"offsets/{epoch}") if epoch >= 0 else None
+        if text is not None and not STARTS.match(text):
+            raise Unreadable(f"offsets/{epoch} is there, and not whole")
         return Offsets(text) if text is not None else None
 
     def _read(self, name: str) -> bytes | None:
@@ -195,8 +200,8 @@ def _warn(sink: str, location: str | None, trouble: str) -> None:
 
 def _unreadable(sink: str, location: str | None, trouble: str) -> str:
     return (
-        f"Sink {sink!r}: its checkpoint ({location or 'not given as an option'}) can't be read by"
-        f" Python on the driver: {trouble}"
+        f"Sink {sink!r}: its checkpoint ({places.spelling(location or 'not given as an option')})"
+        f" can't be read by Python on the driver: {trouble}"
     )
 
 
@@ -224,7 +229,7 @@ def _is_readable(line: str, *, named: bool) -> bool:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -7,10 +7,9 @@ here, or in what a connector's entry module imports, raises for what is missing.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from sparkonce.errors import MissingExtra, UnsupportedQuery
+from sparkonce.errors import MissingExtra, UnsupportedQuery, this_python
 
 __all__ = ["ArrowWriter", "DataSource", "StreamArrowWriter", "WriterCommitMessage", "require_arrow"]
 
@@ -56,9 +55,11 @@ def require_arrow() -> None:
             why="sparkonce takes rows in that form alone, which came with Spark 4.0",
             todo="use Spark 4.0 or newer, with the PySpark of the same release",
         )
-    if find_spec("pyarrow") is None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
         raise MissingExtra(
-            "Spark's Python has no package pyarrow",
+            f"Spark's Python can't import pyarrow ({this_python()}): {error}",
             why="Spark hands rows to a Python data source as Arrow batches",
             todo="pip install 'pyarrow>=15' on the driver and every executor",
-        )
+        ) from None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import UnsupportedQuery
@@ -13,6 +15,8 @@ from sparkonce.spark.source import SinkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger("sparkonce")
 
 
 def register(spark: SparkSession) -> list[str]:
@@ -55,10 +59,18 @@ def _require_no_wheel(here: Path) -> None:
         )
 
 
+def _imported(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # another package's, for which Spark finds no format at all
+        log.warning("Package %s can't be imported, and is left out: %s", name, error)
+        return None
+
+
 def installed() -> Iterator[type[SinkSource]]:
     """The data sources of all connectors on Python's path, found as Spark finds them."""
     for module in pkgutil.iter_modules():
         if module.name.startswith("pyspark_"):
-            source = getattr(importlib.import_module(module.name), "DefaultSource", None)
+            source = getattr(_imported(module.name), "DefaultSource", None)
             if isinstance(source, type) and issubclass(source, SinkSource):
                 yield source

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-FLOW = re.compile(r"(.+/_checkpoints/[^/]+/[^/]+)/\d+")
+FLOW = re.compile(r"(.+/_checkpoints(?:/[^/]+){2,})/\d+")
+"""A sink's name may have dots, each of which makes a folder."""
 
 
 def without_refresh(location: str | None) -> str | None:
@@ -17,7 +18,7 @@ def without_refresh(location: str | None) -> str | None:
     A refresh that reads all rows again is so known as a checkpoint that another one replaces.
 
     Args:
-        location: of a checkpoint, as ``checkpoint.canonical`` spells it.
+        location: of a checkpoint, as `places.spelling` has it.
     """
     flow = FLOW.fullmatch(location or "")
     return flow[1] if flow else location

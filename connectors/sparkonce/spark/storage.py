@@ -10,11 +10,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from textwrap import shorten
+from threading import Thread
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from sparkonce import places
 from sparkonce.errors import OptionError
@@ -28,6 +32,9 @@ Read = Callable[[str], bytes]
 
 CONNECT, ANSWER, TRIES = 2, 5, 3
 """Seconds to wait for a connection and for an answer, and how often, where no setting says else."""
+
+LIMIT = 30
+"""Seconds that a commit waits for a file, whatever the settings say."""
 
 S3A = (
     "endpoint",
@@ -53,6 +60,10 @@ PLAIN = {
     *("dfs_storage_authority", "dfs_storage_scheme"),
 }
 """Names in ``checkpointStorageOptions`` whose values an error may show."""
+
+
+QUERY = re.compile(r"\?[^\s'\"]+")
+"""What stands behind a URL: a signature may, with its parts in another order than was given."""
 
 
 class Unreadable(Exception):
@@ -91,9 +102,11 @@ class Settings:
         """The text without any value that is among the settings and may be a key."""
         secret = [value for name, value in self.s3a if name.endswith((".key", ".token"))]
         secret += _values(json.loads(self.given or "{}"))
-        for value in sorted(secret, key=len, reverse=True):
+        forms = ((value, quote(value, ""), quote_plus(value)) for value in secret)
+        spelled = {spelling for each in forms for spelling in each}
+        for value in sorted(spelled, key=len, reverse=True):
             text = text.replace(value, "***") if len(value) > 3 else text
-        return text
+        return QUERY.sub("?***", text)
 
 
 def _values(held: Any) -> list[str]:
@@ -133,16 +146,44 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
         Unreadable: nobody can tell.
     """
     scheme, authority, path = places.split(places.spelling(location))
-    try:
+
+    def fetched() -> bytes | None:
         fetch = _reader(scheme, authority, settings)  # it may miss a file of its own, of keys
         try:
             return fetch(f"{path}/{name}")
         except FileNotFoundError:
             return None
+
+    try:
+        return _in_time(fetched)
     except Exception as error:  # whatever a file system raises, the file was not read
         first = (str(error).splitlines() or [""])[0]
         said = settings.hiding(f"{type(error).__name__}: {first}")
         raise Unreadable(shorten(said, LONGEST, placeholder="...")) from None
+
+
+def _in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
+    """What a file system gives, whose own limits may be minutes, or none.
+
+    Raises:
+        TimeoutError: nothing, in the time that a commit can wait.
+    """
+    answer: Future[bytes | None] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(fetch())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    # No pool: Python waits for a pool's threads as it ends, and nobody can end this one.
+    Thread(target=run, daemon=True).start()
+    try:
+        return answer.result(LIMIT)
+    except FutureTimeoutError:
+        if answer.done():
+            raise
+        raise TimeoutError(f"no answer within {LIMIT} s") from None
 
 
 @lru_cache(maxsize=16)
@@ -204,7 +245,8 @@ def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
         made |= {"region": of_aws[1]} if of_aws[1] and "region" not in made else {}
     elif host:
         made["endpoint_override"] = host.rstrip("/")
-        made["force_virtual_addressing"] = s3a.get("path.style.access", "").lower() == "false"
+        if s3a.get("path.style.access", "").lower() == "false":
+            made["force_virtual_addressing"] = True  # PyArrow 15 does not know the word
     return made
 
 
