@@ -61,7 +61,7 @@ test: $(DEV)
 
 # What repeats by crash point, seed, flavour, cut packet or outage.
 long: $(DEV)
-	@$(SOME) $(PYTEST) -m long --durations 10 $(PYTEST_ARGS)
+	@$(SOME) $(PYTEST) -m "long and not conformance" --durations 10 $(PYTEST_ARGS)
 
 # Everything but `make conformance`: the oldest servers, the newest client, the kit at every crash point
 # of the store in memory; then all else in one run, whose last lines tell what was left out.
@@ -77,7 +77,7 @@ test-redis6: $(DEV)
 
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \
-		-m "not conformance" -k "not contract or c0 and increment" $(call TESTS_OF,elasticsearch,apply places \
+		-m "not conformance" -k "not contract or c0" $(call TESTS_OF,elasticsearch,apply places \
 		streams refused types contract nodes security) $(PYTEST_ARGS)
 
 unit: $(DEV)
@@ -139,6 +139,7 @@ conformance: $(DEV)
 		integration/test_mysql_contract.py integration/test_elasticsearch_contract.py \
 		integration/test_redis_streaming.py integration/test_mysql_streaming.py \
 		integration/test_elasticsearch_streaming.py integration/test_batch_contract.py \
+		integration/test_outside_sinks.py integration/test_tutorial_streaming.py \
 		tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
 
 docs: $(DEV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -19,9 +20,14 @@ def also(*values: Any) -> list[Any]:
 
 def rules_of_a_stream() -> list[Any]:
     """Those of a second store: most of them say what the core and Spark do for all stores."""
+    return some(CHECKS, OF_STORES)
+
+
+def some(rules: Iterable[str], long: Sequence[str]) -> list[Any]:
+    """Rules of which `make test-all` checks some, and `make conformance` all."""
     return [
-        pytest.param(rule, marks=pytest.mark.long if rule in OF_STORES else pytest.mark.conformance)
-        for rule in CHECKS
+        pytest.param(rule, marks=pytest.mark.long if rule in long else pytest.mark.conformance)
+        for rule in rules
     ]
 
 

@@ -10,14 +10,19 @@ import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
 from integration import batch_mutants
+from integration.marks import some
 from integration.sinks import counting, in_elasticsearch
 
 from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN
 from sparkonce.tck.spark import batch_checks, checks
+from sparkonce.tck.spark.batch_checks import BATCH_CHECKS, IN_FOREACH_BATCH
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.sink import StreamingSink
+
+OF_BATCHES = ("B02", "B04", "B07", "B08", "B09")
+"""The others are kept by what a stream has, too: staging, and the attempts that count."""
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +64,12 @@ def in_batches(sink: StreamingSink, **overwriting: str) -> BatchSink:
     )
 
 
-@pytest.mark.long
-class TestRedisBatch(BatchContract):
-    @pytest.fixture
-    def sink(self, redis_url: str, unique: str, env: dict[str, str]) -> BatchSink:
-        return in_batches(counting(redis_url, unique, env=env), writeMode="upsert")
+@pytest.mark.parametrize("rule", some([*BATCH_CHECKS, *IN_FOREACH_BATCH], OF_BATCHES))
+def test_a_batch_into_redis_is_exactly_once(
+    bench: Bench, redis_url: str, unique: str, env: dict[str, str], rule: str
+) -> None:
+    sink = in_batches(counting(redis_url, unique, env=env), writeMode="upsert")
+    run_check(bench, rule, sink).insist()
 
 
 @pytest.mark.conformance

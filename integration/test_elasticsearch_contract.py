@@ -119,7 +119,7 @@ def worlds(elasticsearch_server: Any) -> Iterator[list[str]]:
             client.indices.delete(index=f"{name}-ledger,{name}-log,{name}-target")
 
 
-@pytest.fixture(params=["append", "increment"])
+@pytest.fixture(params=["append", pytest.param("increment", marks=pytest.mark.conformance)])
 def new_subject(
     request: pytest.FixtureRequest,
     worlds: list[str],

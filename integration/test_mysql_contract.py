@@ -146,7 +146,7 @@ class TestMySqlStoreByChunks(StoreContract):
     pass
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 @on("mariadb", WHOLE)
 class TestMariaDbStore(StoreContract):
     pass

@@ -14,7 +14,7 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.conformance
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from demo.java import java_home
 from tests.test_tutorial import run
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_the_streaming_half_of_the_kit_is_green(tmp_path: Path) -> None:
     scratch = tmp_path / "java"
     scratch.mkdir()

@@ -37,8 +37,10 @@ LOG = "spark.sparkonce.tests.log"
 
 
 @contextmanager
-def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session in a JVM of its own; `more` are further settings of it.
+def session(
+    scratch: Path, more: Mapping[str, str] | None = None, java: str = ""
+) -> Iterator[SparkSession]:
+    """A session in a JVM of its own, with further settings, and further options of Java.
 
     A JVM that is there already would give the next session its classes and this one's settings.
     """
@@ -46,7 +48,7 @@ def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[Sp
 
     with mock.patch.dict(os.environ, environment(scratch)):
         builder = SparkSession.builder.appName("sparkonce tests")
-        for key, value in {**_settings(scratch), **(more or {})}.items():
+        for key, value in {**_settings(scratch, java), **(more or {})}.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
         try:
@@ -54,6 +56,10 @@ def session(scratch: Path, more: Mapping[str, str] | None = None) -> Iterator[Sp
         finally:
             spark.stop()
             _end_jvm()
+
+
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Most of a test's time is Spark's start, for which Java's second compiler does more harm than good."""
 
 
 class OneSession:
@@ -69,7 +75,8 @@ class OneSession:
         """The session with these further settings."""
         if self._session is None or self._more != more:
             self.close()
-            self._session = self._running.enter_context(session(self._new_scratch(), more))
+            begun = session(self._new_scratch(), more, SHORT_LIVED)
+            self._session = self._running.enter_context(begun)
             self._more = more
         return self._session
 
@@ -101,7 +108,7 @@ def environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def _settings(scratch: Path) -> dict[str, str]:
+def _settings(scratch: Path, java: str) -> dict[str, str]:
     log = scratch / "log4j2.properties"
     log.write_text(QUIET.replace("LOG", str(scratch / "spark.log")))
     return {
@@ -114,6 +121,6 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": (
-            f"-Duser.timezone=UTC -Dlog4j2.configurationFile={log.as_uri()}"
+            f"-Duser.timezone=UTC -Dlog4j2.configurationFile={log.as_uri()} {java}"
         ),
     }
