@@ -59,7 +59,7 @@ def session(
 
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Most of a test's time is Spark's start, for which Java's second compiler does more harm than good."""
+"""Most of a test is Spark's start, for which Java's second compiler does more harm than good."""
 
 
 class OneSession:
