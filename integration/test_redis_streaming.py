@@ -33,7 +33,7 @@ class TestRedisStreaming(StreamingContract):
         return sink
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_a_spark_that_mixes_computations_is_found_out(sink: StreamingSink, tmp_path: Path) -> None:
     """No sink can keep the promise with these settings off; so the sink warns of them."""
     off = replace(sink, settings=dict.fromkeys(SETTINGS, "false"))

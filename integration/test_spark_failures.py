@@ -46,9 +46,12 @@ def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
         one.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
-    ("request_", "at"), [(MULTI, (7, 3)), (EVALSHA, (4, 1))], ids=["staging", "deciding"]
+    ("request_", "at"),
+    [
+        pytest.param(MULTI, (7, 3), marks=pytest.mark.conformance, id="staging"),
+        pytest.param(EVALSHA, (4, 1), marks=pytest.mark.long, id="deciding"),
+    ],
 )
 def test_killed_driver_loses_and_doubles_nothing(
     counting: Job,

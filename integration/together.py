@@ -20,8 +20,8 @@ from sparkonce.tck.on_spark import SparkContract
 ROOT = Path(__file__).parent
 SHARED = {finder.name: finder for finder in (*MYSQLS.values(), ELASTICSEARCH)}
 """Those that take seconds to start: one serves all processes in which tests run."""
-OWN_SPARK = {"sink", "bench", "cluster", "connect", "s3"}
-"""Fixtures of modules that start a Spark of their own."""
+OWN_SPARK = {"sink", "bench", "cluster", "connect", "s3", "environment"}
+"""Fixtures of modules that start a Spark of their own, or install one."""
 
 
 class Keeping:
