@@ -78,7 +78,7 @@ test-redis6: $(DEV)
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \
 		-m "not conformance" -k "not contract or c0" $(call TESTS_OF,elasticsearch,apply places \
-		streams refused types contract nodes security) $(PYTEST_ARGS)
+		streams refused types contract security) $(PYTEST_ARGS)
 
 unit: $(DEV)
 	@$(PYTEST) tests $(PYTEST_ARGS)
