@@ -1,6 +1,7 @@
 """Broken sinks, each with one fault. `tests/test_mutants.py` sees that the kit finds them."""
 
 from tests.mutants.abort_mutants import ABORT_MUTANTS
+from tests.mutants.batch_mutants import BATCH_MUTANTS
 from tests.mutants.commit_mutants import COMMIT_MUTANTS
 from tests.mutants.core_mutants import CORE_MUTANTS
 from tests.mutants.effect_mutants import EFFECT_MUTANTS
@@ -19,6 +20,7 @@ MUTANTS = [
     *COMMIT_MUTANTS,
     *ABORT_MUTANTS,
     *CORE_MUTANTS,
+    *BATCH_MUTANTS,
     *VOLUME_MUTANTS,
     *LATE_MUTANTS,
 ]

@@ -11,7 +11,6 @@ from sparkonce.commit import Committer, Standing
 from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
 from sparkonce.guards import Driver, Policy, Verdict, identify, judge
 from sparkonce.ledger import Ledger
-from sparkonce.origin import Follows
 from sparkonce.protocol import Manifest, Record
 from sparkonce.registers import Registers, holder_of
 
@@ -145,29 +144,7 @@ def _counts_replays(
     return TAKE(self, replace(base, epochs=base.epochs + again), driver, receipts, verdict)
 
 
-def _wants_no_gap(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
-    return judge(ledger, replace(driver, follows=Follows.NEXT), policy)
-
-
 CORE_MUTANTS = [
-    Mutant(
-        "second write of a batch skipped",
-        "a run that writes a batch twice is taken for a replay, and its second rows are dropped",
-        "C20",
-        patches={"sparkonce.guards._require_first": _nothing},
-    ),
-    Mutant(
-        "numbers of a batch must follow each other",
-        "a batch that leaves a gap is refused, as if the sink had lost some",
-        "C20",
-        patches={JUDGE: _wants_no_gap},
-    ),
-    Mutant(
-        "record of a nameless batch stays",
-        "each batch leaves a ledger, and ledgers pile up",
-        "C21",
-        patches={"sparkonce.ledger.Ledger.is_done_with": False},
-    ),
     Mutant(
         "skipped receipt committed",
         "a task that skipped its rows for another decision is taken for one without rows",

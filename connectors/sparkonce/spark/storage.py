@@ -10,18 +10,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from textwrap import shorten
-from threading import Thread
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from sparkonce import places
 from sparkonce.errors import OptionError
+from sparkonce.spark.waiting import in_time
 from sparkonce.values import is_object
 
 LONGEST = 400
@@ -32,9 +30,6 @@ Read = Callable[[str], bytes]
 
 CONNECT, ANSWER, TRIES = 2, 5, 3
 """Seconds to wait for a connection and for an answer, and how often, where no setting says else."""
-
-LIMIT = 30
-"""Seconds that a commit waits for a file, whatever the settings say."""
 
 S3A = (
     "endpoint",
@@ -155,35 +150,11 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
             return None
 
     try:
-        return _in_time(fetched)
+        return in_time(fetched)
     except Exception as error:  # whatever a file system raises, the file was not read
         first = (str(error).splitlines() or [""])[0]
         said = settings.hiding(f"{type(error).__name__}: {first}")
         raise Unreadable(shorten(said, LONGEST, placeholder="...")) from None
-
-
-def _in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
-    """What a file system gives, whose own limits may be minutes, or none.
-
-    Raises:
-        TimeoutError: nothing, in the time that a commit can wait.
-    """
-    answer: Future[bytes | None] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(fetch())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    # No pool: Python waits for a pool's threads as it ends, and nobody can end this one.
-    Thread(target=run, daemon=True).start()
-    try:
-        return answer.result(LIMIT)
-    except FutureTimeoutError:
-        if answer.done():
-            raise
-        raise TimeoutError(f"no answer within {LIMIT} s") from None
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,6 @@ from sparkonce.tck.spark.checks import (
     killed_driver,
     lost_executor,
     other_rows,
-    seeded,
     twins,
 )
 from sparkonce.tck.spark.faults import AFTER_ROWS, FAIL, Plan
@@ -68,7 +67,7 @@ def _failed(bench: Bench, trial: BatchTrial) -> bool:
 
 def killed_job(bench: Bench, trial: BatchTrial) -> str:
     """B04: SIGKILL at random moments; then the same job again, with another driver."""
-    random, halfway = seeded(bench, "B04"), 0
+    random, halfway = bench.random("B04"), 0
     for point, span in KILLS:
         trial.put(rows=600)
         halfway += _kill(bench, trial, point, random.uniform(0.0, span))

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 from types import TracebackType
 
 from sparkonce.spark.shuffle import SETTINGS
@@ -33,6 +34,10 @@ class Bench:
         self._driver: Driver | None = None
         self._kept: object = None
         self._started = 0
+
+    def random(self, number: str) -> Random:
+        """Moments for the kills and stops of the check of a rule."""
+        return Random(f"{self.seed} {number}")  # noqa: S311
 
     def local(self, sink: Sink) -> Driver:
         """The driver whose tasks run in its own JVM."""

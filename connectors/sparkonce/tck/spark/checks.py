@@ -9,7 +9,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from random import Random
 
 from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.spark.bench import Bench
@@ -76,7 +75,7 @@ def failing_task(bench: Bench, trial: Trial) -> str:
 
 def killed_driver(bench: Bench, trial: Trial) -> str:
     """Q04: SIGKILL at random moments: of the next second, and of the time around the commit."""
-    random, kills, halfway = seeded(bench, "Q04"), 0, 0
+    random, kills, halfway = bench.random("Q04"), 0, 0
     trial.put(3)
     while kills < len(KILLS) or (not halfway and kills < 2 * len(KILLS)):
         trial.put(3)
@@ -237,7 +236,7 @@ def _digest(bench: Bench, epoch: int) -> int:
 
 def stopped(bench: Bench, trial: Trial) -> str:
     """Q09: stops while tasks run, then when they have ended and the commit is under way."""
-    driver, random = bench.local(trial.sink), seeded(bench, "Q09")
+    driver, random = bench.local(trial.sink), bench.random("Q09")
     for _ in range(STOPS):
         _stop_in_task(bench, trial, driver)
     tries = committing = 0
@@ -278,11 +277,6 @@ def _stop_soon(bench: Bench, trial: Trial, driver: Driver, point: str, delay: fl
     time.sleep(delay)
     trial.ended(driver.stop())
     return trial.in_mid_epoch
-
-
-def seeded(bench: Bench, number: str) -> Random:
-    """Moments for the kills and stops of a check."""
-    return Random(f"{bench.seed} {number}")  # noqa: S311
 
 
 def _often(hits: int, what: str) -> str:
