@@ -10,6 +10,7 @@ from tests.kit import World
 from sparkonce.admin import Admin
 from sparkonce.errors import ConcurrentDriver, VersionBehindSink, WrittenTwice
 from sparkonce.origin import Follows
+from sparkonce.protocol import Record
 from sparkonce.store import Store
 from sparkonce.tck.actors import Query, Run
 from sparkonce.tck.faults import DIES_BEFORE, DIES_WITHIN, Crash
@@ -147,6 +148,21 @@ def test_a_driver_that_finds_its_batch_finished_by_others_does_not_write_it_agai
     store.before("apply", lambda: recover_all(query.world.store))
     Run(query, "").write(0, ["a"])
     assert query.world.rows == ["a"]
+
+
+def test_who_finishes_it_meets_its_driver_that_has_finished_it_too() -> None:
+    world = World(whole_epochs=False)
+    slow = Query(world, "slow", checkpoint=None, follows=Follows.ONCE)
+    dies_at(slow, "apply", 0, ["old"], Run(slow, ""))
+    other = Query(world, "other", checkpoint=None, follows=Follows.ONCE)
+
+    def finished() -> None:
+        recover_all(world.store)
+        world.store.swap(slow.name, Record(), slow.ledger.stamp)
+
+    other.faulty().before("swap", finished)
+    Run(other, "").write(0, ["new"])
+    assert world.in_order() == ["old", "new"]
 
 
 def recover_all(store: Store) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sparkonce import kept_offsets
 from sparkonce.commit import leftovers
-from sparkonce.errors import DecisionLost, SparkonceError, StoreLostData
+from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.ledger import Ledger, from_record
 from sparkonce.offsets import Offsets
 from sparkonce.protocol import Advance, Applied, Record, Staged, ignore
@@ -155,16 +155,13 @@ class Admin:
         """
         ledger = self.registers.load(sink.name)
         while ledger is not None and ledger.manifest is not None:
+            decided = ledger
             try:
-                ledger = self.registers.finish(ledger, advance)
-            except DecisionLost:
-                if not ledger.once:
-                    raise
-                ledger = self.registers.load(sink.name)  # its driver lives, and has finished it
+                ledger = self.registers.finish_left(decided, advance)
             except StoreLostData:
                 if not accept_loss:
                     raise
-                ledger = self.registers.swap(ledger.finished(Applied(stored=False)))
+                ledger = self.registers.swap(decided.finished(Applied(stored=False)))
         return ledger
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import islice
 
 from sparkonce.errors import StoreError, told
 from sparkonce.guards import Driver
@@ -20,7 +21,8 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
     if driver.follows is not Follows.NEXT or not begins:
         return
     try:
-        others = [one.name for one in _neighbours(registers, driver) if one.epochs][:3]
+        wrote = (one.name for one in _neighbours(registers, driver) if one.epochs)
+        others = list(islice(wrote, 3))
     except StoreError as error:
         log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
         return
@@ -49,7 +51,7 @@ def finish_others(registers: Registers, driver: Driver) -> None:
     for ledger in _neighbours(registers, driver):
         if ledger.manifest is not None:
             log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, ledger.name)
-            registers.finish(ledger)
+            registers.finish_left(ledger)
 
 
 def _neighbours(registers: Registers, driver: Driver) -> Iterator[Ledger]:

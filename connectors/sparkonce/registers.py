@@ -169,6 +169,19 @@ class Registers:
             ledger = self.swap(ledger.finished(applied), applied=len(ledger.manifest.chunks))
         raise contended(ledger.name)
 
+    def finish_left(self, ledger: Ledger, advance: Advance = ignore) -> Ledger | None:
+        """The same of what another driver has decided, which may live, and finish it as well.
+
+        None if it has, and has taken the record away, as it does with that of a batch without a
+        name.
+        """
+        try:
+            return self.finish(ledger, advance)
+        except DecisionLost:
+            if not ledger.once:
+                raise
+            return self.load(ledger.name)
+
     def _applied(self, manifest: Manifest, advance: Advance, since: float | None) -> Applied:
         """Apply, until there is an answer; only the first try may know that none came before."""
         first = iter([since])
