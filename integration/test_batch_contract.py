@@ -15,7 +15,7 @@ from integration.sinks import counting, in_elasticsearch
 
 from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN
-from sparkonce.tck.spark import batch_checks, checks
+from sparkonce.tck.spark import batch_checks, checks, kills
 from sparkonce.tck.spark.batch_checks import BATCH_CHECKS, IN_FOREACH_BATCH
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
@@ -42,7 +42,7 @@ def test_a_sink_that_breaks_a_rule_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (checks, batch_checks):  # of the kills, the one that is sure to find it
-        monkeypatch.setattr(module, "KILLS", ((checks.EFFECT, 0.1),))
+        monkeypatch.setattr(module, "KILLS", ((kills.EFFECT, 0.1),))
     for rule in rules:
         home = tmp_path / rule
         home.mkdir()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.mutants.commit_mutants import COMMITTER, attempts_of
-from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant
+from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant, nothing
 
 from sparkonce.commit import Committer
 from sparkonce.guards import Driver
@@ -64,10 +64,6 @@ def _gives_up_on_none(self: StreamWriter, messages: Sequence[Any], epoch: int) -
         WRITER_ABORT(self, messages, epoch)
 
 
-def _nothing(*_: Any) -> None:
-    """Refuses nothing."""
-
-
 ABORT_MUTANTS = [
     Mutant(
         "messages with None mishandled in abort",
@@ -86,7 +82,7 @@ ABORT_MUTANTS = [
         "abort that drops nothing",
         "what the tasks of an aborted epoch staged stays",
         "A01",
-        patches={f"{COMMITTER}.abort": _nothing},
+        patches={f"{COMMITTER}.abort": nothing},
     ),
     Mutant(
         "abort that drops a decided epoch",
@@ -121,7 +117,7 @@ ABORT_MUTANTS = [
         "a commit that is tried again decides what an abort is about to drop",
         "A02",
         (CHUNKS, ROWS),
-        patches={"sparkonce.commit.require_not_doomed": _nothing},
+        patches={"sparkonce.commit.require_not_doomed": nothing},
     ),
     Mutant(
         "failed tasks never cleaned",

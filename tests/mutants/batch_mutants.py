@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, nothing
 
 from sparkonce.guards import Driver, Policy, Verdict, judge
 from sparkonce.ledger import Ledger
 from sparkonce.origin import Follows
-
-
-def _nothing(*_: Any) -> None:
-    """Refuses nothing."""
 
 
 def _wants_no_gap(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
@@ -25,7 +20,7 @@ BATCH_MUTANTS = [
         "second write of a batch skipped",
         "a run that writes a batch twice is taken for a replay, and its second rows are dropped",
         "C20",
-        patches={"sparkonce.guards._require_first": _nothing},
+        patches={"sparkonce.guards._require_first": nothing},
     ),
     Mutant(
         "numbers of a batch must follow each other",

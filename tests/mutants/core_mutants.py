@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, nothing
 
 from sparkonce.commit import Committer, Standing
 from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
@@ -18,10 +18,6 @@ JUDGE, IDENTIFY = "sparkonce.commit.judge", "sparkonce.commit.identify"
 LEDGER = "sparkonce.ledger.Ledger"
 DECIDED, ESTABLISH = Ledger.decided, Committer._establish
 TAKE, RIVAL = Committer._take, Registers.rival
-
-
-def _nothing(*_: Any) -> None:
-    """Refuses nothing."""
 
 
 def _applies_replays(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
@@ -149,7 +145,7 @@ CORE_MUTANTS = [
         "skipped receipt committed",
         "a task that skipped its rows for another decision is taken for one without rows",
         "C10",
-        patches={"sparkonce.commit.require_skips_of": _nothing},
+        patches={"sparkonce.commit.require_skips_of": nothing},
     ),
     Mutant(
         "replay committed again",
@@ -185,7 +181,7 @@ CORE_MUTANTS = [
         "offsets not compared",
         "a copied checkpoint that has read other rows is not told from a replay",
         "C15",
-        patches={"sparkonce.guards._require_same": _nothing},
+        patches={"sparkonce.guards._require_same": nothing},
     ),
     Mutant(
         "runs forgotten",

@@ -53,3 +53,7 @@ class Mutant:
             for place, new in self.patches.items():
                 stack.enter_context(mock.patch(place, new))
             yield
+
+
+def nothing(*_: Any) -> None:
+    """What a step or a guard does that is left out."""

@@ -7,19 +7,17 @@ from collections.abc import Callable
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import (
-    EFFECT,
-    KILLS,
-    WATCHED,
     failing_task,
     killed_driver,
     lost_executor,
     other_rows,
     twins,
 )
-from sparkonce.tck.spark.faults import AFTER_ROWS, FAIL, Plan
-from sparkonce.tck.spark.hits import epoch_to_hit
-from sparkonce.tck.spark.query import Shape
-from sparkonce.tck.spark.trial import PATIENCE, ROWS, BatchTrial, NotReached, Trial, until
+from sparkonce.tck.spark.faults import AFTER_ROWS, FAIL
+from sparkonce.tck.spark.hits import epoch_to_hit, rows_sent
+from sparkonce.tck.spark.kills import KILLS, kill_near
+from sparkonce.tck.spark.query import WATCHED, Shape
+from sparkonce.tck.spark.trial import PATIENCE, ROWS, BatchTrial, NotReached, Trial
 
 BatchCheck = Callable[[Bench, BatchTrial], str]
 ALWAYS, LINGER = 99, 0.5
@@ -70,31 +68,12 @@ def killed_job(bench: Bench, trial: BatchTrial) -> str:
     random, halfway = bench.random("B04"), 0
     for point, span in KILLS:
         trial.put(rows=600)
-        halfway += _kill(bench, trial, point, random.uniform(0.0, span))
+        delay = random.uniform(0.0, span)
+        halfway += kill_near(bench, trial, point, delay, lambda: rows_sent(bench, trial.next_epoch))
         trial.run(bench.local(trial.sink), WATCHED)
     if not halfway:
         raise NotReached("no driver was killed after it had sent rows, and before its job ended")
     return f"{len(KILLS)} drivers killed, {halfway} in the middle of a job, seed {bench.seed}"
-
-
-def _kill(bench: Bench, trial: BatchTrial, point: str, delay: float) -> bool:
-    """Kill a new driver; whether its job had sent rows, and had not ended."""
-    bench.board.announce(Plan())
-    driver, as_it_was = bench.victim(trial.sink), trial.found()
-
-    def near() -> bool:
-        if point == EFFECT:
-            return trial.found() != as_it_was
-        # A sink that runs no Python in tasks gets to no other point than this.
-        return bool(bench.board.notes(point) or bench.board.notes(AFTER_ROWS))
-
-    try:
-        driver.start(trial.query(WATCHED))
-        until(near, "rows on their way", driver)
-        time.sleep(delay)
-        return driver.wait().running
-    finally:
-        driver.kill()
 
 
 def again(bench: Bench, trial: BatchTrial) -> str:

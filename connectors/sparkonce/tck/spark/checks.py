@@ -29,17 +29,13 @@ from sparkonce.tck.spark.hits import (
     executors_at,
     rows_sent,
 )
-from sparkonce.tck.spark.query import Shape
+from sparkonce.tck.spark.kills import KILLS, kill_near
+from sparkonce.tck.spark.query import WATCHED, Shape
 from sparkonce.tck.spark.remote import Driver
 from sparkonce.tck.spark.trial import PATIENCE, NotGiven, NotReached, Trial, until
 
 Check = Callable[[Bench, Trial], str]
-WATCHED = Shape(watched=True, pause=0.01)
 STOPS = 2
-EFFECT = "effect"
-"""A moment after the tasks' own: rows have taken effect, some or all."""
-# What must be seen before a driver is killed, and the longest time from then.
-KILLS = ((AFTER_WRITE, 0.1), (AFTER_ROWS, 1.0), (EFFECT, 0.1))
 NO_PYTHON = "not again at its very end, as the sink runs no Python in tasks"
 
 
@@ -91,23 +87,13 @@ def killed_driver(bench: Bench, trial: Trial) -> str:
 
 def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
     """Kill a new driver; whether a task of its last epoch had sent its rows."""
-    bench.board.announce(Plan())
-    driver, before = bench.victim(trial.sink), trial.noted("commits")
-    as_it_was = trial.found()
+    before = trial.noted("commits")
 
-    def near() -> bool:
-        if point == EFFECT:
-            return trial.found() != as_it_was
-        # A sink that runs no Python in tasks gets to no other point than this.
+    def sent() -> bool:
         begun = trial.noted("commits")
-        return bool(bench.board.notes(point) or (begun > before and rows_sent(bench, begun)))
+        return begun > before and rows_sent(bench, begun)
 
-    try:
-        driver.start(trial.query(WATCHED))
-        until(near, "rows on their way", driver)
-        time.sleep(delay)
-    finally:
-        driver.kill()
+    kill_near(bench, trial, point, delay, sent)
     if not trial.in_mid_epoch and trial.noted("commits") == trial.files:
         raise NotReached("the query was done before its driver could be killed")
     return trial.in_mid_epoch and rows_sent(bench, trial.noted("commits"))

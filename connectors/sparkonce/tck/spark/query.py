@@ -26,6 +26,9 @@ class Shape:
     pause: float = 0.0
 
 
+WATCHED = Shape(watched=True, pause=0.01)
+
+
 @dataclass(frozen=True)
 class Query:
     """One run of a streaming query over a directory of files: one file is one epoch.
