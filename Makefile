@@ -140,7 +140,7 @@ conformance: $(DEV)
 		integration/test_redis_streaming.py integration/test_mysql_streaming.py \
 		integration/test_elasticsearch_streaming.py integration/test_batch_contract.py \
 		integration/test_outside_sinks.py integration/test_tutorial_streaming.py \
-		integration/test_spark_failures.py \
+		integration/test_spark_failures.py integration/test_remote_checkpoints.py \
 		tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
 
 docs: $(DEV)

@@ -21,7 +21,7 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.sink import StreamingSink
 
-OF_BATCHES = ("B02", "B04", "B07", "B08", "B09")
+OF_BATCHES = ("B02", "B07", "B08", "B09")
 """The others are kept by what a stream has, too: staging, and the attempts that count."""
 
 
@@ -30,9 +30,13 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"JAVA_HOME": str(java_home(tmp_path_factory.mktemp("java")))}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
-    "rules", [["B01", "B02", "B03", "B07", "B08", "B09"], ["B04", "B10"], ["B05"]]
+    "rules",
+    [
+        pytest.param(["B01", "B02", "B03", "B07", "B08", "B09"], marks=pytest.mark.long),
+        pytest.param(["B04", "B10"], marks=pytest.mark.conformance),
+        pytest.param(["B05"], marks=pytest.mark.conformance),
+    ],
 )
 def test_a_sink_that_breaks_a_rule_is_found(
     bench: Bench,

@@ -76,7 +76,7 @@ def copy(files: FileSystem, source: str, target: str) -> None:
             files.copy_file(info.path, target + info.path.removeprefix(source))
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_killed_driver_loses_and_doubles_nothing(
     counting: RemoteJob, conf: dict[str, str], redis_proxy: Proxy, tmp_path: Path
 ) -> None:

@@ -46,12 +46,10 @@ def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
         one.close()
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("request_", "at"),
-    [
-        pytest.param(MULTI, (7, 3), marks=pytest.mark.conformance, id="staging"),
-        pytest.param(EVALSHA, (4, 1), marks=pytest.mark.long, id="deciding"),
-    ],
+    [pytest.param(MULTI, (7, 3), id="staging"), pytest.param(EVALSHA, (4, 1), id="deciding")],
 )
 def test_killed_driver_loses_and_doubles_nothing(
     counting: Job,

@@ -125,6 +125,7 @@ def test_one_pip_install_makes_redis_work(
     assert f'"target": "hash:{unique}:{{id}}"' in status
 
 
+@pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
 def test_one_pip_install_makes_mysql_work(
     empty: Installed, wheel: Path, mysql_url: str, table: str
 ) -> None:
