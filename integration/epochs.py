@@ -109,7 +109,24 @@ class Query:
 class MySqlQuery(Query):
     """A query that writes to MySQL or MariaDB."""
 
-    connector = MYSQL
+    connector, checked = MYSQL, None
+
+    @property
+    def sink(self) -> Sink:
+        """With the plan for the target as it was when the epoch's rows were last staged."""
+        return replace(super().sink, plan=self.checked) if self.checked else super().sink
+
+    def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:
+        self.checked = super().sink.check().plan
+        return super().write(task, batches)
+
+    def restart(self, **options: str) -> None:
+        super().restart(**options)
+        self.checked = None
+
+    def committer(self) -> Committer:
+        self.checked = self.checked or super().sink.check().plan
+        return super().committer()
 
 
 class ElasticsearchQuery(Query):

@@ -7,20 +7,10 @@ from typing import Any
 
 import pytest
 
-from sparkonce.tck.spark.checks import CHECKS
-
-OF_STORES = ("Q06", "Q08")
-"""Twins that both send their rows, and a replay of other rows."""
-
 
 def also(*values: Any) -> list[Any]:
     """Values that repeat what another one shows: by a flavour, a mode, a fault, a seed."""
     return each(*((value,) for value in values))
-
-
-def rules_of_a_stream() -> list[Any]:
-    """Those of a second store: most of them say what the core and Spark do for all stores."""
-    return some(CHECKS, OF_STORES)
 
 
 def some(rules: Iterable[str], long: Sequence[str]) -> list[Any]:

@@ -167,7 +167,7 @@ def test_a_python_that_only_spark_pyspark_python_names_serves_registered_formats
     assert job.counts() == once(range(600)), said
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_a_zip_among_py_files_serves_registered_formats_alone_and_a_wheel_none(
     job: Submitted, wheel: Path, theirs: Path
 ) -> None:

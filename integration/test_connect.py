@@ -116,7 +116,7 @@ def test_a_jars_name_wins_even_over_a_registered_one_and_the_second_name_is_ours
     assert job.counts() == once(range(100))
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_many_queries_of_two_users_at_once_count_each_row_once(make: Callable[..., Job]) -> None:
     jobs = [make(f"-{number}", f"user{number % 2}") for number in range(8)]
     for job in jobs:

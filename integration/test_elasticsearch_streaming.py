@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from demo.java import java_home
-from integration.marks import rules_of_a_stream
 from integration.runs import Job
 from integration.sinks import counting, in_elasticsearch
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.run import run_check
 
 
@@ -57,7 +57,8 @@ def java(tmp_path: Path) -> dict[str, str]:
     return {"JAVA_HOME": str(java_home(tmp_path))}
 
 
-@pytest.mark.parametrize("rule", rules_of_a_stream())
+@pytest.mark.conformance
+@pytest.mark.parametrize("rule", CHECKS)
 def test_a_stream_is_exactly_once(
     bench: Bench, elasticsearch_url: str, index: str, java: dict[str, str], rule: str
 ) -> None:

@@ -25,7 +25,8 @@ PROGRAM = textwrap.dedent(
     rows = pa.RecordBatch.from_pydict(columns)
     sink = open_sink(REDIS, {"url": url, "key": name + ":{id}"}, rows.schema)
     task = Task("query", "run", 0, name, 0, "attempt")
-    stage(sink.store, task, (rows for _ in range(batches)), sink.encode, sink.size, Patience(0))
+    many = (rows for _ in range(batches))
+    stage(sink.store, task, many, sink.encoder(sink.plan), sink.size, Patience(0))
     sink.store.discard(name, ["attempt"])
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     """

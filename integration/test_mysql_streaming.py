@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.marks import rules_of_a_stream
 from integration.sinks import counting
 
 from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
@@ -19,7 +19,8 @@ def sink(mysql_url: str, table: str, tmp_path: Path) -> StreamingSink:
     return counting(mysql_url, table, env={"JAVA_HOME": str(java_home(tmp_path))})
 
 
-@pytest.mark.parametrize("rule", rules_of_a_stream())
+@pytest.mark.conformance
+@pytest.mark.parametrize("rule", CHECKS)
 @pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
 def test_a_stream_is_exactly_once(bench: Bench, sink: StreamingSink, rule: str) -> None:
     """What differs in MariaDB lies behind the steps of a store, and those are tested on both."""

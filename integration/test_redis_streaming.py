@@ -27,6 +27,15 @@ def test_an_epoch_that_is_replayed_takes_effect_once(bench: Bench, sink: Streami
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("rule", ["Q05", "Q06", "Q10"])
+def test_what_spark_does_to_tasks_leaves_no_trace(
+    bench: Bench, sink: StreamingSink, rule: str
+) -> None:
+    """A lost executor, twins that both send their rows, and rows that are drawn again."""
+    run_check(bench, rule, sink).insist()
+
+
+@pytest.mark.conformance
 class TestRedisStreaming(StreamingContract):
     @pytest.fixture
     def sink(self, sink: StreamingSink) -> StreamingSink:

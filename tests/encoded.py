@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_elasticsearch.bulk import operations
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.models.chunks import operations, unpacked
+from pyspark_elasticsearch.models.chunks import unpacked
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from sparkonce import options
 

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from pyspark_elasticsearch import kept
+from pyspark_elasticsearch.fitness import kept_instead, require_own
+from pyspark_elasticsearch.targets import Target
 from sparkonce.errors import StoreUnsafe
 
 MODE, SOURCE = "index.mode", "index.mapping.source.mode"
+
+
+def index(settings: dict[str, Any], source: dict[str, Any] | None = None) -> Target:
+    return Target("x", settings, {"_source": source or {}}, "", None)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,7 @@ MODE, SOURCE = "index.mode", "index.mapping.source.mode"
 def test_index_that_keeps_documents_whole_has_no_flaw(
     settings: dict[str, Any], source: dict[str, Any]
 ) -> None:
-    assert not kept.flaw(settings, {"_source": source})
+    assert not kept_instead(index(settings, source))
 
 
 @pytest.mark.parametrize(
@@ -45,11 +50,11 @@ def test_index_that_keeps_documents_whole_has_no_flaw(
 def test_index_that_keeps_less_or_something_else_is_named(
     settings: dict[str, Any], source: dict[str, Any], words: str
 ) -> None:
-    assert words in kept.flaw(settings, {"_source": source})
+    assert words in kept_instead(index(settings, source))
 
 
 @pytest.mark.parametrize("said", ["true", True])
 def test_index_without_sequence_numbers_is_refused(said: object) -> None:
-    kept.require_numbered("x", {"index.disable_sequence_numbers": "false"})
-    with pytest.raises(StoreUnsafe, match=r"columnar"):
-        kept.require_numbered("x", {"index.disable_sequence_numbers": said, MODE: "columnar"})
+    require_own(index({"index.disable_sequence_numbers": "false"}))
+    with pytest.raises(StoreUnsafe, match=r"disable_sequence_numbers=true .*columnar"):
+        require_own(index({"index.disable_sequence_numbers": said, MODE: "columnar"}))

@@ -36,7 +36,14 @@ class MemoryQuery(Query):
     def sink(self) -> Sink:
         size = ChunkSize(int(story.CHUNK), 1 << 20)
         return Sink(
-            self.store, PLAN, _encode, Policy(repeatable=False), Patience(0), size, None, None
+            self.store,
+            PLAN,
+            lambda _: _encode,
+            Policy(repeatable=False),
+            Patience(0),
+            size,
+            None,
+            None,
         )
 
     def counts(self) -> Counter[int]:

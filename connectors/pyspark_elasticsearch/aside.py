@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from pyspark_elasticsearch import dead_letters
+from pyspark_elasticsearch.bulk import operations
 from pyspark_elasticsearch.dead_letters import Addressed, Verdict
 from pyspark_elasticsearch.failures import advice, message
 from pyspark_elasticsearch.log import Found, Log, Place
-from pyspark_elasticsearch.models.chunks import Chunk, chunk_name, operations
+from pyspark_elasticsearch.models import letters
+from pyspark_elasticsearch.models.chunks import Chunk, chunk_name
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.sending import Refusal
 from sparkonce.bad_rows import ALL, BEFORE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
@@ -164,7 +166,7 @@ class Aside:
             self.tally.add(why, message(one.item.error), rows)
 
     def _verdict(self, one: Refusal) -> Verdict:
-        return dead_letters.of_refusal(one, self.manifest.notes["index"])
+        return letters.of_refusal(one, self.manifest.notes["index"])
 
     def _letter(self, at: str, judged: Sequence[str], sent: Sent) -> Addressed:
         """The letter that a verdict is about: what the row holds, the chunk knows."""
@@ -172,7 +174,7 @@ class Aside:
         if not at.isdigit():
             return Addressed(verdict._replace(place=documents.index), sent.chunk.bad[int(at[1:])])
         lines = sent.operations[int(at)]
-        return Addressed(verdict, dead_letters.of_lines(verdict.reason, lines, documents))
+        return Addressed(verdict, letters.of_lines(verdict.reason, lines, documents))
 
     def _refusal(self, verdict: Verdict, one: Refusal | None) -> RowRefused:
         why, todo = "", "set option onBadRow=deadLetter again"

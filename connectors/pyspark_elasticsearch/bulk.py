@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch.answers import AllDone
@@ -109,3 +110,28 @@ def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
     at = (number, told["_primary_term"]) if number >= 0 else None
     index, id_ = told.get("_index", ""), told.get("_id", "")
     return Item(int(told["status"]), told.get("error"), index, id_, at)
+
+
+def operations(lines: bytes) -> Iterator[bytes]:
+    """The lines of each operation: an action, and a document unless it deletes."""
+    pieces = iter(lines.splitlines(keepends=True))
+    for action in pieces:
+        yield action if action.startswith(b'{"delete"') else action + next(pieces)
+
+
+class Operation(NamedTuple):
+    """One operation of a chunk, and its place among the others."""
+
+    position: int
+    lines: bytes
+
+
+def numbered(lines: bytes) -> list[Operation]:
+    """The operations of a chunk's lines."""
+    return [Operation(at, one) for at, one in enumerate(operations(lines))]
+
+
+def action(operation: bytes) -> dict[str, Any]:
+    """What names the document of an operation, and what is done to it, as `kind`."""
+    ((kind, told),) = json.loads(operation.partition(b"\n")[0]).items()
+    return {**told, "kind": kind}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyspark_elasticsearch import apart
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.indices import OwnIndices
 from pyspark_elasticsearch.models.documents import Documents
@@ -25,8 +24,7 @@ class ElasticsearchConnector:
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Documents]:
         """See `Connector.plan`."""
-        apart.require_names_apart(options)
-        return plan(options, schema, apart.reserved(options))
+        return plan(options, schema)
 
     def overwriting(self, plan: Plan[Documents], options: Options) -> Plan[Documents]:  # noqa: ARG002
         """See `Overwriting`. Readers see the old index until the new one is whole."""

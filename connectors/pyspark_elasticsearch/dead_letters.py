@@ -6,18 +6,10 @@ import json
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import unquote
-
-import pyarrow as pa
 
 from pyspark_elasticsearch import bulk, indices
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.failures import Kind, known, message, of_answer
-from pyspark_elasticsearch.models.chunks import action
-from pyspark_elasticsearch.models.documents import Documents, Guard
-from pyspark_elasticsearch.models.values import of_version
-from pyspark_elasticsearch.sending import Refusal
-from sparkonce import letters, untext
+from pyspark_elasticsearch.failures import Kind, known, of_answer
 from sparkonce.letters import Letter
 
 DOING = "writing dead letters"
@@ -107,51 +99,3 @@ def _send(
     for item in items:
         if not item.done and known(item.status, item.error).kind is not Kind.CONFLICT:
             raise of_answer(item.status, item.error, DOING)
-
-
-def of_refusal(one: Refusal, index: str) -> Verdict:
-    """The verdict on an operation that was refused.
-
-    Args:
-        one: what was sent, and the answer.
-        index: to which it went if it does not say so itself.
-    """
-    told = action(one.operation.lines)
-    reason = f"{one.item.status} {message(one.item.error)}"
-    return Verdict(told.get("_index") or index, told["_id"], reason)
-
-
-def of_lines(reason: str, lines: bytes, documents: Documents) -> Letter:
-    """The letter of an operation that was refused."""
-    schema = documents.arrow
-    trees = _trees(lines, documents, schema)
-    schema = schema or pa.schema([(name, pa.string()) for name in trees])
-    return letters.of_trees(reason, trees, schema, documents.key)
-
-
-def _trees(lines: bytes, documents: Documents, schema: pa.Schema) -> dict[str, untext.Tree]:
-    """What the row holds: of a delete, what its action says."""
-    document = lines.partition(b"\n")[2]
-    op = {documents.op: "u" if document else "d"} if documents.op else {}
-    if not document:
-        return {**_of_action(action(lines), documents, schema), **op}
-    found = untext.parsed(document)
-    if documents.way.guard is Guard.SCRIPT:
-        found = {**found["upsert"], **found["script"]["params"]["a"]}
-    routing = documents.routing
-    if routing and routing not in found:  # an increment does not store it
-        found = {**found, routing: str(action(lines)["routing"])}
-    return {**found, **op}
-
-
-def _of_action(
-    told: Mapping[str, Any], documents: Documents, schema: pa.Schema
-) -> dict[str, untext.Tree]:
-    key, version, routing = documents.key, documents.order, documents.routing
-    texts = [told["_id"]] if len(key) == 1 else map(unquote, told["_id"].split(":"))
-    found = dict(zip(key, texts, strict=False))
-    if version and schema:
-        found[version] = of_version(told["version"], schema.field(version).type)
-    if routing:
-        found[routing] = str(told["routing"])
-    return found

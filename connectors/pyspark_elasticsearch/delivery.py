@@ -10,9 +10,10 @@ from functools import partial
 
 from pyspark_elasticsearch import replacing, visibility
 from pyspark_elasticsearch.aside import Aside, Sent
+from pyspark_elasticsearch.bulk import numbered
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.log import Log, Place, places
-from pyspark_elasticsearch.models.chunks import chunk_name, numbered, unpacked
+from pyspark_elasticsearch.models.chunks import chunk_name, unpacked
 from pyspark_elasticsearch.models.documents import Documents, require_known, script
 from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.records import Destination, Records

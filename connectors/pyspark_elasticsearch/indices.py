@@ -8,12 +8,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pyspark_elasticsearch import kept
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import message
-from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.errors import StoreRefused
 
-LIFECYCLE = "index.lifecycle.name"
 EXISTS = "resource_already_exists_exception"
 _HELD = {"ledger": "ledgers", "log": "staged rows", "dead_letter": "dead letters"}
 
@@ -58,31 +56,6 @@ def make(
     """Make an index; the status, and what the cluster says against it: nothing if it was made."""
     made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=allow)
     return made.status, made.body.get("error", {}) if made.status in allow else {}
-
-
-def require_kept(index: str, settings: Mapping[str, Any], mappings: Mapping[str, Any]) -> None:
-    """Refuse an index that doesn't keep what is written, as a template of the cluster may have it.
-
-    Raises:
-        StoreUnsafe: it says why.
-    """
-    kept.require_numbered(index, settings)
-    through = [name for name in kept.PIPELINES if str(settings.get(name, "_none")) != "_none"]
-    flaws = [f"has {name}={settings[name]}" for name in through]
-    if part := kept.flaw(settings, mappings):
-        flaws.append(f"keeps {part}")
-    if policy := settings.get(LIFECYCLE):
-        flaws.append(f"has {LIFECYCLE}={policy}, which may delete it")
-    if str(mappings.get("_routing", {}).get("required")).lower() == "true":
-        flaws.append("asks for a routing")
-    if flaws:
-        raise StoreUnsafe(
-            f"Index {index}, of the connector's own, {' and '.join(flaws)}",
-            why="what is decided is read from there, and must come back as it was written",
-            todo="set such a pipeline to _none, and take a lifecycle off"
-            f" (POST {index}/_ilm/remove); else let no template of the cluster match it,"
-            " delete it if it is new and empty, and restart the query",
-        )
 
 
 def own_names(prefix: str) -> tuple[str, str]:

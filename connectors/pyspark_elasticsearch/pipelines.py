@@ -8,11 +8,13 @@ refused. Of what can't be seen (a script, names that are made from a row) the an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.models.documents import Documents
 from sparkonce.errors import OptionError, StoreRefused
+
+if TYPE_CHECKING:
+    from pyspark_elasticsearch.models.documents import Documents
 
 DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
 MOVES = ("reroute", "date_index_name")
@@ -31,8 +33,15 @@ def of(documents: Documents, settings: Mapping[str, Any]) -> list[str]:
     """The pipelines that a row goes through, but for those that they call."""
     if documents.way.verb == "delete":
         return []
-    first = documents.pipeline or settings.get(DEFAULT, NONE)
-    return [str(name) for name in (first, settings.get(FINAL, NONE)) if name != NONE]
+    through = dict(of_index(settings))
+    first = documents.pipeline or through.get(DEFAULT)
+    return [name for name in (first, through.get(FINAL)) if name]
+
+
+def of_index(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The settings of an index that name a pipeline, with its name."""
+    named = ((option, str(settings.get(option, NONE))) for option in (DEFAULT, FINAL))
+    return [(option, name) for option, name in named if name != NONE]
 
 
 def tree(cluster: Cluster, first: Iterable[str]) -> dict[str, Definition]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import elasticsearch
 
-from pyspark_elasticsearch import indices, pipelines, replacing, targets, visibility
+from pyspark_elasticsearch import fitness, indices, pipelines, replacing, targets, visibility
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.models.documents import Documents
+from pyspark_elasticsearch.models.documents import Documents, Guard
+from pyspark_elasticsearch.models.mappings import GUARD, OWN, STAMP
+from pyspark_elasticsearch.models.plan import named_twice, own_index
+from pyspark_elasticsearch.whereabouts import behind
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
 from sparkonce.protocol import Stored
+from sparkonce.values import seconds
+
+log = logging.getLogger("sparkonce")
+
+TOMBSTONES = 3600
+"""Seconds for which a deleted document's version must be remembered."""
 
 OLDEST = 8
 CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
@@ -57,30 +67,40 @@ def require_fit_server(cluster: Cluster) -> None:
         raise _versions(version, client, min(major, max(CLIENTS)))
 
 
-def require_safe_indices(cluster: Cluster, own: Iterable[str]) -> None:
-    """Refuse indices of ledgers and staged chunks that may lose what they have acknowledged.
+def require_safe_indices(cluster: Cluster, own: Iterable[str], letters: str | None) -> None:
+    """Refuse indices of ledgers, staged chunks and dead letters that may lose some of them.
 
     Raises:
         StoreUnsafe: it says which.
         StoreRefused: one takes no writes.
     """
     for index in own:
-        found = require_safe_index(cluster, index)
-        if found is not None:
-            indices.require_kept(found.name, found.settings, found.mappings)
+        if found := targets.resolve(cluster, index):
+            fitness.require_own(found)
+    if letters and (found := targets.resolve(cluster, letters)):
+        fitness.require_safe(found)
 
 
-def require_safe_index(cluster: Cluster, index: str) -> targets.Target | None:
-    """Refuse an index that may lose what it has acknowledged, such as dead letters.
+def require_apart(cluster: Cluster, index: str, own: tuple[str, ...], letters: str | None) -> None:
+    """Refuse a target that is one index with the connector's own or the one of dead letters.
+
+    Args:
+        cluster: where.
+        index: the target, an alias of it, or a template, of which nothing is known.
+        own: names of the connector's indices.
+        letters: the name, or an alias, of the index of dead letters.
 
     Raises:
-        StoreUnsafe: that is so.
-        StoreRefused: it takes no writes.
+        OptionError: it says which.
     """
-    found = targets.resolve(cluster, index)
-    if found is not None:
-        targets.require_safe(found)
-    return found
+    ours = set[str]().union(*(behind(cluster, name) for name in own))
+    target = set() if "{" in index else behind(cluster, index)
+    aside = behind(cluster, letters) if letters else set()
+    for option, name, found in (("index", index, target), ("deadLetter", letters, aside)):
+        if ours & found:
+            raise own_index(option, f"{name}")
+    if target & aside:
+        raise named_twice(f"index={index}", f"deadLetter={letters}")
 
 
 class Watch:
@@ -167,14 +187,45 @@ def _require_fit(cluster: Cluster, documents: Documents, found: targets.Target |
             why="a first write would make it, with mappings that are guessed from one row",
             todo="create it, mend the option, or set option createIndex=true",
         )
-    targets.require_safe(found)
-    targets.require_fit(found, documents)
-    replacing.require_fit(documents, found)
+    fitness.require_fit(found, documents)
     kept = _kept(cluster, documents, found.settings)
-    targets.require_mapped(found, documents.columns)
-    targets.prepare_for(cluster, found, documents)
-    visibility.require_fit(cluster, documents, found.mappings, found.name)
+    _prepare(cluster, found, documents)
+    visibility.prepare(cluster, documents, found.name)
     return Fit(found, kept)
+
+
+def _prepare(cluster: Cluster, target: targets.Target, documents: Documents) -> None:
+    """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
+    if documents.way.guard is Guard.SCRIPT:
+        _map(cluster, target, GUARD)
+    elif documents.alias:
+        _map(cluster, target, STAMP)
+    deletes = documents.way.verb == "delete" or documents.op
+    if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
+        body = {"index.gc_deletes": f"{TOMBSTONES}s"}
+        answer = cluster.ask(
+            "raising index.gc_deletes",
+            "PUT",
+            path(target.name, "_settings"),
+            body=body,
+            allow=(403,),
+        )
+        if answer.status == 403:
+            log.warning(
+                "Index %s forgets after %s what was deleted, and this user may not change that:"
+                " a write that is late by more brings a deleted document back",
+                target.name,
+                target.settings.get("index.gc_deletes", "60s"),
+            )
+
+
+def _map(cluster: Cluster, target: targets.Target, own: Mapping[str, Any]) -> None:
+    """See that documents have a field for what the connector keeps in them."""
+    there = target.fields.get(OWN, {})
+    if any(there.get(name) != value for name, value in own.items() if name != "type"):
+        doing = f"adding field {OWN} to the mapping of {target.name}"
+        body = {"properties": {OWN: own}}
+        cluster.ask(doing, "PUT", path(target.name, "_mapping"), body=body)
 
 
 def _kept(
@@ -228,3 +279,10 @@ def _versions(server: str, client: int, fit: int) -> StoreRefused:
         why="a client speaks to servers of its own major release and of the next one, 8 and newer",
         todo=todo,
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(seconds(0, float("inf"))(text))
+    except ValueError:  # micros and nanos
+        return 0.0

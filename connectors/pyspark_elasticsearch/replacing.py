@@ -14,10 +14,7 @@ from typing import Any
 from pyspark_elasticsearch import indices
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import message
-from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.records import Destination
-from pyspark_elasticsearch.targets import Target
-from sparkonce import checks
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
 log = logging.getLogger("sparkonce")
@@ -33,29 +30,6 @@ OF_ITSELF = ("uuid", "creation_date", "provided_name", "version", "resize", "blo
 def successor(alias: str, token: str) -> str:
     """The name of the index that a decision writes into."""
     return f"{alias}-{token[:16]}"
-
-
-def require_fit(documents: Documents, found: Target) -> None:
-    """Refuse a target that no other index can take the place of.
-
-    Raises:
-        OptionError: it is an index itself, or a data stream.
-    """
-    name = documents.index
-    kind = "a data stream" if found.since else "an index"
-    checks.refuse(
-        [
-            (
-                documents.overwrites and found.name == name,
-                f"Mode overwrite can't replace {name}, which is {kind}",
-                "the rows go into an index of their own, which then takes the place of the one"
-                " behind an alias, so that readers see either all old rows or all new ones",
-                f"name an alias of one index in option index, such as {name}_all (POST _aliases"
-                f' {{"actions": [{{"add": {{"index": "{name}", "alias": "{name}_all"}}}}]}}); or'
-                " empty the index by hand, and use mode append",
-            )
-        ]
-    )
 
 
 def make(cluster: Cluster, to: Destination, alias: str) -> bool:

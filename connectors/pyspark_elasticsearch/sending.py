@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark_elasticsearch import bulk
+from pyspark_elasticsearch.bulk import Operation, numbered
 from pyspark_elasticsearch.client import Cluster, path
 from pyspark_elasticsearch.failures import BY_STATUS, GOES_ON, LATE, Kind, known, message, of_answer
-from pyspark_elasticsearch.models.chunks import Operation, numbered
 from pyspark_elasticsearch.models.documents import Documents, Guard
 from pyspark_elasticsearch.records import Destination, Records
 from pyspark_elasticsearch.streams import Resender

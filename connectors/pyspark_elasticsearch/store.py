@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark_elasticsearch import apart, indices, preflight
+from pyspark_elasticsearch import indices, preflight
 from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.log import Log, places
@@ -20,6 +20,7 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    P,
     Part,
     Plan,
     Record,
@@ -55,20 +56,23 @@ class ElasticsearchStore:
         )
         self._checked = -CHECKED_FOR
 
-    def check(self, plan: Plan[Documents] | None) -> None:
+    def check(self, plan: P) -> P:
         """Refuse cluster and target, unless they were fit a moment ago."""
-        if time.monotonic() - self._checked < CHECKED_FOR:
-            return
+        if time.monotonic() - self._checked >= CHECKED_FOR:
+            self._require_fit(plan)
+            self._checked = time.monotonic()
+        return plan
+
+    def _require_fit(self, plan: Plan[Documents] | None) -> None:
         preflight.require_fit_server(self.cluster)
         self.indices.ensure()
-        preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
+        if self.dead_letter is not None:
+            indices.ensure(self.cluster, self.dead_letter, "dead_letter")
+        own = self.indices.ledger, self.indices.log
+        preflight.require_safe_indices(self.cluster, own, self.dead_letter)
         if plan is not None:
             self._require_apart(plan.detail.index)
             self._watch.require_fit(plan.detail)
-        if self.dead_letter is not None:
-            indices.ensure(self.cluster, self.dead_letter, "dead_letter")
-            preflight.require_safe_index(self.cluster, self.dead_letter)
-        self._checked = time.monotonic()
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
@@ -140,4 +144,4 @@ class ElasticsearchStore:
 
     def _require_apart(self, index: str) -> None:
         own = self.indices.ledger, self.indices.log
-        apart.require_apart(self.cluster, index, own, self.dead_letter)
+        preflight.require_apart(self.cluster, index, own, self.dead_letter)

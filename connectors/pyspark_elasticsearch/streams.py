@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyspark_elasticsearch import bulk, reads
+from pyspark_elasticsearch.bulk import action
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.models.chunks import action
 from pyspark_elasticsearch.whereabouts import take_back
 from sparkonce.errors import StoreRefused
 

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch import kept, pipelines, streams
+from pyspark_elasticsearch import streams
 from pyspark_elasticsearch.client import Cluster, objects, path
-from pyspark_elasticsearch.failures import FLOOD
-from pyspark_elasticsearch.models.documents import Documents, Guard
 from sparkonce import checks
-from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
-from sparkonce.suggestions import suggestion
-from sparkonce.values import seconds
-
-log = logging.getLogger("sparkonce")
+from sparkonce.errors import OptionError, StoreRefused
 
 TOMBSTONES = 3600
 """Seconds for which a deleted document's version must be remembered."""
 
-
-FLOODED = "read_only_allow_delete"
 _PARTS = ("_source", "_routing", "dynamic")
 """Of the mappings, all that another index of the same name must not have otherwise unseen."""
 
@@ -49,6 +40,16 @@ class Target(NamedTuple):
     mappings: Mapping[str, Any]
     since: str
     sign: Any
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The mappings of its fields."""
+        found: Mapping[str, Any] = self.mappings.get("properties", {})
+        return found
+
+    def says(self, setting: str) -> str:
+        """A setting, in lower case; empty where it is not set."""
+        return str(self.settings.get(setting) or "").lower()
 
 
 def resolve(
@@ -106,134 +107,6 @@ def require_there(cluster: Cluster, name: str, *, appends: bool) -> Target:
     return found
 
 
-def require_safe(target: Target) -> None:
-    """Refuse an index that may lose what it has acknowledged, or that takes no writes.
-
-    Raises:
-        StoreUnsafe: ``index.translog.durability`` is ``async``.
-        StoreRefused: it is read-only.
-        StoreUnreachable: it is so for now.
-    """
-    settings = target.settings
-    if str(settings.get("index.translog.durability", "request")).lower() == "async":
-        raise StoreUnsafe(
-            f"Index {target.name} has index.translog.durability=async",
-            why="rows that were acknowledged are lost if a node dies within seconds, and the epoch"
-            " is finished by then",
-            todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
-        )
-    if settings.get("index.verified_before_close") == "true":
-        raise _blocked(target.name, "is closed", f"POST {target.name}/_open")
-    for block in ("read_only", "write", FLOODED):
-        if str(settings.get(f"index.blocks.{block}")).lower() == "true":
-            said = f"has index.blocks.{block}"
-            if block == FLOODED:  # which passes: the same is asked again for a while
-                todo = f"{FLOOD.todo}, after which it removes the block by itself, or remove it"
-                raise StoreUnreachable(f"Index {target.name} {said}", FLOOD.why, todo)
-            raise _blocked(target.name, said, "remove the block")
-
-
-def require_mapped(target: Target, columns: Sequence[str]) -> None:
-    """Refuse a column that a strict mapping lacks: every row would be, after its decision.
-
-    Raises:
-        OptionError: it names the column.
-    """
-    fields = target.mappings.get("properties", {})
-    if str(target.mappings.get("dynamic")) != "strict":
-        return
-    for name in columns:
-        # A dot leads into an object, which may be mapped otherwise.
-        if name not in fields and name.partition(".")[0] not in fields:
-            raise OptionError(
-                f"Column {name!r} of the query is not in the mapping of index {target.name}",
-                why=f"the mapping is strict, and its fields are {', '.join(sorted(fields))}",
-                todo=suggestion(name, fields) or "add it to the mapping, or drop it",
-            )
-
-
-def require_fit(target: Target, documents: Documents) -> None:
-    """Refuse an index that can't take these rows, or would refuse each after its decision.
-
-    Raises:
-        OptionError: it says which.
-        StoreUnsafe: it has no sequence numbers.
-    """
-    refusals = [*_of_streams(target, documents)] if target.since else []
-    checks.refuse((*refusals, *_of_ids(target, documents)))
-    kept.require_numbered(target.name, target.settings)
-
-
-def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
-    stream = f"index={target.name!r}, a data stream"
-    yield (
-        documents.alias,
-        f"Options visibleAlias and {stream}, contradict each other",
-        "the alias would show one of its indices",
-        "leave visibleAlias out, or write into an index",
-    )
-    yield (
-        documents.routing,
-        f"Option routing does not go with {stream}",
-        "a row that is sent again is looked for by its id, in all indices of the stream",
-        "leave it out",
-    )
-    named = ", ".join(map(repr, pipelines.of(documents, target.settings)))
-    yield (
-        named,
-        f"Rows for data stream {target.name} would go through ingest pipeline {named}",
-        "a row that is sent again is looked for by its id, and a pipeline can change that",
-        "leave option pipeline out, and set index.default_pipeline and index.final_pipeline to"
-        " _none in the stream's last index and its index template; or write into an index, or a"
-        " rollover alias",
-    )
-    yield (
-        streams.TIMESTAMP not in documents.columns,
-        f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
-        "every document of a data stream must have it",
-        "name a column so: .withColumn('@timestamp', ...)",
-    )
-
-
-def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
-    yield (
-        target.settings.get("index.mode") == "time_series",
-        f"Option index: {target.name} has index.mode=time_series",
-        "it makes ids itself, and by its id a row that is sent again is told",
-        "write into an index of another mode",
-    )
-    asks = str(target.mappings.get("_routing", {}).get("required")).lower() == "true"
-    yield (
-        asks and not documents.routing,
-        f"Option routing is missing, and the mapping of {target.name} asks for a routing",
-        "every row would be refused, after its epoch is decided",
-        "name the column in option routing",
-    )
-
-
-def prepare_for(cluster: Cluster, target: Target, documents: Documents) -> None:
-    """Let the index be what a write mode needs: the guard's mapping, tombstones that last."""
-    if documents.way.guard is Guard.SCRIPT:
-        kept.prepare_for_scripts(cluster, target.name, target.settings, target.mappings)
-    deletes = documents.way.verb == "delete" or documents.op
-    if deletes and _seconds(str(target.settings.get("index.gc_deletes", "60s"))) < TOMBSTONES:
-        body = {"index.gc_deletes": f"{TOMBSTONES}s"}
-        answer = cluster.ask(
-            "raising index.gc_deletes",
-            "PUT",
-            path(target.name, "_settings"),
-            body=body,
-            allow=(403,),
-        )
-        if answer.status == 403:
-            log.warning(
-                "Index %s forgets after %s what was deleted, and this user may not change that:"
-                " a write that is late by more brings a deleted document back",
-                target.name,
-                target.settings.get("index.gc_deletes", "60s"),
-            )
-
-
 def _behind_stream(cluster: Cluster, name: str, *, appends: bool) -> str:
     if not appends:
         raise OptionError(
@@ -278,16 +151,3 @@ def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:
     )
     checks.refuse(refusals)
     return next(iter(writable or aliases))
-
-
-def _blocked(index: str, what: str, todo: str) -> StoreRefused:
-    return StoreRefused(
-        f"Index {index} {what}", why="it takes no writes", todo=f"{todo}, then restart the query"
-    )
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(seconds(0, float("inf"))(text))
-    except ValueError:  # micros and nanos
-        return 0.0

@@ -8,14 +8,16 @@ once all documents of an epoch can be found.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_elasticsearch.client import Cluster, Told, path
-from pyspark_elasticsearch.models.documents import Documents
-from pyspark_elasticsearch.models.mappings import OWN, STAMP
+from pyspark_elasticsearch.models.mappings import OWN
 from pyspark_elasticsearch.records import Destination
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.protocol import digest
+
+if TYPE_CHECKING:
+    from pyspark_elasticsearch.models.documents import Documents
 
 DOING = "showing an epoch"
 
@@ -25,42 +27,24 @@ def stamp(sink: str, fence: int) -> bytes:
     return f'"{OWN}":{{"sink":"{digest(sink)}","fence":{fence}}}'.encode()
 
 
-def require_fit(
-    cluster: Cluster, documents: Documents, mappings: Mapping[str, Any], index: str
-) -> None:
-    """See that the index can be filtered, and that the alias, if there is one, shows nothing else.
+def prepare(cluster: Cluster, documents: Documents, index: str) -> None:
+    """See that the alias is there, and shows nothing else.
 
     Raises:
-        OptionError: it can't, or the alias is another's.
+        OptionError: it is another's.
     """
     alias = documents.alias
     if not alias:
         return
-    if index != documents.index:
-        raise OptionError(
-            f"Options visibleAlias and index={documents.index!r}, an alias, contradict",
-            why="once it leads to another index, readers would see the epochs of only one of them",
-            todo=f"name the index: {index}",
-        )
-    fields = mappings.get("properties", {})
-    if fields.get(OWN, STAMP) != STAMP:
-        raise OptionError(
-            f"Option visibleAlias needs field {OWN!r} of index {index}",
-            why="documents carry there what the alias is filtered by, and it is mapped otherwise",
-            todo="write into another index",
-        )
-    if OWN not in fields:
-        body = {"properties": {OWN: STAMP}}
-        cluster.ask(f"mapping field {OWN}", "PUT", path(index, "_mapping"), body=body)
     known = cluster.ask(f"looking at alias {alias}", "GET", path("_alias", alias), allow=(404,))
-    others = [] if known.status == 404 else [name for name in known.body if name != index]
-    if others:
+    there = known.body if known.status == 200 else {}
+    if others := [name for name in there if name != index]:
         raise OptionError(
             f"Option visibleAlias={alias!r} is an alias of {', '.join(others)}",
             why="readers would see them beside the epochs of this query",
             todo="name another alias",
         )
-    if known.status == 404:
+    if not there:
         _point(cluster, alias, index, {"match_none": {}})
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark_elasticsearch import bulk, pipelines
+from pyspark_elasticsearch.bulk import action, operations
 from pyspark_elasticsearch.client import Cluster, path
-from pyspark_elasticsearch.models.chunks import action, operations
 from sparkonce.errors import StoreUnreachable
 
 TOLD = "items.*._index,items.*._id,items.*._seq_no,items.*._primary_term"

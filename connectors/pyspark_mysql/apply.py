@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark_mysql.bends import Bends, bends_of
 from pyspark_mysql.chunks import Chunk
 from pyspark_mysql.client import Session
-from pyspark_mysql.cuts import cuts_of
-from pyspark_mysql.dead_letters import Aside
+from pyspark_mysql.models.aside import Aside
 from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.models.ways import way
 from pyspark_mysql.refusals import Refusals
@@ -30,12 +28,7 @@ class Applier:
     ) -> None:
         self.target, self.aside = target, aside
         self.refusals = Refusals(detail, aside, ambiguous=target.is_ambiguous(detail))
-        bends = bends_of(detail, target.columns)
-        # Of the nulls of a change stream only those count that are left in the end.
-        nulls = [bend for bend in bends if bend.is_null and detail.folded]
-        values = [bend for bend in bends if bend not in nulls]
-        self.bends = Bends(values, cuts_of(detail, target.columns))
-        self.way = way(session, detail, target, self.refusals, nulls)
+        self.way = way(session, detail, target, self.refusals)
 
     def apply(self, chunks: Iterable[Chunk]) -> None:
         """Apply chunks, in one transaction.
@@ -50,11 +43,7 @@ class Applier:
             self.refusals.partition = chunk.partition
             for letter in chunk.bad:
                 self.refusals.of_task(letter)
-            bent = self.bends.find(chunk.rows)
-            for at, bend in bent.items():
-                self.refusals.bent(chunk.rows[at : at + 1].literals(), bend)
-            for rows in chunk.rows.without(bent):
-                self.way.write(rows)
+            self.way.write(chunk.rows)
         self.refusals.partition = None  # of what is left, a key's rows may come from several
         if self.way.end() and self.aside is not None:
             self.aside.tally.stored = True

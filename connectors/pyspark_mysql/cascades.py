@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark_mysql.client import Session
-from pyspark_mysql.models.table import TableRows
 from sparkonce.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark_mysql.models.table import TableRows
 
 LEADS_BACK = """
 WITH RECURSIVE parents (db, name) AS (

@@ -1,10 +1,10 @@
 """Chunks: the text of a VALUES list, ready to send, compressed.
 
 A chunk is the size of what it holds (8 bytes), and zstd of two numbers (how many rows, and how many
-bytes of bad ones; 4 bytes each), of the length of each row (4 bytes, all little-endian), of the bad
-rows as JSON, and of the rows' texts one after the other, ``(1,'a'),(2,NULL),``. By the lengths a
-chunk can be cut between any two rows: to fit into a packet, or to find the row that a server
-refuses.
+bytes of JSON; 4 bytes each), of the length of each row (4 bytes, all little-endian), of JSON with
+the bad rows and with the names of the columns that hold a null, and of the rows' texts one after
+the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut between any two rows: to fit
+into a packet, or to find the row that a server refuses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Set
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,8 +23,9 @@ from pyspark_mysql.models.table import TableRows
 from sparkonce import letters, operations, schema_text
 from sparkonce.bad_rows import reasons
 from sparkonce.letters import Letter
+from sparkonce.operations import Doing
 from sparkonce.protocol import Reasons
-from sparkonce.rows import all_bytes, null_key, sorted_out
+from sparkonce.rows import Unfit, all_bytes, null_key, sorted_out
 
 HEAD = struct.Struct("<II")
 SIZE = struct.Struct("<Q")
@@ -44,6 +45,7 @@ class ChunkEncoder:
         self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
         self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
         self.never_null = [*self.key, *filter(None, [detail.order])]
+        self.checks = detail.shape.checks(detail) if detail.shape else {}
         # Only bad rows are written by it.
         self.schema = schema_text.parse(detail.schema) if self.aside else pa.schema([])
 
@@ -54,43 +56,52 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no literal.
         """
-        return self.sort(rows)[0] if self.aside else _packed(self._texts(rows), [])
+        return self.sort(rows)[0] if self.aside else self._packed(rows, self._texts(rows), [])
 
     def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `Sorter.sort`."""
-        texts, bad = sorted_out(rows, self._texts)
+        texts, bad = sorted_out(rows, self._texts, self.key)
         about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
         whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
-        return _packed(whole, about), reasons(bad)
+        return self._packed(rows, whole, about), reasons(bad)
+
+    def _packed(self, rows: pa.RecordBatch, texts: Any, bad: list[Letter]) -> bytes:
+        nulls = [name for name in self.columns if rows.column(name).null_count]
+        return _packed(texts, json.dumps({"bad": bad, "nulls": nulls}).encode())
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
-        flags, deleted = [], None
+        doing, flags = operations.split(rows, self.op), []
+        rows, deleted = doing.rows, doing.deleted
         if self.folded:
-            rows, deleted = operations.split(rows, self.op)
             flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]
         for name in self.never_null:
             if rows.column(name).null_count:
                 raise null_key(name, rows, ",".join(self.never_null), NOWHERE)
-        return _rows([*(self._literals(rows, name, deleted) for name in self.columns), *flags])
+        return _rows([*(self._literals(doing, name) for name in self.columns), *flags])
 
-    def _literals(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> Any:
-        column = rows.column(name)
+    def _literals(self, doing: Doing, name: str) -> Any:
+        column, deleted = doing.rows.column(name), doing.deleted
         if deleted is not None and name not in self.never_null:
             # Of what is deleted only its key matters: the rest need not fit the table any more.
             column = pc.if_else(deleted, pa.scalar(None, column.type), column)
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
         try:
-            return literals(column)
+            written = literals(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
+        for check in self.checks.get(name, ()):
+            places = pc.indices_nonzero(check.finds(column))
+            if len(places):
+                places = places if doing.places is None else doing.places.take(places)
+                raise Unfit(name, places, check.why, check.todo)
+        return written
 
 
-def _packed(texts: Any, bad: list[Letter]) -> bytes:
+def _packed(texts: Any, about: bytes) -> bytes:
     lengths = pc.binary_length(texts).buffers()[1]
-    aside = json.dumps(bad).encode() if bad else b""
-    head = HEAD.pack(len(texts), len(aside))
-    raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], aside, all_bytes(texts)])
+    head = HEAD.pack(len(texts), len(about))
+    raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], about, all_bytes(texts)])
     packed: bytes = CODEC.compress(raw, asbytes=True)
     return SIZE.pack(len(raw)) + packed
 
@@ -103,10 +114,19 @@ class Rows:
         offsets: where each row begins in it, and where the last one ends.
         first: of these rows.
         last: of these rows, exclusive.
+        nulls: columns that hold one somewhere in the chunk; None where its release did not say.
     """
 
-    def __init__(self, text: memoryview, offsets: memoryview, first: int, last: int) -> None:
+    def __init__(
+        self,
+        text: memoryview,
+        offsets: memoryview,
+        first: int,
+        last: int,
+        nulls: Set[str] | None = frozenset(),
+    ) -> None:
         self._text, self._offsets, self._first, self._last = text, offsets, first, last
+        self.nulls = nulls
 
     def __len__(self) -> int:
         return self._last - self._first
@@ -121,24 +141,10 @@ class Rows:
         """What stands behind VALUES."""
         return self.lines[:-1]
 
-    def texts(self) -> Any:
-        """Each row as a text of Arrow's."""
-        offsets = pa.py_buffer(self._offsets[self._first : self._last + 1])
-        buffers = [None, offsets, pa.py_buffer(self._text)]
-        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
-
     def __getitem__(self, which: slice) -> Rows:
         """Some of the rows."""
         first, last, _ = which.indices(len(self))
-        return Rows(self._text, self._offsets, self._first + first, self._first + last)
-
-    def without(self, numbers: Iterable[int]) -> Iterator[Rows]:
-        """The other rows, as lists of neighbours."""
-        first = 0
-        for number in sorted(numbers):
-            yield self[first:number]
-            first = number + 1
-        yield self[first:]
+        return self._cut(self._first + first, self._first + last)
 
     def within(self, most: int) -> Iterator[Rows]:
         """The same rows, as lists of at most so many bytes, or of one row that is larger."""
@@ -147,8 +153,11 @@ class Rows:
             end = self._offsets[first] + most
             last = bisect_right(self._offsets, end, first + 1, self._last + 1) - 1
             last = max(last, first + 1)
-            yield Rows(self._text, self._offsets, first, last)
+            yield self._cut(first, last)
             first = last
+
+    def _cut(self, first: int, last: int) -> Rows:
+        return Rows(self._text, self._offsets, first, last, self.nulls)
 
     def literals(self) -> list[str]:
         """The literals of the first row."""
@@ -183,9 +192,12 @@ def decode(payload: bytes) -> Chunk:
     count, size = HEAD.unpack_from(raw)
     lengths = HEAD.size + 4 * count
     texts = lengths + size
-    bad = json.loads(bytes(raw[lengths:texts])) if size else []
-    offsets = _offsets(raw[HEAD.size : lengths], count)
-    return Chunk(Rows(raw[texts:], offsets, 0, count), [Letter(*one) for one in bad])
+    about = json.loads(bytes(raw[lengths:texts])) if size else []
+    if isinstance(about, list):  # release 0.1.0 kept the bad rows alone
+        about = {"bad": about, "nulls": None}
+    nulls = None if about["nulls"] is None else frozenset(about["nulls"])
+    rows = Rows(raw[texts:], _offsets(raw[HEAD.size : lengths], count), 0, count, nulls)
+    return Chunk(rows, [Letter(*one) for one in about["bad"]])
 
 
 def _offsets(lengths: memoryview, count: int) -> memoryview:

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_mysql.literals import identifier
+from pyspark_mysql.charsets import MIXED
 from sparkonce import text
 from sparkonce.errors import OptionError
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
 """Decimal digits that are kept by either."""
-_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
-_EXACT = (*_INTEGERS, "decimal", "bit", "year")
-_TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
+INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_EXACT = (*INTEGERS, "decimal", "bit", "year")
+TEXTS = ("tinytext", "text", "mediumtext", "longtext")
+"""Whose room is counted in bytes."""
+_TEXTS = ("char", "varchar", *TEXTS)
 _BLOBS = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 
 FITS: dict[str, tuple[str, ...]] = {
-    "boolean": (*_INTEGERS, "bit"),
+    "boolean": (*INTEGERS, "bit"),
     "tinyint": (*_EXACT, "float", "double"),
     "smallint": (*_EXACT, "float", "double"),
     "int": (*_EXACT, "double"),
@@ -27,7 +29,7 @@ FITS: dict[str, tuple[str, ...]] = {
     "interval": ("bigint", "decimal"),
     "float": ("float", "double"),
     "double": ("double",),
-    "decimal": ("decimal", *_INTEGERS),
+    "decimal": ("decimal", *INTEGERS),
     "string": (*_TEXTS, "enum", "set", "json", "uuid", "inet4", "inet6"),
     "json": ("json", *_TEXTS),
     "binary": (*_BLOBS, "bit"),
@@ -37,24 +39,6 @@ FITS: dict[str, tuple[str, ...]] = {
     "time": ("time",),
 }
 """What no silent rounding or conversion comes between; whether a value fits the server checks."""
-
-NEW_TYPES = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INT",
-    "bigint": "BIGINT",
-    "interval": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "LONGTEXT",
-    "json": "JSON",
-    "binary": "LONGBLOB",
-    "date": "DATE",
-    "timestamp": "DATETIME(6)",
-    "timestamp_ntz": "DATETIME(6)",
-    "time": "TIME(6)",
-}
 
 _SIMPLE = (
     (types.is_boolean, "boolean"),
@@ -85,7 +69,8 @@ class Column:
         scale: digits behind the point, where it has such.
         generated: the server computes it.
         numbered: the server numbers rows in it (auto-increment).
-        collation: by which its texts are compared; empty where it has none.
+        charset: the character set of its texts; empty where it has none.
+        width: most bytes of a character in it.
         room: of a text, in characters; in bytes of bytes and bits, and where it is one of the TEXT
             types.
     """
@@ -98,13 +83,16 @@ class Column:
     numbered: bool = False
     nullable: bool = True
     has_default: bool = False
-    collation: str = ""
+    charset: str = ""
+    width: int = 0
     room: int = 0
 
     @property
-    def charset(self) -> str:
-        """The character set of its texts; empty where it has none."""
-        return self.collation.partition("_")[0]
+    def declared(self) -> str:
+        """All of it that says which values it holds as they are, in words of SQL."""
+        charset = f" CHARACTER SET {self.charset}" if self.charset else ""
+        numbered = " AUTO_INCREMENT" if self.numbered else ""
+        return f"{self.shown}{charset}{numbered} {'NULL' if self.nullable else 'NOT NULL'}"
 
     @property
     def needed(self) -> bool:
@@ -160,6 +148,8 @@ def misfit(kind: str, column: Column) -> str | None:
     if column.kind not in FITS[family]:
         fits = ", ".join(FITS[family])
         return f"{kind} goes into {fits}"
+    if family == "string" and column.kind in TEXTS[:-1] and column.charset in MIXED:
+        return f"how many bytes a text takes in {column.charset} is not known before it is sent"
     return _rounding(family, arguments.removesuffix(")"), column)
 
 
@@ -187,31 +177,3 @@ def unfit_key(kind: str, column: Column) -> str | None:
     if kind == "string" and column.kind in ("inet6", "set"):
         return "its values have several spellings, and the server makes one of them"
     return None
-
-
-def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:
-    """A column of a new table.
-
-    Strings of a key are compared byte by byte, as Spark compares them.
-
-    Raises:
-        OptionError: no column type stands for it.
-    """
-    family = kind.partition("(")[0]
-    if family == "void" or (in_key and family == "json"):
-        raise OptionError(
-            f"Option createTable can't make column {name!r} of type {kind}",
-            why="no column type of MySQL stands for it there",
-            todo="cast the column, or create the table by hand",
-        )
-    made = kind.upper() if family == "decimal" else NEW_TYPES[family]
-    if in_key and family == "string":
-        collation = "utf8mb4_nopad_bin" if mariadb else "utf8mb4_0900_bin"
-        made = f"VARCHAR(255) CHARACTER SET utf8mb4 COLLATE {collation}"
-    elif in_key and family == "binary":
-        made = "VARBINARY(255)"
-    elif family == "json" and kind != family and not mariadb:
-        made = "LONGTEXT CHARACTER SET utf8mb4"  # whose numbers are no doubles
-    elif family == "string":
-        made += " CHARACTER SET utf8mb4"
-    return f"{identifier(name)} {made} {'NOT NULL' if in_key else 'NULL'}"

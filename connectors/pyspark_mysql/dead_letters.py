@@ -1,23 +1,16 @@
-"""Rows that can't be stored, written aside in the very transaction that stores the others."""
+"""The table of rows that can't be stored, written in the transaction that stores the others."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
 
 from pyspark_mysql.client import Session
 from pyspark_mysql.engines import is_there, require_transactions
-from pyspark_mysql.literals import identifier, value
-from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.literals import identifier
 from pyspark_mysql.tables import read_sql
-from sparkonce import letters, schema_text, untext
-from sparkonce.bad_rows import MaxBadRows, Tally
+from sparkonce.bad_rows import MaxBadRows
 from sparkonce.letters import Letter
-from sparkonce.protocol import Applied, Manifest
+from sparkonce.protocol import Manifest
 
 ROOM = 64 * 1024
 LONGEST_REASON = 4000
@@ -69,57 +62,6 @@ class DeadLetters:
             *(manifest.sink, manifest.epoch, partition, manifest.target[:255]),
             *(reason[:LONGEST_REASON], key, row, base64),
         )
-
-
-@dataclass(frozen=True)
-class Aside:
-    """Takes the rows of one epoch that can't be stored, while there are not too many."""
-
-    letters: DeadLetters
-    manifest: Manifest
-    tally: Tally
-
-    def take(self, letter: Letter, partition: int | None, kind: str) -> None:
-        """Put a row aside.
-
-        Args:
-            letter: of the row.
-            partition: that it came in, if that is known.
-            kind: why it can't be stored, in words that others share.
-
-        Raises:
-            TooManyBadRows: more can't be stored than may go aside.
-        """
-        self.tally.add(kind, letter.reason)
-        self.letters.write(self.manifest, letter, partition)
-
-    def end(self) -> Applied:
-        """See `Tally.end`. Warns before COMMIT is sent, since that may have no answer."""
-        self.tally.end()
-        self.tally.warn(f"table {'.'.join(self.letters.name)}")
-        return self.tally.applied
-
-
-def of_literals(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
-    """The letter of a row that the server refused.
-
-    Args:
-        reason: why.
-        row: its literals, and a flag behind them if rows of its plan are folded.
-        detail: of the manifest.
-    """
-    named = dict(zip(detail.columns, row, strict=False))
-    trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
-    if not detail.schema:  # of an earlier release
-        plain = pa.schema([(name, pa.string()) for name in trees])
-        return letters.of_trees(reason, trees, plain, detail.key)
-    schema = schema_text.parse(detail.schema)
-    for field in schema:
-        if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
-            trees[field.name] = untext.parsed(trees[field.name])
-    if detail.op:
-        trees[detail.op] = "d" if row[-1] == "1" else "u"
-    return letters.of_trees(reason, trees, schema, detail.key)
 
 
 def _cut(text: str, most: int) -> str:

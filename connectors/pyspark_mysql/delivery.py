@@ -10,9 +10,10 @@ from itertools import accumulate
 from pyspark_mysql import chunks, preflight
 from pyspark_mysql.apply import Applier
 from pyspark_mysql.client import Session
-from pyspark_mysql.dead_letters import Aside, DeadLetters
+from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.literals import identifier
-from pyspark_mysql.log import Log, lost, missing
+from pyspark_mysql.log import Gone, Log, lost, missing
+from pyspark_mysql.models.aside import Aside
 from pyspark_mysql.models.statements import holding
 from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.records import Progress
@@ -23,7 +24,7 @@ from sparkonce.bad_rows import Tally, TooManyBadRows
 from sparkonce.change import Names
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.lanes import in_order
-from sparkonce.protocol import ALL_STORED, Applied, Manifest
+from sparkonce.protocol import ALL_STORED, Applied, Manifest, Part
 
 FEW = 4
 """So many chunks are not worth a thread, and a connection of its own."""
@@ -70,6 +71,16 @@ class Delivery:
             what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
 
+    def require_target(self) -> None:
+        """Refuse a target that is none for these rows any more, before they are decided.
+
+        Raises:
+            StoreRefused: it was altered since they were staged.
+            StoreUnsafe: so was its engine.
+        """
+        hold(self.session, self.own, self.letters, self.detail)
+        self._held_applier()
+
     def chunk(self, ordinal: int, done: Progress) -> Progress:
         """Apply one chunk, in a transaction, where that is not done.
 
@@ -89,7 +100,7 @@ class Delivery:
             raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
         hold(self.session, self.own, self.letters, self.detail)
         part, seq = self._at[ordinal]
-        chunk = self.log.chunk(self.manifest, part, seq, lost)
+        chunk = self._chunk(part, seq, lost)
         if self.aside is not None:
             self.aside.tally.resume(self._before[ordinal], done.aside)
         self._apply(self._held_applier(), chunk, last=ordinal == len(self._at) - 1)
@@ -115,11 +126,15 @@ class Delivery:
 
     def _chunks(self) -> Generator[chunks.Chunk, None, None]:
         """The chunks of an epoch; while the server applies one, a thread reads the next."""
-        steps = [partial(self.log.chunk, self.manifest, *at, missing) for at in self._at]
+        steps = [partial(self._chunk, *at, missing) for at in self._at]
         if len(steps) <= FEW:
             yield from (step() for step in steps)
         else:
             yield from in_order(steps, 1, "sparkonce-ahead")
+
+    def _chunk(self, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
+        payload = self.log.payload(self.manifest, part, seq, gone)
+        return chunks.decode(payload)._replace(partition=part.partition)
 
     def _held_applier(self) -> Applier:
         """What applies rows to the target, which is looked at again only where it was altered."""

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark_mysql.client import Session
-from pyspark_mysql.columns import definition
+from pyspark_mysql.creation import definition
 from pyspark_mysql.literals import identifier, string
 from pyspark_mysql.models.statements import NEW, OWN, Frame
 from pyspark_mysql.models.table import TableRows

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import pymysql
 
-from pyspark_mysql.bends import Bends, zeroed
 from pyspark_mysql.chunks import Rows
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
@@ -33,6 +32,15 @@ def can_load(session: Session, columns: Iterable[Column]) -> bool:
     return session.live.loads and all(column.kind != "bit" for column in columns)
 
 
+def never_null(detail: TableRows, columns: Iterable[Column]) -> set[str]:
+    """Columns whose nulls become zeros: MySQL does not warn of them where there are triggers.
+
+    An INSERT refuses them, or takes what a trigger puts in their place. (MariaDB warns.)
+    """
+    needed = {column.name.lower() for column in columns if not column.nullable}
+    return {name for name in detail.columns if name.lower() in needed and name not in detail.key}
+
+
 class Loading:
     """Loads rows while they are new, and inserts the others.
 
@@ -50,9 +58,7 @@ class Loading:
         self.inserting, self.session = inserting, inserting.session
         self.sql, self.loaded = load_statement(detail), False
         self.appends = self.known = self.all_new = isinstance(detail.change, Append)
-        # MariaDB warns of all of them.
-        mariadb = self.session.live.mariadb
-        self.zeroed = Bends([] if mariadb else zeroed(detail, columns))
+        self.never_null = set() if self.session.live.mariadb else never_null(detail, columns)
 
     def begin(self) -> None:
         """See `Way.begin`."""
@@ -79,7 +85,8 @@ class Loading:
         """Whether all rows were loaded; else none was."""
         lines = rows.lines
         larger = len(rows.text) > self.inserting.most
-        if larger or HEX_TEXT in bytes(lines) or self.zeroed.find(rows):
+        nulls = self.never_null if rows.nulls is None else self.never_null & rows.nulls
+        if larger or nulls or HEX_TEXT in bytes(lines):
             return False
         self.session.run(f"SAVEPOINT {HERE}")
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from pyspark_mysql import chunks
 from pyspark_mysql.client import Session
 from sparkonce import losses
 from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
@@ -53,8 +52,8 @@ class Log:
             for piece, start in enumerate(starts):
                 self._write(chunk, piece, chunk.payload[start : start + most])
 
-    def chunk(self, manifest: Manifest, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
-        """A chunk of a decision.
+    def payload(self, manifest: Manifest, part: Part, seq: int, gone: Gone) -> bytes:
+        """The bytes of a chunk of a decision.
 
         Args:
             manifest: of the decision.
@@ -70,7 +69,7 @@ class Log:
         payload = b"".join(payload for (payload,) in found)
         if len(payload) != part.sizes[seq]:
             raise gone(manifest, part.attempt, seq)
-        return chunks.decode(payload)._replace(partition=part.partition)
+        return payload
 
     def require_whole(self, manifest: Manifest) -> None:
         """See that all chunks are there.

@@ -11,6 +11,7 @@ from pyspark_mysql.apply import Applier
 from pyspark_mysql.cascades import require_no_cascade
 from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column, misfit, unaddable, unfit_key
+from pyspark_mysql.creation import target_ddl
 from pyspark_mysql.engines import is_there, require_transactions
 from pyspark_mysql.failures import (
     MENDED,
@@ -25,10 +26,12 @@ from pyspark_mysql.failures import (
 from pyspark_mysql.literals import identifier
 from pyspark_mysql.models.statements import idle
 from pyspark_mysql.models.table import TableRows
-from pyspark_mysql.tables import NO_SUCH_TABLE, target_ddl
+from pyspark_mysql.shape import require_same, shaped
+from pyspark_mysql.tables import NO_SUCH_TABLE
 from pyspark_mysql.target import Index, Target, look, stored
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.protocol import Plan
 from sparkonce.suggestions import suggestion
 
 
@@ -118,6 +121,12 @@ def _take_back(session: Session, detail: TableRows) -> None:
             session.run("UNLOCK TABLES")
 
 
+def fitted(session: Session, plan: Plan[TableRows]) -> Plan[TableRows]:
+    """The plan for the target as it is, where there is one."""
+    with translated(f"looking at table {plan.detail.shown}"):
+        return shaped(plan, look(session, plan.detail.table).columns)
+
+
 def hold_target(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:
     """Look at the target again, in the transaction that writes to it and keeps it as it is.
 
@@ -127,17 +136,19 @@ def hold_target(session: Session, detail: TableRows, held: Sequence[Names]) -> T
         held: the other tables that the transaction writes to.
 
     Raises:
-        StoreRefused: the rows no longer fit it.
+        StoreRefused: the rows no longer fit it, or were checked against another.
         StoreUnsafe: an engine was changed.
     """
     try:
-        return _require_fit(session, detail, held)
+        target = _require_fit(session, detail, held)
     except OptionError as error:
         raise StoreRefused(
             error.what,
             why=f"the table was dropped, renamed or altered since it was checked; {error.why}",
             todo=f"{error.todo}, {MENDED}",
         ) from None
+    require_same(detail, target.columns)
+    return target
 
 
 def _require_fit(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:

@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeVar
 
 import pymysql
 
-from pyspark_mysql.bends import Bend
-from pyspark_mysql.cuts import Cut
-from pyspark_mysql.dead_letters import Aside, of_literals
+from pyspark_mysql.coercions import Coercion
 from pyspark_mysql.failures import Kind, known, message
+from pyspark_mysql.models.aside import Aside
+from pyspark_mysql.models.letters import of_literals
 from pyspark_mysql.models.statements import OTHER
 from pyspark_mysql.models.table import TableRows
 from sparkonce.bad_rows import OF_TASK
@@ -63,14 +63,14 @@ class Refusals:
             refused = RefusedRow(message(error), *known(error)[1:])
         self.refuse(row, refused)
 
-    def bent(self, row: list[str], bend: Bend | Cut) -> None:
-        """Refuse a row, by its literals, of which the server would make something else.
+    def null(self, row: list[str], name: str, coercion: Coercion) -> None:
+        """Refuse a row, by its literals, for a null of which the server would make a value.
 
         Raises:
             RefusedRow: it stops the epoch.
         """
-        what = f"column {bend.name!r} can't be {_shortened(row[bend.place])}"
-        self.refuse(row, RefusedRow(what, bend.why, bend.todo))
+        what = f"column {name!r} can't be null"
+        self.refuse(row, RefusedRow(what, coercion.why, coercion.todo))
 
     def refuse(self, row: list[str], error: RefusedRow) -> None:
         """Name a row by its key, or by all of it where it has none.

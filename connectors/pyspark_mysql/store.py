@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 from weakref import WeakSet
 
 import pymysql
@@ -27,6 +28,7 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    P,
     Part,
     Plan,
     Record,
@@ -69,12 +71,13 @@ class MySqlStore:
             self.tables.ensure()
             yield
 
-    def check(self, plan: Plan[TableRows] | None) -> None:
+    def check(self, plan: P) -> P:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""
         with translated("connecting"), self.session.connected() as live:
             if live not in self._checked or not self._there(plan):
                 self._require_fit(plan)
                 self._checked.add(live)
+            return plan if plan is None else cast("P", preflight.fitted(self.session, plan))
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
@@ -152,6 +155,7 @@ class MySqlStore:
             if not held.revision or held.stamp != decision.over:
                 return held
             self.log.require_whole(manifest)
+            self._delivery(manifest).require_target()
             self.records.update(manifest.sink, decision.record)
             self.records.keep(decision)
         return decision.record

@@ -7,11 +7,9 @@ from importlib.resources import files
 import pymysql
 
 from pyspark_mysql.client import Session
-from pyspark_mysql.columns import definition
 from pyspark_mysql.failures import message, number, translate
-from pyspark_mysql.literals import NAME, NAME_RULE, identifier
-from pyspark_mysql.models.table import TableRows
-from sparkonce.errors import OptionError, StoreRefused
+from pyspark_mysql.literals import identifier
+from sparkonce.errors import StoreRefused
 
 NAMES = ("ledger", "log")
 NO_SUCH_TABLE, NO_SUCH_COLUMN, COLUMN_IS_THERE = 1146, 1054, 1060
@@ -119,30 +117,3 @@ def read_sql(name: str, **names: str) -> str:
     """A statement of the folder sql/, with quoted names put in."""
     text = (files("pyspark_mysql") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
     return text.format(**names).strip()
-
-
-def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
-    """The statement that makes a target from the schema of a query; the key is its primary key.
-
-    Raises:
-        OptionError: a name or a type can't be had.
-    """
-    for name in detail.columns:
-        _require_name(name)
-    key = detail.key
-    columns = [
-        definition(name, detail.kinds[name], in_key=name in key, mariadb=mariadb)
-        for name in detail.columns
-    ]
-    if key:
-        columns.append(f"PRIMARY KEY ({', '.join(map(identifier, key))})")
-    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)})" + (" ENGINE=InnoDB")
-
-
-def _require_name(name: str) -> None:
-    if not NAME.fullmatch(name):
-        raise OptionError(
-            f"Option createTable can't make a column of the name {name!r}",
-            why=f"the servers take {NAME_RULE}",
-            todo="rename it before the sink",
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 
@@ -13,7 +13,9 @@ from pyspark_mysql.client import Session
 from pyspark_mysql.columns import Column
 from pyspark_mysql.failures import number
 from pyspark_mysql.literals import identifier
-from pyspark_mysql.models.table import TableRows
+
+if TYPE_CHECKING:
+    from pyspark_mysql.models.table import TableRows
 
 NO_RIGHT = 1142
 NEXT = re.compile(r" AUTO_INCREMENT=\d+")
@@ -21,10 +23,12 @@ NEXT = re.compile(r" AUTO_INCREMENT=\d+")
 
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
-  column_default IS NOT NULL, COALESCE(collation_name, ''),
+  column_default IS NOT NULL, COALESCE(character_set_name, ''),
+  (SELECT maxlen FROM information_schema.character_sets AS known
+    WHERE known.character_set_name = columns.character_set_name),
   COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length),
     CEILING(numeric_precision / 8), 0)
-FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
+FROM information_schema.columns AS columns WHERE table_schema = %s AND table_name = %s
 ORDER BY ordinal_position
 """
 INDEXES = """
@@ -129,7 +133,7 @@ def stored(detail: TableRows, target: Target) -> TableRows:
 
 
 def _column(row: Sequence[Any]) -> Column:
-    name, kind, shown, scale, extra, nullable, has_default, collation, room = row
+    name, kind, shown, scale, extra, nullable, has_default, charset, width, room = row
     extra = str(extra).lower()
     return Column(
         name,
@@ -141,7 +145,8 @@ def _column(row: Sequence[Any]) -> Column:
         numbered="auto_increment" in extra,
         nullable=nullable == "YES",
         has_default=bool(has_default),
-        collation=str(collation),
+        charset=str(charset),
+        width=int(width or 0),
         room=int(room),
     )
 

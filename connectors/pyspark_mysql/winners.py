@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pymysql
 
-from pyspark_mysql.bends import Bend
 from pyspark_mysql.chunks import Rows
+from pyspark_mysql.coercions import of_null
 from pyspark_mysql.failures import number
 from pyspark_mysql.gather import CAME, FLAG, GONE, ROW, WON, Gathered
 from pyspark_mysql.inserting import Inserting
@@ -61,11 +59,13 @@ class Winners:
     Args:
         gathered: the rows.
         target: the table.
-        nulls: those that the server would bend.
     """
 
-    def __init__(self, gathered: Gathered, target: Target, nulls: Sequence[Bend]) -> None:
-        self.gathered, self.nulls, self.session = gathered, nulls, gathered.session
+    def __init__(self, gathered: Gathered, target: Target) -> None:
+        self.gathered, self.session = gathered, gathered.session
+        came = {name.lower() for name in gathered.detail.columns}
+        there = [column for column in target.columns if column.name.lower() in came]
+        self.nulls = [(column.name, null) for column in there if (null := of_null(column))]
         self.arriving = Inserting(self.session, gathered.arrival(), gathered.refusals)
         self.choice, self.deletes = _choice(gathered), bool(gathered.detail.op)
         written = stored(gathered.detail, target)
@@ -99,11 +99,11 @@ class Winners:
     def _refuse_nulls(self) -> None:
         """Refuse what is null in the end where the server would put something in its place."""
         number_, refusals = self.gathered.number, self.gathered.refusals
-        for bend in self.nulls:
-            null = f"NOT {NEW}.{FLAG} AND {identifier(NEW, bend.name)} IS NULL"
+        for name, coercion in self.nulls:
+            null = f"NOT {NEW}.{FLAG} AND {identifier(NEW, name)} IS NULL"
             sql = f"SELECT {number_} FROM {self.gathered.source} WHERE {null} ORDER BY 1"
             for (row,) in self.session.run(sql):
-                refusals.bent(self.gathered.take_out(row), bend)
+                refusals.null(self.gathered.take_out(row), name, coercion)
 
 
 def _choice(gathered: Gathered) -> str:

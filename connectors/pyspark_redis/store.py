@@ -33,8 +33,8 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    P,
     Part,
-    Plan,
     Record,
     Staged,
     ignore,
@@ -62,11 +62,12 @@ class RedisStore:
         self._room = preflight.Room(client)
         self._scripts: dict[str, Any] = {}
 
-    def check(self, plan: Plan[Values] | None) -> None:
+    def check(self, plan: P) -> P:
         """Refuse a server that could lose the ledger, or rows that expire."""
         expiring = plan is not None and plan.detail.ttl is not None
         with self._asking("asking the server for its settings"):
             preflight.require_fit(self.client, expiring=expiring)
+        return plan
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""

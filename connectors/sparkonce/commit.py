@@ -18,6 +18,7 @@ from sparkonce.guards import (
     identify,
     judge,
     require_not_doomed,
+    require_same_shape,
     require_skips_of,
 )
 from sparkonce.kept_offsets import beside
@@ -199,6 +200,7 @@ class Committer:
             log.log(level, "Epoch %d of %s took effect before: skipped", base.epoch, base.name)
             # Written, not just read: a store that was cut off may show what it has lost.
             return Taken(self._write(mine.replayed_by(driver.run_id)))
+        require_same_shape(self.plan.shape, self.plan.target, receipts)
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 
 from sparkonce import conflicts
 from sparkonce.bad_rows import NONE, MaxBadRows
-from sparkonce.errors import CommitRefused, StagedDataMissing, StaleSkip, UnsupportedQuery
+from sparkonce.errors import (
+    CommitRefused,
+    StagedDataMissing,
+    StaleSkip,
+    StoreRefused,
+    UnsupportedQuery,
+)
 from sparkonce.ledger import Ledger, united
 from sparkonce.offsets import Offsets
 from sparkonce.origin import Follows, Origin
@@ -187,6 +193,20 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
                 why="the epoch was aborted, or `sparkonce gc` took its rows for leftovers",
                 todo="restart the query; nothing of the epoch took effect, and Spark replays it",
             )
+
+
+def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> None:
+    """Refuse rows that tasks have checked against a target that is another one by now.
+
+    Raises:
+        StoreRefused: it was altered; nothing is decided.
+    """
+    if any(receipt.rows and receipt.shape != shape for receipt in receipts):
+        raise StoreRefused(
+            f"The columns of {target} were altered while rows for it were staged",
+            why="these were checked against the columns as they were",
+            todo="restart the query, which checks them anew",
+        )
 
 
 def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,8 +29,22 @@ WORDS = {
 """In any case. What stood there before an update is known to the update itself."""
 
 
-def split(rows: pa.RecordBatch, name: str | None) -> tuple[pa.RecordBatch, Any | None]:
-    """The rows that do something, and for each whether it deletes; None if none does.
+class Doing(NamedTuple):
+    """The rows that do something.
+
+    Attributes:
+        rows: these alone.
+        deleted: for each whether it deletes; None if none does.
+        places: of each, among all that were given; None if these are all.
+    """
+
+    rows: pa.RecordBatch
+    deleted: Any | None = None
+    places: Any | None = None
+
+
+def split(rows: pa.RecordBatch, name: str | None) -> Doing:
+    """The rows that do something, and what.
 
     Args:
         rows: of a query.
@@ -40,15 +54,17 @@ def split(rows: pa.RecordBatch, name: str | None) -> tuple[pa.RecordBatch, Any |
         BadRow: an operation is none of those known.
     """
     if name is None:
-        return rows, None
+        return Doing(rows)
     words = pc.utf8_lower(rows.column(name).cast(pa.string()))
     found = pc.index_in(words, value_set=pa.array(list(WORDS)))
     if found.null_count:
         raise _unknown(rows, name, found)
     deleted = pa.array(list(WORDS.values()), pa.bool_()).take(found)
+    places = None
     if deleted.null_count:
-        rows, deleted = rows.filter(deleted.is_valid()), deleted.drop_null()
-    return rows, deleted if pc.any(deleted).as_py() else None
+        places = pc.indices_nonzero(deleted.is_valid())
+        rows, deleted = rows.take(places), deleted.take(places)
+    return Doing(rows, deleted if pc.any(deleted).as_py() else None, places)
 
 
 def require_unstored(name: str | None, *others: str | None) -> None:

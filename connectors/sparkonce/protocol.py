@@ -71,6 +71,8 @@ class Plan(Generic[D]):
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
             10 ms of work for a store.
         key: columns that tell a row from others, for errors about one.
+        shape: a digest of what tasks know of the target, where they check rows against it; see
+            `Store.check`.
     """
 
     target: str
@@ -80,6 +82,11 @@ class Plan(Generic[D]):
     stored: Stored
     cells: int = 24_000
     key: Sequence[str] = ()
+    shape: str = ""
+
+
+P = TypeVar("P", bound="Plan[Any] | None")
+"""A plan, or none where there is no query."""
 
 
 def attempt_of(run_id: str, token: str) -> str:
@@ -118,6 +125,7 @@ class Receipt:
         sizes: the bytes of each chunk.
         skipped: token of the decision that made the task skip its rows; None if it did not.
         bad: rows of the chunks that go into dead letters.
+        shape: of the plan, see `Plan`.
     """
 
     task: Task
@@ -125,6 +133,7 @@ class Receipt:
     sizes: tuple[int, ...] = ()
     skipped: str | None = None
     bad: Reasons = field(default_factory=dict)
+    shape: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,29 @@ LONGEST_SHOWN = 40
 """Letters of a value that an error shows."""
 
 
+class Unfit(ValueError):
+    """Rows with values that a column of the target can't hold as they are.
+
+    Args:
+        name: of the column.
+        places: of the rows, among those that were to be encoded.
+        why: it can't hold them.
+        todo: against it.
+    """
+
+    def __init__(self, name: str, places: pa.Array, why: str, todo: str) -> None:
+        super().__init__(f"column {name!r}: {why}")
+        self.name, self.places, self.why, self.todo = name, places, why, todo
+
+    def bad_row(self, rows: pa.RecordBatch, place: int, key: Sequence[str]) -> BadRow:
+        """The error for one of them, which names the row by its key."""
+        row = rows.slice(place, 1)
+        about = row.select([n for n in row.schema.names if n in key]) if key else row
+        value = shown_value(row.column(self.name)[0])
+        what = f"The row with {shown(about, 0)} can't be stored: column {self.name!r} can't be"
+        return BadRow(f"{what} {value}", self.why, self.todo)
+
+
 class Bad(NamedTuple):
     """A row that can't be stored.
 
@@ -62,23 +85,32 @@ def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
 
 
 def sorted_out(
-    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T]
+    rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], key: Sequence[str] = ()
 ) -> tuple[list[T], list[Bad]]:
     """What the good rows are encoded to, and the bad ones.
 
     Args:
-        rows: of a query; those behind a bad one are encoded apart from those before it.
-        encode: raises `BadRow` or ``ValueError`` if it can't encode one of the rows.
+        rows: of a query; those behind a bad one may be encoded apart from those before it.
+        encode: raises `BadRow` or ``ValueError`` if it can't encode one of the rows, `Unfit` with
+            all rows that are bad for one reason.
+        key: columns by which reasons name a row.
     """
     try:
         return [encode(rows)], []
+    except Unfit as error:
+        places = error.places.to_pylist()
+        told = ((place, error.bad_row(rows, place, key)) for place in places)
+        bad = [Bad(one.why, one.what, rows.slice(place, 1)) for place, one in told]
+        others = pc.invert(pc.is_in(pa.array(range(len(rows))), value_set=error.places))
+        encoded, more = sorted_out(rows.filter(others), encode, key)
+        return encoded, bad + more
     except (BadRow, ValueError) as error:
         if len(rows) == 1:
             said = (error.why, error.what) if isinstance(error, BadRow) else (str(error),) * 2
             return [], [Bad(*said, rows)]
     middle = len(rows) // 2
-    before = sorted_out(rows.slice(0, middle), encode)
-    behind = sorted_out(rows.slice(middle), encode)
+    before = sorted_out(rows.slice(0, middle), encode, key)
+    behind = sorted_out(rows.slice(middle), encode, key)
     return before[0] + behind[0], before[1] + behind[1]
 
 
@@ -93,6 +125,8 @@ def naming(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callabl
     def named(rows: pa.RecordBatch) -> T:
         try:
             return encode(rows)
+        except Unfit as error:
+            raise error.bad_row(rows, error.places[0].as_py(), key) from None
         except ValueError as error:
             row, error = _first_bad(rows, encode, error)
             about = row.select([n for n in row.schema.names if n in key]) if key else row

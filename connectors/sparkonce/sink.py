@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,7 @@ class Sink:
     """A connected sink and everything that its options say.
 
     Attributes:
+        encoder: makes what turns rows into chunks.
         checkpoint: where an option places it.
         storage: the option ``checkpointStorageOptions``.
         may_be_unreadable: whether a warning is enough where the checkpoint can't be read.
@@ -45,7 +46,7 @@ class Sink:
 
     store: Store
     plan: Plan[Any]
-    encode: Encoder | Sorter
+    encoder: Callable[[Plan[Any]], Encoder | Sorter]
     policy: Policy
     patience: Patience
     size: ChunkSize
@@ -55,9 +56,9 @@ class Sink:
     may_be_unreadable: bool = False
     version: Version | None = None
 
-    def check(self) -> None:
-        """Refuse server and target where they are not fit; see `Store.check`."""
-        self.patience.run(lambda: self.store.check(self.plan))
+    def check(self) -> Sink:
+        """Refuse server and target where they are not fit; the sink with the plan for them."""
+        return replace(self, plan=self.patience.run(lambda: self.store.check(self.plan)))
 
     def write(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
         """Stage the rows of one task.
@@ -65,7 +66,9 @@ class Sink:
         Raises:
             SparkonceError: they can't be written.
         """
-        return stage(self.store, task, batches, self.encode, self.size, self.patience)
+        encode = self.encoder(self.plan)
+        receipt = stage(self.store, task, batches, encode, self.size, self.patience)
+        return replace(receipt, shape=self.plan.shape)
 
 
 def open_sink(
@@ -97,13 +100,18 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
     plan = connector.plan(parsed, pa.ipc.read_schema(pa.py_buffer(schema)))
     if overwrite:
         plan = _overwriting(connector, plan, parsed)
-    encoder, sorts = connector.encoder(plan), parsed.get("onBadRow") == "deadLetter"
+    sorts = parsed.get("onBadRow") == "deadLetter"
+
+    def encoder(plan: Plan[Any]) -> Encoder | Sorter:
+        made = connector.encoder(plan)
+        return made if sorts else naming(made, plan.key)
+
     unreadable = "warn" if plan.repeatable else "fail"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
         store=connector.connect(parsed),
         plan=plan,
-        encode=encoder if sorts else naming(encoder, plan.key),
+        encoder=encoder,
         policy=Policy(
             plan.repeatable,
             parsed["onNewCheckpoint"],

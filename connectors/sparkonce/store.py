@@ -16,6 +16,7 @@ from sparkonce.protocol import (
     Encoder,
     Finish,
     Manifest,
+    P,
     Part,
     Plan,
     Record,
@@ -37,8 +38,11 @@ class Store(Protocol):
     what is not idempotent.
     """
 
-    def check(self, plan: Plan[Any] | None) -> None:
+    def check(self, plan: P) -> P:
         """Refuse a server on which the guarantee can't be kept; runs before every epoch.
+
+        Returns the plan, with what tasks must know of the target to see whether it can hold a
+        value; they get it from the writer that Spark makes for the epoch.
 
         Args:
             plan: of the query, whose target is looked at, too; None where there is no query.

@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -86,31 +85,6 @@ def unpacked(payload: bytes) -> Chunk:
         raise ValueError(str(error)) from None
     bad = json.loads(raw[:letters]) if letters else []
     return Chunk(count, raw[letters:], [Letter(*one) for one in bad])
-
-
-def operations(lines: bytes) -> Iterator[bytes]:
-    """The lines of each operation: an action, and a document unless it deletes."""
-    pieces = iter(lines.splitlines(keepends=True))
-    for action in pieces:
-        yield action if action.startswith(b'{"delete"') else action + next(pieces)
-
-
-class Operation(NamedTuple):
-    """One operation of a chunk, and its place among the others."""
-
-    position: int
-    lines: bytes
-
-
-def numbered(lines: bytes) -> list[Operation]:
-    """The operations of a chunk's lines."""
-    return [Operation(at, one) for at, one in enumerate(operations(lines))]
-
-
-def action(operation: bytes) -> dict[str, Any]:
-    """What names the document of an operation, and what is done to it, as `kind`."""
-    ((kind, told),) = json.loads(operation.partition(b"\n")[0]).items()
-    return {**told, "kind": kind}
 
 
 def chunk_name(attempt: str, seq: int) -> str:

@@ -55,7 +55,7 @@ class ChunkEncoder:
 
     def lines(self, rows: pa.RecordBatch) -> Any:
         """One text for each row that does something: its action, and its document."""
-        rows, deleted = operations.split(rows, self.op)
+        rows, deleted, _ = operations.split(rows, self.op)
         if deleted is not None:  # of these rows only what names their document need fit into one
             named = zip(rows.schema.names, rows.columns, strict=True)
             fit = [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
-
-from pyspark_elasticsearch.models.documents import WAYS, Guard
-from sparkonce.change import Change
 
 _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_boolean, {"type": "boolean"}),
@@ -55,19 +53,16 @@ def field(kind: pa.DataType) -> dict[str, Any]:
     return {"type": "keyword", "ignore_above": LONGEST_KEYWORD}
 
 
-def definition(does: Change, schema: pa.Schema, *, stamped: bool) -> dict[str, Any]:
+def definition(schema: pa.Schema, own: Mapping[str, Any] | None) -> dict[str, Any]:
     """The mappings of a new index.
 
     Args:
-        does: what is done with rows.
-        schema: of what is stored of them.
-        stamped: whether documents tell of which decision they are.
+        schema: of what is stored of rows.
+        own: the mapping of the connector's own field, where documents have it.
     """
     fields = {column.name: field(column.type) for column in schema}
-    if WAYS[type(does)].guard is Guard.SCRIPT:
-        fields[OWN] = GUARD
-    elif stamped:
-        fields[OWN] = STAMP
+    if own:
+        fields[OWN] = dict(own)
     return {"mappings": {"dynamic": "strict", "properties": fields}}
 
 

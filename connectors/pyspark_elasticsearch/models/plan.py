@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyarrow import types
 
+from pyspark_elasticsearch.indices import own_names
 from pyspark_elasticsearch.models import mappings, names
 from pyspark_elasticsearch.models.documents import WAYS, Documents, Guard, key_of
 from sparkonce import change, checks, schema_text
@@ -26,17 +27,14 @@ METADATA = (
 """Fields that no document can set, in some release or other."""
 
 
-def plan(options: Options, schema: pa.Schema, reserved: Names) -> Plan[Documents]:
+def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
     """The plan of a query.
 
-    Args:
-        options: as parsed.
-        schema: of the query.
-        reserved: names that no row may make from a template.
-
     Raises:
-        OptionError: they don't fit each other.
+        OptionError: options and schema don't fit each other.
     """
+    own = own_names(options["indexPrefix"])
+    _require_names_apart(options, own)
     key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
     routing = checks.column("routing", options["routing"], schema) if options["routing"] else None
     does = change.parse(options, schema, key, lambda: _added(key, routing, schema))
@@ -47,11 +45,13 @@ def plan(options: Options, schema: pa.Schema, reserved: Names) -> Plan[Documents
     _require_columns_fit(does, routing, schema)
     op = does.op if isinstance(does, Upsert) else None
     stored = pa.schema([field for field in schema if field.name != op])
-    new = mappings.definition(does, stored, stamped=bool(options["visibleAlias"]))
+    stamp = mappings.STAMP if options["visibleAlias"] else None
+    scripted = WAYS[type(does)].guard is Guard.SCRIPT
+    new = mappings.definition(stored, mappings.GUARD if scripted else stamp)
     documents = Documents(
         index=options["index"],
         parts=parts,
-        reserved=reserved,
+        reserved=(*own, *filter(None, [options["deadLetter"]])),  # no row makes such a name
         change=does,
         columns=() if isinstance(does, Delete) else tuple(stored.names),
         routing=routing,
@@ -64,6 +64,39 @@ def plan(options: Options, schema: pa.Schema, reserved: Names) -> Plan[Documents
     repeatable, width = documents.way.repeatable, len(documents.columns)
     kept = documents.stored()
     return Plan(f"index:{documents.index}", repeatable, width, documents, kept, CELLS, key)
+
+
+def _require_names_apart(options: Options, own: Names) -> None:
+    """Refuse options that name one index twice.
+
+    Raises:
+        OptionError: it says which.
+    """
+    named = [name for name in ("index", "deadLetter", "visibleAlias") if options[name]]
+    for at, option in enumerate(named):
+        if options[option] in own:
+            raise own_index(option, options[option])
+        for other in named[:at]:
+            if options[option] == options[other]:
+                raise named_twice(f"{other}={options[other]}", f"{option}={options[option]}")
+
+
+def own_index(option: str, name: str) -> OptionError:
+    """The error for it."""
+    return OptionError(
+        f"Option {option}={name} is an index of the connector's own",
+        why="it holds what was decided and staged, and rows would lie between, or over, that",
+        todo="name another index, or choose another indexPrefix for a new checkpoint",
+    )
+
+
+def named_twice(one: str, other: str) -> OptionError:
+    """The error for it."""
+    return OptionError(
+        f"Options {one} and {other} name one index",
+        why="readers would find there what is not meant for them",
+        todo="name another one",
+    )
 
 
 def overwriting(plan: Plan[Documents]) -> Plan[Documents]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark_mysql import address
 from pyspark_mysql.columns import kind_of
 from pyspark_mysql.models.statements import OWN
+from pyspark_mysql.shape import Shape
 from sparkonce import change, checks, schema_text
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan, Stored
@@ -46,6 +47,7 @@ class TableRows:
         aside: whether a task puts bad rows into chunks as such.
         schema: of the query, as Spark's DDL; empty in decisions of release 0.1.0.
         overwrites: whether the table is emptied first.
+        shape: what tasks know of the table; None in decisions of release 0.1.0.
     """
 
     table: Names
@@ -56,6 +58,7 @@ class TableRows:
     aside: bool
     schema: str
     overwrites: bool = False
+    shape: Shape | None = None
 
     @property
     def shown(self) -> str:
@@ -123,6 +126,7 @@ class TableRows:
             "kinds": dict(self.kinds),
             "schema": self.schema,
             "overwrites": self.overwrites,
+            **({"shape": dict(self.shape.declared)} if self.shape else {}),
         }
 
     @classmethod
@@ -146,6 +150,7 @@ class TableRows:
             aside=stored["aside"],
             schema=stored.get("schema", ""),
             overwrites=stored.get("overwrites", False),
+            shape=Shape(stored["shape"]) if "shape" in stored else None,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark_mysql.gather import Gathered
@@ -12,7 +11,6 @@ from pyspark_mysql.models.statements import frame
 from pyspark_mysql.winners import Deleting, Winners
 
 if TYPE_CHECKING:
-    from pyspark_mysql.bends import Bend
     from pyspark_mysql.chunks import Rows
     from pyspark_mysql.client import Session
     from pyspark_mysql.models.table import TableRows
@@ -43,7 +41,6 @@ def way(
     detail: TableRows,
     target: Target,
     refusals: Refusals,
-    nulls: Sequence[Bend],
 ) -> Way:
     """The way of a plan.
 
@@ -52,13 +49,12 @@ def way(
         detail: of the plan.
         target: as it is in this transaction.
         refusals: of the epoch.
-        nulls: those that the server would bend, which count where they are left in the end.
     """
     if not detail.makes_rows:
         gathered = Gathered(session, detail, refusals)
         return Deleting(gathered, indexed=target.is_indexed(detail.key))
     if detail.folded:
-        return Winners(Gathered(session, detail, refusals), target, nulls)
+        return Winners(Gathered(session, detail, refusals), target)
     ambiguous = refusals.ambiguous
     statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
     inserting = Inserting(session, statement, refusals)

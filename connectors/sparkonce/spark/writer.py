@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -11,7 +11,7 @@ import pyspark
 from sparkonce import logs
 from sparkonce.ledger import new_token, sink_name
 from sparkonce.origin import Follows, Origin
-from sparkonce.protocol import Receipt, Task, attempt_of
+from sparkonce.protocol import Plan, Receipt, Task, attempt_of
 from sparkonce.registry import extra
 from sparkonce.spark import arrival, shuffle
 from sparkonce.spark.features import WriterCommitMessage
@@ -38,9 +38,11 @@ class SinkWriter:
 
     Attributes:
         overwrite: whether rows take the place of all that is in the target.
+        plan: for the target as it was when Spark made this writer.
     """
 
     overwrite = False
+    plan: Plan[Any] | None = None
 
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
         self.connector, self.options, self.schema = connector, options, schema
@@ -48,18 +50,19 @@ class SinkWriter:
 
     def _require_fit(self) -> None:
         """Refuse what can be known before any row is read."""
-        self._sink().check()
+        self.plan = self._sink().check().plan
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See `arrival`."""
         return arrival.reduced(self, extra(self.connector))
 
     def _sink(self) -> Sink:
-        """The sink that it writes to; a process keeps it."""
+        """The sink that it writes to; a process keeps its connection."""
         from sparkonce.sink import open_sink
 
         logs.set_up()
-        return open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
+        sink = open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
+        return sink if self.plan is None else replace(sink, plan=self.plan)
 
     def _stage(
         self, origin: Origin, context: Context, batches: Iterator[pa.RecordBatch]

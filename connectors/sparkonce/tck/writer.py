@@ -30,7 +30,7 @@ class Writer(StreamWriter):
         return Sink(
             store=query.store,
             plan=query.plan or world.plan,
-            encode=world.encode,
+            encoder=lambda _: world.encode,
             policy=query.policy,
             patience=QUICK,
             size=SMALL,

@@ -14,8 +14,8 @@ from sparkonce.protocol import (
     Decision,
     Finish,
     Manifest,
+    P,
     Part,
-    Plan,
     Record,
     Staged,
     ignore,
@@ -122,10 +122,10 @@ class Client:
         answer: T = self._carrier.carry(Request(self._actor, name, step, **self._about))
         return answer
 
-    def check(self, plan: Plan[Any] | None) -> None:
+    def check(self, plan: P) -> P:
         """See `Store.check`."""
         self._about = {}
-        self._store.check(plan)
+        return self._store.check(plan)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""

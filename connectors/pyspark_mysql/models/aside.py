@@ -1,0 +1,39 @@
+"""Rows of one epoch that can't be stored: counted, and written as dead letters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_mysql.dead_letters import DeadLetters
+from sparkonce.bad_rows import Tally
+from sparkonce.letters import Letter
+from sparkonce.protocol import Applied, Manifest
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Takes the rows of one epoch that can't be stored, while there are not too many."""
+
+    letters: DeadLetters
+    manifest: Manifest
+    tally: Tally
+
+    def take(self, letter: Letter, partition: int | None, kind: str) -> None:
+        """Put a row aside.
+
+        Args:
+            letter: of the row.
+            partition: that it came in, if that is known.
+            kind: why it can't be stored, in words that others share.
+
+        Raises:
+            TooManyBadRows: more can't be stored than may go aside.
+        """
+        self.tally.add(kind, letter.reason)
+        self.letters.write(self.manifest, letter, partition)
+
+    def end(self) -> Applied:
+        """See `Tally.end`. Warns before COMMIT is sent, since that may have no answer."""
+        self.tally.end()
+        self.tally.warn(f"table {'.'.join(self.letters.name)}")
+        return self.tally.applied

@@ -1,0 +1,159 @@
+"""Values that a column of MySQL would change are found in the task, and no others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysql.chunks import ChunkEncoder, decode
+from pyspark_mysql.columns import Column
+from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.shape import Shape, require_same
+from sparkonce.change import Append, Upsert
+from sparkonce.errors import StoreRefused
+from sparkonce.rows import Unfit, naming, sorted_out
+
+STR, INT = pa.string(), pa.int64()
+DETAIL = TableRows(
+    ("d", "t"), Append(), (), ("id", "v"), {"id": "int", "v": "string"}, aside=False, schema=""
+)
+LETTERS = st.text(st.sampled_from("aé€\U0001f600 \t\n\0'\\"), max_size=7)
+
+
+def unfit(column: Column, values: list[Any], kind: pa.DataType = STR, **more: Any) -> list[int]:
+    """The places of the values that the column can't hold as they are."""
+    detail = replace(DETAIL, **more)
+    encoder = ChunkEncoder(replace(detail, shape=Shape.of(detail, [column])))
+    columns = [pa.array(range(len(values)), pa.int32()), pa.array(values, kind)]
+    rows = pa.record_batch(columns, ["id", "v"])
+    bad = sorted_out(rows, encoder._texts)[1]
+    return sorted(one.row.column("id")[0].as_py() for one in bad)
+
+
+def text(kind: str, room: int, charset: str = "utf8mb4", width: int = 4) -> Column:
+    return Column("V", kind, kind, 0, charset=charset, width=width, room=room)
+
+
+@given(st.lists(st.none() | LETTERS, min_size=1), st.integers(1, 5))
+def test_room_is_counted_in_characters_or_in_bytes(values: list[str | None], room: int) -> None:
+    def longer(size: Any) -> list[int]:
+        return [at for at, value in enumerate(values) if value and size(value) > room]
+
+    assert unfit(text("varchar", room), values) == longer(len)
+    assert unfit(text("tinytext", room, "latin1", 1), values) == longer(len)
+    for charset, codec in (
+        ("utf8mb4", "utf-8"),
+        ("utf16", "utf-16-be"),
+        ("utf16le", "utf-16-be"),
+        ("utf32", "utf-32-be"),
+        ("euckr", "euc-kr"),
+    ):
+        if charset == "euckr":
+            values = [value and re.sub("[é€\U0001f600]", "中", value) for value in values]
+        by_bytes = longer(lambda value, codec=codec: len(value.encode(codec)))
+        width = 2 if charset == "euckr" else 4
+        assert unfit(text("tinytext", room, charset, width), values) == by_bytes
+
+
+def test_a_char_keeps_no_space_at_the_end() -> None:
+    assert unfit(text("char", 4), ["abc ", "abc\t", " abc", None, "abcde", ""]) == [0, 4]
+
+
+def test_a_longtext_has_room_for_all() -> None:
+    assert unfit(text("longtext", 2**32 - 1), ["abc "]) == []
+
+
+ENUM = Column("v", "enum", "enum('a','+7','it''s','?')", 0, charset="latin1", width=1)
+
+
+@pytest.mark.parametrize(
+    ("declared", "values", "places"),
+    [
+        (("enum", "latin1"), ["a", "A", "+7", "7", " +8", "it's", "é", "1x", "", None], [3, 4, 6]),
+        (("enum", "utf8mb4"), ["é", "7"], [1]),
+        (("set", "latin1"), ["a,+7", "+7,a", "it's,?", "", "3", "a,é"], [4, 5]),
+    ],
+)
+def test_a_text_that_is_no_member_is_no_number_of_one(
+    declared: tuple[str, str], values: list[str], places: list[int]
+) -> None:
+    kind, charset = declared
+    shown = ENUM.shown.replace("enum", kind)
+    assert unfit(replace(ENUM, kind=kind, shown=shown, charset=charset), values) == places
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "places"),
+    [
+        (Column("v", "year", "year", 0), [0, 99, 100, 1999, -1, None], [0, 1]),
+        (Column("v", "bit", "bit(64)", 0), [-1, 0, 1], [0]),
+        (Column("v", "bit", "bit(63)", 0), [-1], []),
+        (Column("v", "bigint", "bigint", 0, nullable=False, numbered=True), [0, None], [1]),
+        (Column("v", "bigint", "bigint", 0, nullable=False), [0, None], []),
+    ],
+)
+def test_numbers_and_nulls_that_the_server_would_change(
+    column: Column, values: list[int], places: list[int]
+) -> None:
+    assert unfit(column, values, INT, kinds={"id": "int", "v": "bigint"}) == places
+
+
+def test_a_key_has_one_spelling() -> None:
+    upsert = {"change": Upsert(("v",)), "key": ("v",)}
+    uuid = Column("v", "uuid", "uuid", 0)
+    spelled = "123e4567-e89b-12d3-a456-426614174000"
+    assert unfit(uuid, [spelled, spelled.upper()], **upsert) == [1]
+    assert unfit(uuid, [spelled.upper()]) == []
+    four = Column("v", "inet4", "inet4", 0)
+    assert unfit(four, ["10.0.0.1", "010.0.0.1"], **upsert) == [1]
+    filled = Column("v", "binary", "binary(2)", 0, room=2)
+    binary = {"kinds": {"id": "int", "v": "binary"}, **upsert}
+    assert unfit(filled, [b"ab", b"a"], pa.binary(), **binary) == [1]
+
+
+def test_of_a_row_that_deletes_the_key_alone_is_looked_at() -> None:
+    detail = replace(
+        DETAIL, change=Upsert(("id",), op="op"), key=("id",), kinds={"id": "int", "v": "string"}
+    )
+    shape = Shape.of(detail, [text("varchar", 1)])
+    encoder = ChunkEncoder(replace(detail, shape=shape))
+    rows = pa.record_batch(
+        [pa.array([0, 1, 2, 3], pa.int32()), ["long"] * 4, ["update_preimage", "d", "u", "d"]],
+        ["id", "v", "op"],
+    )
+    with pytest.raises(Unfit) as unfit:
+        encoder._texts(rows)
+    assert unfit.value.places.to_pylist() == [2], "among all rows, also those that do nothing"
+
+
+def test_the_error_names_the_first_row_by_its_key() -> None:
+    detail = replace(DETAIL, shape=Shape.of(DETAIL, [text("varchar", 2)]))
+    rows = pa.record_batch([pa.array([6, 7], pa.int32()), ["ab", "ab "]], ["id", "v"])
+    with pytest.raises(
+        Exception, match=r"row with id=7 can't be stored: column 'v' can't be 'ab '"
+    ):
+        naming(ChunkEncoder(detail), ["id"])(rows)
+
+
+def test_a_chunk_says_which_columns_hold_a_null() -> None:
+    rows = pa.record_batch([pa.array([6, None], pa.int32()), ["ab", "c"]], ["id", "v"])
+    assert decode(ChunkEncoder(DETAIL)(rows)).rows.nulls == {"id"}
+
+
+def test_a_table_that_was_altered_is_refused_where_that_matters() -> None:
+    there = Column("id", "int", "int", 0), text("varchar", 3)
+    known = Shape(Shape.of(DETAIL, there).declared)  # as a manifest has it
+    detail = replace(DETAIL, shape=known)
+    require_same(detail, there)
+    require_same(detail, [replace(there[0], kind="bigint", shown="bigint"), there[1]])
+    require_same(replace(DETAIL, shape=None), there)
+    with pytest.raises(StoreRefused, match=r"'v' of table d\.t was varchar .* is char .*alter"):
+        require_same(detail, [there[0], text("char", 3)])
+    with pytest.raises(StoreRefused, match=r"'id' of table d\.t was of another type.* is year"):
+        require_same(detail, [replace(there[0], kind="year", shown="year"), there[1]])
