@@ -49,7 +49,7 @@ def test_index_that_is_not_fit_is_kept_with_the_document_that_it_got_meanwhile(
         elastic.index(index=index, id="1", document={"id": 1})
         raise StoreUnsafe("not fit")
 
-    monkeypatch.setattr("pyspark_elasticsearch.targets.require_safe", written_meanwhile)
+    monkeypatch.setattr("pyspark_elasticsearch.fitness.require_safe", written_meanwhile)
     monkeypatch.setattr("pyspark_elasticsearch.preflight.require_safe_indices", lambda *_: None)
     with pytest.raises(StoreUnsafe):
         into_index(ROWS)

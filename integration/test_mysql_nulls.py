@@ -63,7 +63,7 @@ def test_null_for_a_timestamp_that_is_not_null_is_refused_by_name(
     loads, options = WAYS[way]
     local_infile(loads)
     made = query(TIMED, EVENTS, **{**options, "atomicity": "epoch"})
-    with pytest.raises(BadRow, match=r"row with id=2.*: column 'at' can't be NULL.*NOT NULL.*time"):
+    with pytest.raises(BadRow, match=r"row with id=2.*: column 'at' can't be null.*NOT NULL.*time"):
         made.run(0, [event(1, DAY), event(2, None)])
     assert stored() == []
 
@@ -82,13 +82,13 @@ def test_null_for_a_timestamp_that_is_not_null_goes_aside(
     assert len(reasons) == 3
     for reason, number in zip(reasons, (1, 3, 5), strict=True):
         assert f"id={number}" in reason
-        assert "column 'at' can't be NULL" in reason
+        assert "column 'at' can't be null" in reason
 
 
 def test_what_is_stored_outlives_a_null(query: Any, stored: Any) -> None:
     made = query(TIMED, EVENTS, **WAYS["kept"][1])
     made.run(0, [event(1, DAY)])
-    with pytest.raises(BadRow, match="column 'at' can't be NULL"):
+    with pytest.raises(BadRow, match="column 'at' can't be null"):
         made.run(1, [event(1, None)])
     assert stored() == [(1, DAY)]
 
@@ -121,7 +121,7 @@ def test_null_where_a_timestamp_is_not_null_unless_declared_so(
             schema = EVENTS if "opColumn" in options else EVENTS.remove(2)
             made = MySqlQuery(schema, url=server.url, dbtable="t", **options)
             made.sink.check()
-            with pytest.raises(SparkonceError, match="column 'at' can't be NULL"):
+            with pytest.raises(SparkonceError, match="column 'at' can't be null"):
                 made.run(0, [event(1, None)])
             cursor.execute("SELECT at FROM t")
             assert cursor.fetchall() == (), way
@@ -134,7 +134,7 @@ def test_null_gets_no_number_in_an_auto_increment_column(
 ) -> None:
     local_infile(loads)
     made = query("id INT, n INT AUTO_INCREMENT UNIQUE", NUMBERED)
-    with pytest.raises(BadRow, match=r"id=1, n=NULL: column 'n' can't be NULL.*auto-increment"):
+    with pytest.raises(BadRow, match=r"id=1, n=null can't be stored: column 'n' can't be null.*auto-increment"):
         made.run(0, [{"id": 1, "n": None}])
     assert stored() == []
 
@@ -144,6 +144,6 @@ def test_null_renumbers_no_stored_row(query: Any, stored: Any, mysql: Cursor, ta
                                       nulls: str) -> None:  # fmt: skip
     made = query("id INT PRIMARY KEY, n INT AUTO_INCREMENT UNIQUE", NUMBERED, key="id", nulls=nulls)
     mysql.execute(f"INSERT INTO {table} VALUES (1, 7)")
-    with pytest.raises(BadRow, match="id=1: column 'n' can't be NULL"):
+    with pytest.raises(BadRow, match="id=1 can't be stored: column 'n' can't be null"):
         made.run(0, [{"id": 1, "n": None}])
     assert stored() == [(1, 7)]
