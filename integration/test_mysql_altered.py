@@ -16,7 +16,7 @@ from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
 from pyspark_mysql import delivery
-from sparkonce.errors import StoreError, StoreRefused, StoreUnsafe
+from sparkonce.errors import BadRow, StoreError, StoreRefused, StoreUnsafe
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
@@ -211,3 +211,58 @@ def test_a_target_is_looked_at_once_an_epoch(
     assert len(looks) == 1
     mysql.execute(f"SELECT COUNT(*) FROM {table}")
     assert mysql.fetchall() == ((5,),)
+
+
+WORDS = pa.schema([("id", pa.int64()), ("word", pa.string())])
+WIDE = [{"id": 1, "word": "a"}, {"id": 2, "word": "ab  "}, {"id": 3, "word": "abc "}]
+
+
+@pytest.fixture(params=["epoch", "chunk"])
+def words(request: pytest.FixtureRequest, mysql: Cursor, mysql_url: str, table: str) -> MySqlQuery:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, word VARCHAR(4))")
+    options = {"atomicity": request.param, "chunkRows": "1"}
+    return MySqlQuery(WORDS, url=mysql_url, dbtable=table, writeMode="append", **options)
+
+
+def test_rows_that_were_checked_against_another_table_are_not_decided(
+    mysql: Cursor, table: str, words: MySqlQuery
+) -> None:
+    """The server would cut the space, of which the tasks knew that there was room for it."""
+    receipts = words.stage(0, WIDE)
+    mysql.execute(f"ALTER TABLE {table} MODIFY word VARCHAR(3)")
+    with pytest.raises(StoreRefused, match=r"'word' .* was varchar\(4\).* and is varchar\(3\)"):
+        words.commit(0, receipts)
+    words.checked = None  # as Spark makes another writer for the commit
+    with pytest.raises(StoreRefused, match="altered while rows for it were staged"):
+        words.commit(0, receipts)
+    words.restart()
+    with pytest.raises(BadRow, match=r"id=2.* longer than the column"):
+        words.run(0, WIDE)
+    mysql.execute(f"ALTER TABLE {table} MODIFY word VARCHAR(5)")
+    words.run(0, WIDE)
+    mysql.execute(f"SELECT id, word FROM {table} ORDER BY id")
+    assert [{"id": key, "word": word} for key, word in mysql.fetchall()] == WIDE
+
+
+@pytest.mark.parametrize("words", ["chunk"], indirect=True)
+def test_a_decided_epoch_waits_until_its_table_is_as_it_was(
+    mysql: Cursor, table: str, words: MySqlQuery
+) -> None:
+    own = words.sink.store
+    apply = own.apply
+
+    def altering(manifest: Any, *_: Any) -> Any:
+        narrow = f"ALTER TABLE {table} MODIFY word VARCHAR(3)"
+        return apply(manifest, lambda _: mysql.execute(narrow))
+
+    own.apply = altering
+    try:
+        with pytest.raises(StoreRefused, match=r"'word' .* alter the column back"):
+            words.run(0, WIDE)
+    finally:
+        del own.apply
+    mysql.execute(f"ALTER TABLE {table} MODIFY word VARCHAR(4)")
+    words.restart()
+    words.run(0, WIDE)
+    mysql.execute(f"SELECT id, word FROM {table} ORDER BY id")
+    assert [{"id": key, "word": word} for key, word in mysql.fetchall()] == WIDE

@@ -134,7 +134,9 @@ def test_null_gets_no_number_in_an_auto_increment_column(
 ) -> None:
     local_infile(loads)
     made = query("id INT, n INT AUTO_INCREMENT UNIQUE", NUMBERED)
-    with pytest.raises(BadRow, match=r"id=1, n=null can't be stored: column 'n' can't be null.*auto-increment"):
+    with pytest.raises(
+        BadRow, match=r"id=1, n=null can't be stored: column 'n' can't be null.*auto-increment"
+    ):
         made.run(0, [{"id": 1, "n": None}])
     assert stored() == []
 

@@ -67,8 +67,8 @@ def require_fit_server(cluster: Cluster) -> None:
         raise _versions(version, client, min(major, max(CLIENTS)))
 
 
-def require_safe_indices(cluster: Cluster, own: Iterable[str], letters: str | None) -> None:
-    """Refuse indices of ledgers, staged chunks and dead letters that may lose some of them.
+def require_safe_indices(cluster: Cluster, own: Iterable[str]) -> None:
+    """Refuse indices of ledgers and staged chunks that may lose some of them.
 
     Raises:
         StoreUnsafe: it says which.
@@ -77,7 +77,16 @@ def require_safe_indices(cluster: Cluster, own: Iterable[str], letters: str | No
     for index in own:
         if found := targets.resolve(cluster, index):
             fitness.require_own(found)
-    if letters and (found := targets.resolve(cluster, letters)):
+
+
+def require_safe_letters(cluster: Cluster, index: str) -> None:
+    """Refuse an index of dead letters that may lose some.
+
+    Raises:
+        StoreUnsafe: it says why.
+        StoreRefused: it takes no writes.
+    """
+    if found := targets.resolve(cluster, index):
         fitness.require_safe(found)
 
 

@@ -66,13 +66,13 @@ class ElasticsearchStore:
     def _require_fit(self, plan: Plan[Documents] | None) -> None:
         preflight.require_fit_server(self.cluster)
         self.indices.ensure()
-        if self.dead_letter is not None:
-            indices.ensure(self.cluster, self.dead_letter, "dead_letter")
-        own = self.indices.ledger, self.indices.log
-        preflight.require_safe_indices(self.cluster, own, self.dead_letter)
+        preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
         if plan is not None:
             self._require_apart(plan.detail.index)
             self._watch.require_fit(plan.detail)
+        if self.dead_letter is not None:
+            indices.ensure(self.cluster, self.dead_letter, "dead_letter")
+            preflight.require_safe_letters(self.cluster, self.dead_letter)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""

@@ -18,8 +18,9 @@ from pyspark_mysql.models.statements import holding
 from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.records import Progress
 from pyspark_mysql.refusals import RefusedRow
+from pyspark_mysql.shape import require_same
 from pyspark_mysql.tables import OwnTables
-from pyspark_mysql.target import definitions
+from pyspark_mysql.target import columns_of, definitions
 from sparkonce.bad_rows import Tally, TooManyBadRows
 from sparkonce.change import Names
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
@@ -76,10 +77,9 @@ class Delivery:
 
         Raises:
             StoreRefused: it was altered since they were staged.
-            StoreUnsafe: so was its engine.
         """
         hold(self.session, self.own, self.letters, self.detail)
-        self._held_applier()
+        require_same(self.detail, columns_of(self.session, self.detail.table))
 
     def chunk(self, ordinal: int, done: Progress) -> Progress:
         """Apply one chunk, in a transaction, where that is not done.

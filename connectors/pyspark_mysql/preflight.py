@@ -28,7 +28,7 @@ from pyspark_mysql.models.statements import idle
 from pyspark_mysql.models.table import TableRows
 from pyspark_mysql.shape import require_same, shaped
 from pyspark_mysql.tables import NO_SUCH_TABLE
-from pyspark_mysql.target import Index, Target, look, stored
+from pyspark_mysql.target import Index, Target, columns_of, look, stored
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Plan
@@ -124,7 +124,7 @@ def _take_back(session: Session, detail: TableRows) -> None:
 def fitted(session: Session, plan: Plan[TableRows]) -> Plan[TableRows]:
     """The plan for the target as it is, where there is one."""
     with translated(f"looking at table {plan.detail.shown}"):
-        return shaped(plan, look(session, plan.detail.table).columns)
+        return shaped(plan, columns_of(session, plan.detail.table))
 
 
 def hold_target(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:

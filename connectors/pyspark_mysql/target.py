@@ -103,8 +103,12 @@ def look(session: Session, table: Sequence[str]) -> Target:
     Raises:
         pymysql.MySQLError: it does not answer.
     """
-    columns = [_column(row) for row in session.run(COLUMNS, *table)]
-    return Target(columns, _indexes(session.run(INDEXES, *table)))
+    return Target(columns_of(session, table), _indexes(session.run(INDEXES, *table)))
+
+
+def columns_of(session: Session, table: Sequence[str]) -> list[Column]:
+    """The columns of a table. Raises as `look`."""
+    return [_column(row) for row in session.run(COLUMNS, *table)]
 
 
 def definitions(session: Session, tables: Iterable[Sequence[str]]) -> list[str]:
