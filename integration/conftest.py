@@ -25,7 +25,7 @@ from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.mysql import connect as connect_mysql
 from integration.servers.redis import REDIS, RedisProcess
 
-from pyspark_mysql import tables
+from pyspark_mysql.journal import tables
 from sparkonce.tck.spark.bench import Bench
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from integration.documents import has_script_processor
 from integration.servers.elasticsearch import connect
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.indices import definition
+from pyspark_elasticsearch.journal.indices import definition
 from sparkonce.tck.connector_subject import ConnectorSubject
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject

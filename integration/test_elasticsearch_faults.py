@@ -17,7 +17,7 @@ from integration.marks import also
 from integration.proxy import CUTS, Proxy
 from integration.servers.process import wait_until
 
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.journal.records import Records
 from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.protocol import Decision, Record
 

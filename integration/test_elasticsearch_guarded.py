@@ -86,7 +86,7 @@ def test_guards_of_sinks_that_wrote_long_ago_make_way_for_one_number_that_refuse
         keep_log(query)
         with monkeypatch.context() as patch:
             then = now - days_ago * DAY
-            patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: then)
+            patch.setattr("pyspark_elasticsearch.journal.records.time.time_ns", lambda: then)
             late = decide(query, 0, [{"id": 1, "n": n}])
         query.restart()
         query.run(0, [])
@@ -119,7 +119,7 @@ def test_sink_whose_clock_is_far_ahead_makes_no_guard_of_an_epoch_in_progress_gi
     begun = decide(query, 0, [{"id": 1, "n": 1}])
     apply_again(query, begun)  # it dies before it has noted that this is done
     with monkeypatch.context() as patch:
-        patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: now + 60 * DAY)
+        patch.setattr("pyspark_elasticsearch.journal.records.time.time_ns", lambda: now + 60 * DAY)
         ahead = into_index(COUNTER, indexPrefix=index, **given)
         ahead.run(0, [{"id": 1, "n": 2}])
     query.restart()
@@ -146,10 +146,10 @@ def test_epoch_that_is_finished_after_its_guards_made_way_has_a_way_out(
     given, now = {"key": "id", "writeMode": "increment"}, time.time_ns()
     query = into_index(COUNTER, **given)
     with monkeypatch.context() as patch:
-        patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: now - 40 * DAY)
+        patch.setattr("pyspark_elasticsearch.journal.records.time.time_ns", lambda: now - 40 * DAY)
         query.run(0, [ROW])
         decide(query, 1, [ROW])
-        patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: now - 35 * DAY)
+        patch.setattr("pyspark_elasticsearch.journal.records.time.time_ns", lambda: now - 35 * DAY)
         into_index(COUNTER, **given).run(0, [ROW])
     into_index(COUNTER, **given).run(0, [ROW])
     query.restart()
@@ -173,7 +173,9 @@ def test_lost_ledger_and_a_clock_that_is_behind_are_an_error_and_not_silence(
     given = {"key": "id", "writeMode": mode, "sinkId": index, "indexPrefix": index}
     now = time.time_ns()
     with monkeypatch.context() as patch:
-        patch.setattr("pyspark_elasticsearch.records.time.time_ns", lambda: now + 3600 * 10**9)
+        patch.setattr(
+            "pyspark_elasticsearch.journal.records.time.time_ns", lambda: now + 3600 * 10**9
+        )
         into_index(COUNTER, **given).run(0, [ROW])
     elastic.indices.delete(index=f"{index}-ledger")
     query = into_index(COUNTER, **given)

@@ -20,7 +20,7 @@ from integration.epochs import ElasticsearchQuery
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from integration.servers.process import wait_until
 
-from pyspark_elasticsearch.log import Found, Place
+from pyspark_elasticsearch.journal.log import Found, Place
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 pytestmark = pytest.mark.long

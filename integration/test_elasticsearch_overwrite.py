@@ -10,7 +10,7 @@ from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
 
-from pyspark_elasticsearch import replacing
+from pyspark_elasticsearch.target import replacing
 from sparkonce.admin import Admin
 from sparkonce.errors import OptionError
 

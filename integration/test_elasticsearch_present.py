@@ -12,7 +12,7 @@ from integration.documents import documents, has_script_processor
 from integration.documents import rows as stored
 from integration.epochs import ElasticsearchQuery
 
-from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch.server.client import Cluster
 from sparkonce.errors import SparkonceError, StoreRefused, StoreUnsafe
 from sparkonce.ledger import from_record
 

@@ -152,7 +152,7 @@ def test_letter_of_the_last_row_of_a_chunk_is_that_row_after_a_crash_before_it_i
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pyspark_elasticsearch.dead_letters.write", dies)
+        patch.setattr("pyspark_elasticsearch.journal.dead_letters.write", dies)
         with pytest.raises(KeyboardInterrupt):
             query.run(0, ones(range(24, 28)))
     assert documents(elastic, bad_index) == {}

@@ -12,7 +12,7 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
 from integration.marks import also
 
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.journal.records import Records
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 OWN = {"id": {"type": "long"}, "sparkonce": {"type": "object", "enabled": False}}
@@ -169,7 +169,7 @@ def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
     query = into(elasticsearch_url, index, bad_index, "upsert", maxBadRows="100%")
     manifest = decide(query, 0, [{"id": 1, "n": 1000}] * 4)
     with monkeypatch.context() as dying:
-        dying.setattr("pyspark_elasticsearch.dead_letters.write", dies)
+        dying.setattr("pyspark_elasticsearch.journal.dead_letters.write", dies)
         with pytest.raises(KeyboardInterrupt):
             query.sink.store.apply(manifest)
     query.restart(onBadRow="fail")

@@ -1,4 +1,4 @@
-"""What the servers do with texts in each character set is what `pyspark_mysql.charsets` says."""
+"""What the servers do with texts of each character set, and what `charsets` says of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import charsets
-from pyspark_mysql.columns import Column
+from pyspark_mysql.target import charsets
+from pyspark_mysql.target.columns import Column
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ from integration.epochs import MySqlQuery
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.log import DROPPED_BYTES
+from pyspark_mysql.journal.log import DROPPED_BYTES
 
 pytestmark = pytest.mark.long
 
@@ -88,8 +88,8 @@ def test_attempts_are_dropped_some_megabytes_and_some_hundred_chunks_at_a_time(
 ) -> None:
     store = latest.sink.store
     latest.sink.check()
-    monkeypatch.setattr("pyspark_mysql.log.DROPPED_PIECES", 5)
-    monkeypatch.setattr("pyspark_mysql.log.NAMED", 2)
+    monkeypatch.setattr("pyspark_mysql.journal.log.DROPPED_PIECES", 5)
+    monkeypatch.setattr("pyspark_mysql.journal.log.NAMED", 2)
     small = [{"id": 1, "at": at, "body": b""} for at in range(7)]
     kept = latest.stage(1, changes(1))[0]
     over = latest.stage(0, changes(6), [], small, small[:1])

@@ -17,7 +17,7 @@ from integration.epochs import MySqlQuery
 from integration.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.connection import Live
+from pyspark_mysql.server.connection import Live
 from sparkonce.errors import BadRow
 
 Query = Callable[..., MySqlQuery]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from pyspark_mysql.client import Session
+from pyspark_mysql.server.client import Session
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 PROXYSQL = (1047, "Unsupported 'LOAD DATA LOCAL INFILE' command")

@@ -12,7 +12,7 @@ from integration.servers.process import wait_until
 from pymysql.constants import FIELD_TYPE
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import connection
+from pyspark_mysql.server import connection
 from sparkonce.errors import OptionError, StoreRefused
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.literals import literals
+from pyspark_mysql.server.literals import literals
 from sparkonce.errors import OptionError
 
 UTC = dt.timezone.utc

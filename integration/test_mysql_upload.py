@@ -12,7 +12,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from pyspark_mysql.upload import Uploading
+from pyspark_mysql.server.upload import Uploading
 
 
 class Hostile(threading.Thread):

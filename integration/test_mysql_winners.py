@@ -17,7 +17,7 @@ from integration.epochs import MySqlQuery
 from integration.marks import also
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import gather
+from pyspark_mysql.models import gathered as gather
 from sparkonce.errors import OptionError
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "op", "v", "w")] + [("at", pa.int64())])

@@ -9,7 +9,8 @@ import pytest
 import redis
 from integration.epochs import Query
 
-from pyspark_redis import emptying, scripts
+from pyspark_redis.journal import scripts
+from pyspark_redis.target import emptying
 from sparkonce.admin import Admin
 from sparkonce.errors import OptionError
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.server.client import Cluster
 from sparkonce import options
 
 Say = Callable[..., Cluster]

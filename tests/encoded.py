@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.bulk import operations
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.models.chunks import unpacked
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
+from pyspark_elasticsearch.server.bulk import operations
 from sparkonce import options
 
 ROWS = pa.schema([("k", pa.string()), ("j", pa.string()), ("n", pa.int64())])

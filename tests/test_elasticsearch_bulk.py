@@ -9,9 +9,9 @@ import pytest
 from elasticsearch import SerializationError
 from tests.answering import Say
 
-from pyspark_elasticsearch import bulk
-from pyspark_elasticsearch.answers import AllDone, Answers
-from pyspark_elasticsearch.failures import of_answer
+from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.server.answers import AllDone, Answers
+from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
 KINDS = ("index", "create", "update", "delete")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.stored import APPENDED
 
-from pyspark_elasticsearch.client import Answer
-from pyspark_elasticsearch.indices import OwnIndices
+from pyspark_elasticsearch.journal.indices import OwnIndices
+from pyspark_elasticsearch.server.client import Answer
 from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce.bad_rows import NONE
 from sparkonce.errors import StoreRefused, StoreUnreachable

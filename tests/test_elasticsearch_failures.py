@@ -9,14 +9,16 @@ import elasticsearch
 import pytest
 from tests.answering import Say
 
-from pyspark_elasticsearch import preflight, targets, visibility
-from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch import preflight
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.failures import BY_STATUS, BY_TYPE, Kind, known, of_answer
-from pyspark_elasticsearch.indices import OwnIndices
-from pyspark_elasticsearch.log import Log, Place
-from pyspark_elasticsearch.records import Records
-from pyspark_elasticsearch.streams import Resender
+from pyspark_elasticsearch.journal.indices import OwnIndices
+from pyspark_elasticsearch.journal.log import Log, Place
+from pyspark_elasticsearch.journal.records import Records
+from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, Kind, known, of_answer
+from pyspark_elasticsearch.target import lookup as targets
+from pyspark_elasticsearch.target import visibility
+from pyspark_elasticsearch.target.streams import Resender
 from sparkonce import options
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.encoded import batch, encoder
 
-from pyspark_elasticsearch.bulk import operations
 from pyspark_elasticsearch.models.chunks import unpacked
 from pyspark_elasticsearch.models.letters import of_lines
+from pyspark_elasticsearch.server.bulk import operations
 from sparkonce.errors import BadRow
 
 ASIDE = {"onBadRow": "deadLetter", "deadLetter": "bad"}

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from tests.kit import assert_refused
 
-from pyspark_elasticsearch.client import Cluster
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.models.documents import Documents
+from pyspark_elasticsearch.server.client import Cluster
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan

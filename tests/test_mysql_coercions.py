@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysql.chunks import ChunkEncoder, decode
-from pyspark_mysql.columns import Column
-from pyspark_mysql.models.table import TableRows
-from pyspark_mysql.shape import Shape, require_same
+from pyspark_mysql.models.chunks import ChunkEncoder, decode
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.target.columns import Column
+from pyspark_mysql.target.shape import Shape, require_same
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
 from sparkonce.rows import Unfit, naming, sorted_out

@@ -7,7 +7,7 @@ import pytest
 from pymysql import err
 from pymysql.constants import CR, ER
 
-from pyspark_mysql.failures import KNOWN, OF_CLIENT, Kind, known, translate, translated
+from pyspark_mysql.server.failures import KNOWN, OF_CLIENT, Kind, known, translate, translated
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
 NAMED = {value for names in (ER, CR) for value in vars(names).values() if isinstance(value, int)}

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysql.chunks import CODEC, ChunkEncoder, decode
-from pyspark_mysql.literals import LITERAL, identifier, literals, string
-from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.models.chunks import CODEC, ChunkEncoder, decode
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.server.literals import LITERAL, identifier, literals, string
 from sparkonce.change import Increment, Upsert
 from sparkonce.errors import BadRow
 
@@ -143,9 +143,9 @@ def test_slice_of_a_batch_is_encoded_alone() -> None:
 
 
 def test_chunk_is_the_same_in_every_release() -> None:
-    packed = ChunkEncoder(DETAIL)(chunk([("a", b"\1", 1), ("'", None, 2)]))
+    packed = ChunkEncoder(DETAIL)(chunk([("a", b"\1", 1), ("'", b"", 2)]))
     raw = CODEC.decompress(packed[8:], int.from_bytes(packed[:8], "little"), asbytes=True)
-    assert raw == b"\x02\0\0\0\0\0\0\0\x10\0\0\0\x10\0\0\0('a',X'01',1e0),('''',NULL,2e0),"
+    assert raw == b"\x02\0\0\0\0\0\0\0\x10\0\0\0\x0f\0\0\0('a',X'01',1e0),('''',X'',2e0),"
 
 
 def test_null_to_add_is_zero() -> None:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from tests.kit import assert_refused
 
-from pyspark_mysql import address, tls
 from pyspark_mysql.connector import MySqlConnector
-from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.server import address, tls
 from sparkonce import options
 from sparkonce.change import Append, Increment, Upsert
 from sparkonce.errors import OptionError

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.kit import assert_refused
 
-from pyspark_redis.client import connect
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.models.model import Values
+from pyspark_redis.server.client import connect
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan

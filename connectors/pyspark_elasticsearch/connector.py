@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.indices import OwnIndices
+from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from pyspark_elasticsearch.models.plan import overwriting, plan
 from pyspark_elasticsearch.options import OPTIONS
+from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce import checks
 from sparkonce.options import Options

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from pyspark_elasticsearch import replacing, visibility
-from pyspark_elasticsearch.aside import Aside, Sent
-from pyspark_elasticsearch.bulk import numbered
-from pyspark_elasticsearch.client import Cluster
-from pyspark_elasticsearch.log import Log, Place, places
+from pyspark_elasticsearch.journal.log import Log, Place, places
+from pyspark_elasticsearch.journal.records import Destination, Records
+from pyspark_elasticsearch.models.aside import Aside, Sent
 from pyspark_elasticsearch.models.chunks import chunk_name, unpacked
 from pyspark_elasticsearch.models.documents import Documents, require_known, script
+from pyspark_elasticsearch.models.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
 from pyspark_elasticsearch.preflight import Watch
-from pyspark_elasticsearch.records import Destination, Records
-from pyspark_elasticsearch.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
+from pyspark_elasticsearch.server.bulk import numbered
+from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.target import replacing, visibility
 from sparkonce import losses
 from sparkonce.bad_rows import MaxBadRows
 from sparkonce.errors import StoreLostData, StoreRefused

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspark_elasticsearch import pipelines, streams
-from pyspark_elasticsearch.failures import FLOOD
 from pyspark_elasticsearch.models.documents import Documents, Guard
-from pyspark_elasticsearch.models.mappings import OWN, STAMP
-from pyspark_elasticsearch.targets import Target
+from pyspark_elasticsearch.server.failures import FLOOD
+from pyspark_elasticsearch.target import pipelines, streams
+from pyspark_elasticsearch.target.lookup import Target
+from pyspark_elasticsearch.target.mappings import OWN, STAMP
 from sparkonce import checks
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
 from sparkonce.suggestions import suggestion

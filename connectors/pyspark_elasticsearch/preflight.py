@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 import elasticsearch
 
-from pyspark_elasticsearch import fitness, indices, pipelines, replacing, targets, visibility
-from pyspark_elasticsearch.client import Cluster, path
+from pyspark_elasticsearch import fitness
+from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.models.documents import Documents, Guard
-from pyspark_elasticsearch.models.mappings import GUARD, OWN, STAMP
 from pyspark_elasticsearch.models.plan import named_twice, own_index
-from pyspark_elasticsearch.whereabouts import behind
+from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.target import lookup as targets
+from pyspark_elasticsearch.target import pipelines, replacing, visibility
+from pyspark_elasticsearch.target.mappings import GUARD, OWN, STAMP
+from pyspark_elasticsearch.target.whereabouts import behind
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
 from sparkonce.protocol import Stored
 from sparkonce.values import seconds

@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark_elasticsearch import indices, preflight
-from pyspark_elasticsearch.client import Cluster
+from pyspark_elasticsearch import preflight
 from pyspark_elasticsearch.delivery import Delivery, Means
-from pyspark_elasticsearch.log import Log, places
+from pyspark_elasticsearch.journal import indices
+from pyspark_elasticsearch.journal.log import Log, places
+from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.models.documents import Documents
-from pyspark_elasticsearch.records import Records
+from pyspark_elasticsearch.server.client import Cluster
 from sparkonce import losses
 from sparkonce.protocol import (
     Advance,

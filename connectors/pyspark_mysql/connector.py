@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_mysql import address, tables
-from pyspark_mysql.chunks import ChunkEncoder
-from pyspark_mysql.client import Session
-from pyspark_mysql.dead_letters import DeadLetters
-from pyspark_mysql.models import table
-from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.journal import tables
+from pyspark_mysql.journal.dead_letters import DeadLetters
+from pyspark_mysql.models import plan as table
+from pyspark_mysql.models.chunks import ChunkEncoder
+from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.options import OPTIONS
+from pyspark_mysql.server import address
+from pyspark_mysql.server.client import Session
 from pyspark_mysql.store import MySqlStore
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan

@@ -7,20 +7,21 @@ from contextlib import closing
 from functools import partial
 from itertools import accumulate
 
-from pyspark_mysql import chunks, preflight
-from pyspark_mysql.apply import Applier
-from pyspark_mysql.client import Session
-from pyspark_mysql.dead_letters import DeadLetters
-from pyspark_mysql.literals import identifier
-from pyspark_mysql.log import Gone, Log, lost, missing
+from pyspark_mysql import preflight
+from pyspark_mysql.journal.dead_letters import DeadLetters
+from pyspark_mysql.journal.log import Gone, Log, lost, missing
+from pyspark_mysql.journal.records import Progress
+from pyspark_mysql.journal.tables import OwnTables
+from pyspark_mysql.models import chunks
+from pyspark_mysql.models.apply import Applier
 from pyspark_mysql.models.aside import Aside
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.models.refusals import RefusedRow
 from pyspark_mysql.models.statements import holding
-from pyspark_mysql.models.table import TableRows
-from pyspark_mysql.records import Progress
-from pyspark_mysql.refusals import RefusedRow
-from pyspark_mysql.shape import require_same
-from pyspark_mysql.tables import OwnTables
-from pyspark_mysql.target import columns_of, definitions
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier
+from pyspark_mysql.target.lookup import columns_of, definitions
+from pyspark_mysql.target.shape import require_same
 from sparkonce.bad_rows import Tally, TooManyBadRows
 from sparkonce.change import Names
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable

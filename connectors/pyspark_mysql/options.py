@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pyspark_mysql import address
-from pyspark_mysql.literals import NAME, NAME_RULE
-from pyspark_mysql.models.table import MODES
+from pyspark_mysql.models.plan import MODES
+from pyspark_mysql.server import address
+from pyspark_mysql.server.literals import NAME, NAME_RULE
 from sparkonce.bad_rows import max_bad_rows
 from sparkonce.options import COMMON, Option, gone
 from sparkonce.values import boolean, choice, columns

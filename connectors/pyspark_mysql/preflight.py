@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import pymysql
 
-from pyspark_mysql.apply import Applier
-from pyspark_mysql.cascades import require_no_cascade
-from pyspark_mysql.client import Session
-from pyspark_mysql.columns import Column, misfit, unaddable, unfit_key
-from pyspark_mysql.creation import target_ddl
-from pyspark_mysql.engines import is_there, require_transactions
-from pyspark_mysql.failures import (
+from pyspark_mysql.journal.tables import NO_SUCH_TABLE
+from pyspark_mysql.models.apply import Applier
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.models.statements import idle
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.engines import is_there, require_transactions
+from pyspark_mysql.server.failures import (
     MENDED,
     OTHER,
     Kind,
@@ -23,12 +23,12 @@ from pyspark_mysql.failures import (
     translate,
     translated,
 )
-from pyspark_mysql.literals import identifier
-from pyspark_mysql.models.statements import idle
-from pyspark_mysql.models.table import TableRows
-from pyspark_mysql.shape import require_same, shaped
-from pyspark_mysql.tables import NO_SUCH_TABLE
-from pyspark_mysql.target import Index, Target, columns_of, look, stored
+from pyspark_mysql.server.literals import identifier
+from pyspark_mysql.target.cascades import require_no_cascade
+from pyspark_mysql.target.columns import Column, misfit, unaddable, unfit_key
+from pyspark_mysql.target.creation import target_ddl
+from pyspark_mysql.target.lookup import Index, Target, columns_of, look, stored
+from pyspark_mysql.target.shape import require_same, shaped
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Plan

@@ -10,16 +10,16 @@ from weakref import WeakSet
 import pymysql
 
 from pyspark_mysql import preflight
-from pyspark_mysql.client import Session
-from pyspark_mysql.connection import Live
-from pyspark_mysql.dead_letters import DeadLetters
 from pyspark_mysql.delivery import Delivery, hold
-from pyspark_mysql.engines import require_transactions
-from pyspark_mysql.failures import Kind, known, translated
-from pyspark_mysql.log import Log
-from pyspark_mysql.models.table import TableRows
-from pyspark_mysql.records import Progress, Records
-from pyspark_mysql.tables import OwnTables
+from pyspark_mysql.journal.dead_letters import DeadLetters
+from pyspark_mysql.journal.log import Log
+from pyspark_mysql.journal.records import Progress, Records
+from pyspark_mysql.journal.tables import OwnTables
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.engines import require_transactions
+from pyspark_mysql.server.failures import Kind, known, translated
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_redis import client
-from pyspark_redis.chunks import ChunkEncoder
 from pyspark_redis.models import MODELS
+from pyspark_redis.models.chunks import ChunkEncoder
 from pyspark_redis.models.model import Values, overwriting
+from pyspark_redis.server import client
 from pyspark_redis.store import RedisStore
 from sparkonce.options import COMMON, Option, Options
 from sparkonce.protocol import Encoder, Plan

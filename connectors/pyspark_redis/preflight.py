@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from pyspark_redis.failures import demoted
+from pyspark_redis.server.failures import demoted
 from sparkonce.errors import ChunkTooLarge, StoreRefused, StoreUnsafe
 
 OLDEST = (6, 2)

@@ -15,9 +15,11 @@ from typing import Any
 
 import redis
 
-from pyspark_redis import emptying, preflight, scripts
-from pyspark_redis.failures import Demoted, refusal, translated
+from pyspark_redis import preflight
+from pyspark_redis.journal import scripts
 from pyspark_redis.models.model import Values
+from pyspark_redis.server.failures import Demoted, refusal, translated
+from pyspark_redis.target import emptying
 from sparkonce import losses
 from sparkonce.errors import (
     RowRefused,

@@ -11,7 +11,7 @@ from integration.chaos.target import BOTH, COUNTERS, ROWS, Counts, OnServer, Wit
 from integration.servers.process import wait_until
 from integration.servers.redis import RedisProcess, connect, version_at
 
-from pyspark_redis import scripts
+from pyspark_redis.journal import scripts
 
 if TYPE_CHECKING:
     from pathlib import Path

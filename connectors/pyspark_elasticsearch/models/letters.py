@@ -8,12 +8,12 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.bulk import action
-from pyspark_elasticsearch.dead_letters import Verdict
-from pyspark_elasticsearch.failures import message
+from pyspark_elasticsearch.journal.dead_letters import Verdict
 from pyspark_elasticsearch.models.documents import Documents, Guard
+from pyspark_elasticsearch.models.sending import Refusal
 from pyspark_elasticsearch.models.values import of_version
-from pyspark_elasticsearch.sending import Refusal
+from pyspark_elasticsearch.server.bulk import action
+from pyspark_elasticsearch.server.failures import message
 from sparkonce import letters, untext
 from sparkonce.letters import Letter
 

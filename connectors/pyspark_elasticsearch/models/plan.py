@@ -8,9 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch.indices import own_names
-from pyspark_elasticsearch.models import mappings, names
+from pyspark_elasticsearch.journal.indices import own_names
+from pyspark_elasticsearch.models import names
 from pyspark_elasticsearch.models.documents import WAYS, Documents, Guard, key_of
+from pyspark_elasticsearch.target import mappings
 from sparkonce import change, checks, schema_text
 from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
 from sparkonce.errors import OptionError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark_mysql.dead_letters import DeadLetters
+from pyspark_mysql.journal.dead_letters import DeadLetters
 from sparkonce.bad_rows import Tally
 from sparkonce.letters import Letter
 from sparkonce.protocol import Applied, Manifest

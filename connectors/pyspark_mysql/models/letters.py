@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysql.literals import value
-from pyspark_mysql.models.table import TableRows
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.server.literals import value
 from sparkonce import letters, schema_text, untext
 from sparkonce.letters import Letter
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark_mysql.literals import identifier
+from pyspark_mysql.server.literals import identifier
 from sparkonce.change import Append
 
 if TYPE_CHECKING:
-    from pyspark_mysql.models.table import TableRows
+    from pyspark_mysql.models.plan import TableRows
 
 OWN = ("sparkonce_flag", "sparkonce_row")
 """Columns of a temporary table besides those of the query: whether the row deletes; its number."""

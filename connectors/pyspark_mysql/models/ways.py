@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark_mysql.gather import Gathered
-from pyspark_mysql.inserting import Inserting
-from pyspark_mysql.load import Loading, can_load
+from pyspark_mysql.models.gathered import Gathered
+from pyspark_mysql.models.inserting import Inserting
+from pyspark_mysql.models.loading import Loading, can_load
 from pyspark_mysql.models.statements import frame
-from pyspark_mysql.winners import Deleting, Winners
+from pyspark_mysql.models.winners import Deleting, Winners
 
 if TYPE_CHECKING:
-    from pyspark_mysql.chunks import Rows
-    from pyspark_mysql.client import Session
-    from pyspark_mysql.models.table import TableRows
-    from pyspark_mysql.refusals import Refusals
-    from pyspark_mysql.target import Target
+    from pyspark_mysql.models.chunks import Rows
+    from pyspark_mysql.models.plan import TableRows
+    from pyspark_mysql.models.refusals import Refusals
+    from pyspark_mysql.server.client import Session
+    from pyspark_mysql.target.lookup import Target
 
 
 class Way(Protocol):
@@ -58,6 +58,6 @@ def way(
     ambiguous = refusals.ambiguous
     statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
     inserting = Inserting(session, statement, refusals)
-    if can_load(session, target.columns):
+    if can_load(session, detail, target.columns):
         return Loading(inserting, detail, target.columns)
     return inserting

@@ -12,7 +12,7 @@ from sparkonce.errors import OptionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyspark_redis.template import Key
+    from pyspark_redis.models.template import Key
 
 MOST_FIELDS = 5000
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_redis.template import Key, parse_key
+from pyspark_redis.models.template import Key, parse_key
 from sparkonce import change, checks
 from sparkonce.change import Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan, Stored

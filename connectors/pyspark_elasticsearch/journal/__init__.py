@@ -1,0 +1,1 @@
+"""The connector's own indices: ledgers, log of staged chunks, dead letters."""

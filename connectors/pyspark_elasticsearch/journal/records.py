@@ -1,0 +1,226 @@
+"""Documents of the ledger index: records, and a fence counter for each target.
+
+They are read by id, which shows every acknowledged write at once, and written with the sequence
+number that was read (or ``op_type=create``), so that a write over anything else fails.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyspark_elasticsearch.journal.indices import OwnIndices
+from pyspark_elasticsearch.server import bulk, reads
+from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.server.failures import of_answer
+from sparkonce.errors import StoreUnreachable
+from sparkonce.protocol import Beside, Decision, Manifest, Record
+
+RACES = 100
+
+
+class Held(NamedTuple):
+    """A document as it was read, and what a write over it must name."""
+
+    source: dict[str, Any]
+    guard: dict[str, Any]
+
+    @property
+    def record(self) -> Record:
+        """The record in it."""
+        if not self.source:
+            return Record()
+        return Record(*(self.source[name] for name in ("revision", "stamp", "token", "body")))
+
+    @property
+    def applied(self) -> int:
+        """Chunks of the decision in it that took effect."""
+        return int(self.source.get("applied", 0))
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the rows of an epoch go, as its manifest notes it.
+
+    Attributes:
+        fence: of the epoch.
+        index: the target; empty where each row says so.
+        since: of a data stream, the index that took its writes; empty for others.
+        replaces: the index in whose place it comes, with its first row; empty for most.
+    """
+
+    fence: int
+    index: str
+    since: str = ""
+    replaces: str = ""
+
+
+class Records:
+    """Reads and writes records."""
+
+    def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
+        self.cluster, self.indices = cluster, indices
+
+    def read(self, name: str) -> Record:
+        """The record, or ``Record()``."""
+        return self._held(_record(name)).record
+
+    def decide(self, decision: Decision) -> Record:
+        """Write a decision, and what is kept beside it."""
+        name, beside = decision.manifest.sink, decision.beside
+        return self.swap(name, decision.record, decision.over, beside=beside)
+
+    def swap(
+        self, name: str, new: Record, over: str, applied: int = 0, beside: Beside | None = None
+    ) -> Record:
+        """See `Store.swap`."""
+        for _ in range(RACES):
+            held = self._held(_record(name))
+            there = held.record
+            if there.stamp != over or held.applied < applied:
+                return there
+            if not new.revision:
+                if not held.source or self._write(_record(name), None, held):
+                    return new
+                continue
+            source = _source(name, new, held.applied if there.token == new.token else 0)
+            if self._write_both(name, source, held, beside):
+                return new
+        raise _contended(name)
+
+    def progress(self, name: str, token: str) -> int | None:
+        """Chunks of this decision that took effect; None if it is no longer the last one."""
+        held = self._held(_record(name))
+        return held.applied if held.source and held.record.token == token else None
+
+    def is_over(self, manifest: Manifest) -> bool:
+        """Whether a decision is applied, or no longer the last one."""
+        done = self.progress(manifest.sink, manifest.token)
+        return done is None or done >= len(manifest.chunks)
+
+    def advance(self, name: str, token: str, applied: int, *, always: bool = False) -> int | None:
+        """Write how many chunks took effect, and give what is there then, as `progress` does.
+
+        Args:
+            name: of the record.
+            token: of the decision.
+            applied: chunks from its beginning.
+            always: write even what is there already: only a write proves that a read is current.
+        """
+        for _ in range(RACES):
+            held = self._held(_record(name))
+            if not held.source or held.record.token != token:
+                return None
+            reached = max(held.applied, applied)
+            if reached == held.applied and not always:
+                return reached
+            if self._write(_record(name), _source(name, held.record, reached), held):
+                return reached
+        raise _contended(name)
+
+    def draw(self, target: str) -> int:
+        """A number higher than any that was drawn for this target before.
+
+        It is at least the time in milliseconds, so that it does not go back where the counter is
+        lost while the documents that carry such numbers are still there.
+        """
+        for _ in range(RACES):
+            held = self._held(_fence(target))
+            fence = max(int(held.source.get("fence", 0)) + 1, time.time_ns() // 1_000_000)
+            source = {"kind": "fence", "name": target, "fence": fence}
+            if self._write(_fence(target), source, held):
+                return fence
+        raise _contended(target)
+
+    def last_drawn(self, target: str) -> int:
+        """The last number that `draw` gave for a target."""
+        return int(self._held(_fence(target)).source.get("fence", 0))
+
+    def names(self) -> list[str]:
+        """The names of all records."""
+        index, about = self.indices.ledger, {"term": {"kind": "record"}}
+        self.cluster.ask("listing the ledgers", "POST", path(index, "_refresh"), allow=(404,))
+        body = {"query": about, "sort": ["name"], "_source": ["name"]}
+        found = reads.pages(self.cluster, "listing the ledgers", index, body)
+        return [hit["_source"]["name"] for hits in found for hit in hits]
+
+    def _held(self, id_: str) -> Held:
+        answer = self.cluster.ask(
+            "reading the ledger", "GET", path(self.indices.ledger, "_doc", id_), allow=(404,)
+        )
+        if answer.status == 404:
+            return Held({}, {"op_type": "create"})
+        guard = {
+            "if_seq_no": answer.body["_seq_no"],
+            "if_primary_term": answer.body["_primary_term"],
+        }
+        return Held(answer.body["_source"], guard)
+
+    def _write(self, id_: str, source: dict[str, Any] | None, held: Held) -> bool:
+        """Write over what was read, or delete it; False if something else is there now."""
+        method, absent = ("PUT", (409,)) if source is not None else ("DELETE", (404, 409))
+        if source is not None:
+            self.indices.ensure()
+        target, doing = path(self.indices.ledger, "_doc", id_), "writing the ledger"
+        answer = self.cluster.ask(
+            doing, method, target, params=held.guard, body=source, allow=absent
+        )
+        return answer.status not in absent and bool(answer.body["result"])
+
+    def _write_both(
+        self, name: str, source: dict[str, Any], held: Held, beside: Beside | None
+    ) -> bool:
+        """Write a record, and what is kept beside it, which costs no request of its own.
+
+        Elasticsearch has no transactions: what is beside goes first, under the ledger's revision as
+        its version, so that no decision that comes late writes over that of a later one.
+        """
+        if beside is None:
+            return self._write(_record(name), source, held)
+        self.indices.ensure()
+        version = {"version": source["revision"], "version_type": "external"}
+        guard = dict(held.guard)
+        action = guard.pop("op_type", "index")
+        lines = [
+            {"index": {"_id": _record(beside.name), **version}},
+            _source(beside.name, Record(1, source["stamp"], "", beside.body), 0),
+            {action: {"_id": _record(name), **guard}},
+            source,
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        doing = "writing the ledger"
+        items = bulk.send(self.cluster, doing, path(self.indices.ledger, "_bulk"), text, 2)
+        if isinstance(items, int):
+            raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, doing)
+        for item in items:
+            if not item.done and item.status != 409:
+                raise of_answer(item.status, item.error, doing)
+        return items[1].done
+
+
+def _record(name: str) -> str:
+    return f"record/{name}"
+
+
+def _fence(target: str) -> str:
+    return f"fence/{target}"
+
+
+def _source(name: str, record: Record, applied: int) -> dict[str, Any]:
+    return {
+        "kind": "record",
+        "name": name,
+        "revision": record.revision,
+        "stamp": record.stamp,
+        "token": record.token,
+        "body": record.body,
+        "applied": applied,
+    }
+
+
+def _contended(name: str) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"{RACES} races for a document of {name!r} were lost", "others write it all the time"
+    )

@@ -1,0 +1,1 @@
+"""How the cluster is talked to: address, client, bulk requests, its answers and failures."""

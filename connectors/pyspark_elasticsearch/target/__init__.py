@@ -1,0 +1,1 @@
+"""What is known of the user's index: what its name leads to, mappings, pipelines."""

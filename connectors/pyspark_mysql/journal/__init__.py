@@ -1,0 +1,1 @@
+"""The connector's own tables: ledger, log of staged chunks, dead letters."""

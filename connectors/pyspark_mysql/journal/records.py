@@ -1,0 +1,81 @@
+"""The table of records: ledgers, and claims on checkpoint paths. See sql/ledger.sql."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pyspark_mysql.server.client import Session
+from sparkonce.protocol import Decision, Record
+
+
+class Progress(NamedTuple):
+    """What of a decision took effect: so many chunks, and so many of their rows as dead letters."""
+
+    chunks: int
+    aside: int
+
+
+class Records:
+    """Reads and writes records; whoever calls holds the transaction."""
+
+    def __init__(self, session: Session, table: str) -> None:
+        # The client puts values in place of %s.
+        self.session, self.table = session, table.replace("%", "%%")
+
+    def read(self, name: str, *, lock: bool = False) -> Record:
+        """The record; with `lock` nobody else writes it before the transaction ends."""
+        sql = f"SELECT revision, stamp, token, body FROM {self.table} WHERE name = %s"
+        found = self.session.run(sql + " FOR UPDATE" if lock else sql, name)
+        return Record(*found[0]) if found else Record()
+
+    def names(self) -> list[str]:
+        """The names of all records."""
+        return [name for (name,) in self.session.run(f"SELECT name FROM {self.table}" % ())]
+
+    def insert(self, name: str, new: Record) -> None:
+        """Write a record unless there is one."""
+        self.session.run(
+            f"INSERT INTO {self.table} (name, revision, stamp, token, body)"
+            " VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE revision = revision",
+            name,
+            *_values(new),
+        )
+
+    def update(self, name: str, new: Record) -> None:
+        """Write a locked record. Another token has no progress yet (assigned left to right)."""
+        self.session.run(
+            f"UPDATE {self.table} SET applied = IF(token = %s, applied, 0),"
+            " aside = IF(token = %s, aside, 0), revision = %s, stamp = %s, token = %s, body = %s"
+            " WHERE name = %s",
+            *(new.token, new.token),
+            *_values(new),
+            name,
+        )
+
+    def keep(self, decision: Decision) -> None:
+        """Write what is kept beside a decision, over whatever is there."""
+        if decision.beside is not None:
+            self.session.run(
+                f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"
+                " VALUES (%s, 1, %s, '', %s)",
+                *(decision.beside.name, decision.record.stamp, decision.beside.body),
+            )
+
+    def delete(self, name: str) -> None:
+        """Take a locked record away."""
+        self.session.run(f"DELETE FROM {self.table} WHERE name = %s", name)
+
+    def progress(self, name: str, token: str) -> Progress | None:
+        """What of this decision took effect, locked; None if it is no longer the last."""
+        sql = f"SELECT token, applied, aside FROM {self.table} WHERE name = %s FOR UPDATE"
+        found = self.session.run(sql, name)
+        return Progress(*found[0][1:]) if found and found[0][0] == token else None
+
+    def advance(self, name: str, done: Progress) -> None:
+        """Write what of the decision took effect."""
+        sql = f"UPDATE {self.table} SET applied = %s, aside = %s WHERE name = %s"
+        self.session.run(sql, *done, name)
+
+
+def _values(record: Record) -> tuple[Any, ...]:
+    return record.revision, record.stamp, record.token, record.body

@@ -1,0 +1,119 @@
+"""The connector's own two tables, and a target made from a query's schema."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pymysql
+
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import message, number, translate
+from pyspark_mysql.server.literals import identifier
+from sparkonce.errors import StoreRefused
+
+NAMES = ("ledger", "log")
+NO_SUCH_TABLE, NO_SUCH_COLUMN, COLUMN_IS_THERE = 1146, 1054, 1060
+MAY_NOT = (1044, 1142)
+
+
+class OwnTables:
+    """Ledger and log.
+
+    Args:
+        session: of the server.
+        schema: the database in which they lie.
+        create: whether they are made if they are not there.
+    """
+
+    def __init__(self, session: Session, schema: str, *, create: bool) -> None:
+        self.session, self.schema, self.create = session, schema, create
+        self.names = [(schema, f"sparkonce_{name}") for name in NAMES]
+        self.quoted = [identifier(*name) for name in self.names]
+        self.ledger, self.log = self.quoted
+        self.known = False
+
+    def ensure(self) -> None:
+        """Make them, unless they are known to be there.
+
+        Raises:
+            StoreRefused: they are not there and may not be made.
+        """
+        if not self.known:
+            self.make()
+
+    def make(self) -> None:
+        """Make them, unless they are there. This is no part of any transaction: DDL commits.
+
+        Raises:
+            StoreRefused: they are not there and may not be made.
+        """
+        if self.there():
+            self._bring_up_to_date()
+            self.known = True
+            return
+        if not self.create:
+            raise self._absent("nothing has been written in this database yet")
+        for statement in ddl(self.schema):
+            self._run(statement, "creating its ledger and log")
+        self.known = True
+
+    def there(self) -> bool:
+        """Whether both are there."""
+        looks = f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0"
+        return self._run(looks, "looking for its tables")
+
+    def _bring_up_to_date(self) -> None:
+        """Add the column that a ledger of release 0.1.0 lacks."""
+        try:
+            self.session.run(f"SELECT aside FROM {self.ledger} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if number(error) != NO_SUCH_COLUMN:
+                raise translate(error, "looking at its ledger") from None
+            self._add_column()
+
+    def _add_column(self) -> None:
+        statement = f"ALTER TABLE {self.ledger} ADD COLUMN aside INT NOT NULL DEFAULT 0"
+        try:
+            self.session.run(statement)
+        except pymysql.MySQLError as error:
+            if number(error) == COLUMN_IS_THERE:  # somebody else has added it in this moment
+                return
+            if number(error) not in MAY_NOT:
+                raise translate(error, "adding a column to its ledger") from None
+            raise StoreRefused(
+                f"Table {self.ledger} is of an earlier release: it has no column aside",
+                why=message(error),
+                todo=f"run {statement}, or grant the user ALTER on it for the first start",
+            ) from None
+
+    def _run(self, sql: str, doing: str) -> bool:
+        """Whether the tables that are named are there."""
+        try:
+            self.session.run(sql)
+        except pymysql.MySQLError as error:
+            if number(error) == NO_SUCH_TABLE:
+                return False
+            if number(error) in MAY_NOT:
+                raise self._absent(message(error)) from None
+            raise translate(error, doing) from None
+        return True
+
+    def _absent(self, why: str) -> StoreRefused:
+        return StoreRefused(
+            f"Tables {self.ledger} and {self.log} are not there, or not for this user",
+            why,
+            todo="run what `sparkonce ddl mysql` prints, in that database, and grant the user what"
+            " docs/mysql.md lists",
+        )
+
+
+def ddl(schema: str = "") -> list[str]:
+    """The statements that make ledger and log; in the current database without a schema."""
+    names = {name: identifier(*filter(None, [schema, f"sparkonce_{name}"])) for name in NAMES}
+    return [read_sql(name, **names) for name in NAMES]
+
+
+def read_sql(name: str, **names: str) -> str:
+    """A statement of the folder sql/, with quoted names put in."""
+    text = (files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return text.format(**names).strip()

@@ -1,0 +1,49 @@
+"""Makes the rows of chunks take effect, inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark_mysql.models.aside import Aside
+from pyspark_mysql.models.chunks import Chunk
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.models.refusals import Refusals
+from pyspark_mysql.models.ways import way
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.target.lookup import Target
+
+
+class Applier:
+    """Applies chunks by the plan of one manifest.
+
+    Args:
+        session: of the server.
+        detail: of the manifest.
+        target: as it is in this transaction, and in all in which this is used.
+        aside: takes the rows that can't be stored; None if one of them stops the epoch.
+    """
+
+    def __init__(
+        self, session: Session, detail: TableRows, target: Target, aside: Aside | None
+    ) -> None:
+        self.target, self.aside = target, aside
+        self.refusals = Refusals(detail, aside, ambiguous=target.is_ambiguous(detail))
+        self.way = way(session, detail, target, self.refusals)
+
+    def apply(self, chunks: Iterable[Chunk]) -> None:
+        """Apply chunks, in one transaction.
+
+        Raises:
+            RefusedRow: a row is refused; the caller rolls all of it back.
+            TooManyBadRows: so are more than may go aside.
+            pymysql.MySQLError: anything else.
+        """
+        self.way.begin()
+        for chunk in chunks:
+            self.refusals.partition = chunk.partition
+            for letter in chunk.bad:
+                self.refusals.of_task(letter)
+            self.way.write(chunk.rows)
+        self.refusals.partition = None  # of what is left, a key's rows may come from several
+        if self.way.end() and self.aside is not None:
+            self.aside.tally.stored = True

@@ -1,0 +1,1 @@
+"""How the server is talked to: address, connections, literals, its answers and failures."""

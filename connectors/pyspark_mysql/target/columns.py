@@ -1,0 +1,179 @@
+"""Which type of a query fits which type of a column, and what a new table gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_mysql.target.charsets import MIXED
+from sparkonce import text
+from sparkonce.errors import OptionError
+
+DOUBLE_DIGITS, INT64_DIGITS = 15, 18
+"""Decimal digits that are kept by either."""
+INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_EXACT = (*INTEGERS, "decimal", "bit", "year")
+TEXTS = ("tinytext", "text", "mediumtext", "longtext")
+"""Whose room is counted in bytes."""
+_TEXTS = ("char", "varchar", *TEXTS)
+_BLOBS = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+
+FITS: dict[str, tuple[str, ...]] = {
+    "boolean": (*INTEGERS, "bit"),
+    "tinyint": (*_EXACT, "float", "double"),
+    "smallint": (*_EXACT, "float", "double"),
+    "int": (*_EXACT, "double"),
+    "bigint": _EXACT,
+    "interval": ("bigint", "decimal"),
+    "float": ("float", "double"),
+    "double": ("double",),
+    "decimal": ("decimal", *INTEGERS),
+    "string": (*_TEXTS, "enum", "set", "json", "uuid", "inet4", "inet6"),
+    "json": ("json", *_TEXTS),
+    "binary": (*_BLOBS, "bit"),
+    "date": ("date", "datetime"),
+    "timestamp": ("datetime", "timestamp"),
+    "timestamp_ntz": ("datetime",),
+    "time": ("time",),
+}
+"""What no silent rounding or conversion comes between; whether a value fits the server checks."""
+
+_SIMPLE = (
+    (types.is_boolean, "boolean"),
+    (types.is_int8, "tinyint"),
+    (types.is_int16, "smallint"),
+    (types.is_int32, "int"),
+    (types.is_int64, "bigint"),
+    (types.is_float32, "float"),
+    (types.is_float64, "double"),
+    (types.is_string, "string"),
+    (types.is_large_string, "string"),
+    (types.is_binary, "binary"),
+    (types.is_large_binary, "binary"),
+    (types.is_date32, "date"),
+    (types.is_time, "time"),
+    (types.is_duration, "interval"),
+    (types.is_null, "void"),
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the target, as the server describes it.
+
+    Attributes:
+        kind: its type without arguments, ``decimal``.
+        shown: its type as declared, ``decimal(10,2) unsigned``.
+        scale: digits behind the point, where it has such.
+        generated: the server computes it.
+        numbered: the server numbers rows in it (auto-increment).
+        charset: the character set of its texts; empty where it has none.
+        width: most bytes of a character in it.
+        room: of a text, in characters; in bytes of bytes and bits, and where it is one of the TEXT
+            types.
+    """
+
+    name: str
+    kind: str
+    shown: str
+    scale: int
+    generated: bool = False
+    numbered: bool = False
+    nullable: bool = True
+    has_default: bool = False
+    charset: str = ""
+    width: int = 0
+    room: int = 0
+
+    @property
+    def declared(self) -> str:
+        """All of it that says which values it holds as they are, in words of SQL."""
+        charset = f" CHARACTER SET {self.charset}" if self.charset else ""
+        numbered = " AUTO_INCREMENT" if self.numbered else ""
+        return f"{self.shown}{charset}{numbered} {'NULL' if self.nullable else 'NOT NULL'}"
+
+    @property
+    def needed(self) -> bool:
+        """Whether a new row must have a value for it. (An ENUM takes its first member.)"""
+        given = self.has_default or self.generated or self.numbered or self.kind == "enum"
+        return not self.nullable and not given
+
+
+def kind_of(field: pa.Field) -> str:
+    """Spark's name of a column's type; arrays, maps and structs are ``json``.
+
+    Raises:
+        OptionError: it has no documented form.
+    """
+    problem = text.check(field.type)
+    if problem:
+        raise OptionError(
+            f"Column {field.name!r} can't be written: {problem}",
+            why="its type has no documented form in MySQL",
+            todo="cast it, for example to string, or drop it before the sink",
+        )
+    if types.is_decimal(field.type):
+        return f"decimal({field.type.precision},{field.type.scale})"
+    if types.is_nested(field.type):
+        return f"json({inner})" if (inner := _finest(field.type)) else "json"
+    if types.is_timestamp(field.type):
+        return "timestamp" if field.type.tz else "timestamp_ntz"
+    return next(name for accepts, name in _SIMPLE if accepts(field.type))
+
+
+def _finest(kind: pa.DataType) -> str | None:
+    """A type inside a nested one whose numbers have more digits than a double keeps."""
+    if types.is_decimal(kind):
+        whole = kind.scale == 0 and kind.precision <= INT64_DIGITS
+        exact = whole or kind.precision <= DOUBLE_DIGITS
+        return None if exact else f"decimal({kind.precision},{kind.scale})"
+    # The keys of a map are texts.
+    inner = (
+        [kind.item_type]
+        if types.is_map(kind)
+        else [kind.field(i).type for i in range(kind.num_fields)]
+    )
+    return next(filter(None, map(_finest, inner)), None)
+
+
+def misfit(kind: str, column: Column) -> str | None:
+    """Why values of this kind can't be written to a column, or None if they can."""
+    family, _, arguments = kind.partition("(")
+    if column.generated:
+        return "the server computes that column itself"
+    if family == "void":
+        return None
+    if column.kind not in FITS[family]:
+        fits = ", ".join(FITS[family])
+        return f"{kind} goes into {fits}"
+    if family == "string" and column.kind in TEXTS[:-1] and column.charset in MIXED:
+        return f"how many bytes a text takes in {column.charset} is not known before it is sent"
+    return _rounding(family, arguments.removesuffix(")"), column)
+
+
+def _rounding(family: str, arguments: str, column: Column) -> str | None:
+    if column.kind == "json" and arguments:
+        return f"MySQL's JSON keeps numbers as doubles, and {arguments} has more digits"
+    if family in ("float", "double") and "(" in column.shown:
+        return "the column would round"
+    if family == "decimal" and int(arguments.partition(",")[2]) > column.scale:
+        return f"the column would round to {column.scale} decimals"
+    return None
+
+
+def unaddable(kind: str, column: Column) -> str | None:
+    """Why an increment of this kind can't be added to a column that it fits, or None if it can."""
+    if column.kind == "year":
+        return "a year is no sum"
+    if column.kind in ("float", "double") and kind not in ("float", "double"):
+        return "a sum that is large enough would no longer grow: the column rounds it"
+    return None
+
+
+def unfit_key(kind: str, column: Column) -> str | None:
+    """Why stored rows can't be looked up in a column that values of this kind fit; None if so."""
+    if kind == "string" and column.kind in ("inet6", "set"):
+        return "its values have several spellings, and the server makes one of them"
+    return None

@@ -1,0 +1,1 @@
+"""The scripts of ledger and log of staged chunks, one for each step."""

@@ -1,0 +1,58 @@
+"""The Lua scripts: one file is one atomic step, or a library that stands before such a step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+
+
+@lru_cache
+def script(*names: str) -> str:
+    """The named files, one after the other, as one script."""
+    own = files("pyspark_redis")
+    return "\n".join((own / _path(name)).read_text(encoding="utf-8") for name in names)
+
+
+def _path(name: str) -> str:
+    """Where it lies: what applies rows is named by model and write mode, ``hash_upsert``."""
+    return f"{'models' if '_' in name else 'journal/lua'}/{name}.lua"
+
+
+def note() -> str:
+    """Note a staged attempt."""
+    return script("note")
+
+
+def swap() -> str:
+    """Compare-and-set of a record."""
+    return script("names", "record", "swap")
+
+
+def doom() -> str:
+    """Compare-and-set of a record, and drop attempts."""
+    return script("record", "drop", "doom")
+
+
+def decide() -> str:
+    """Compare-and-set of a record that decides an epoch whose chunks are there."""
+    return script("record", "beside", "decide")
+
+
+def discard() -> str:
+    """Drop attempts."""
+    return script("names", "drop", "discard")
+
+
+def apply(library: str) -> str:
+    """Apply one chunk, by the library of a model and write mode."""
+    return script("refused", library, "apply")
+
+
+def clear() -> str:
+    """Delete keys that an overwrite replaces."""
+    return script("clear")
+
+
+def publish(library: str) -> str:
+    """Decide, apply and finish a small epoch."""
+    return script("record", "beside", "refused", library, "publish")

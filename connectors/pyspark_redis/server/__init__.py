@@ -1,0 +1,1 @@
+"""How the server is talked to: client, its answers and failures."""
