@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkonce import options
-from sparkonce.admin import Admin, SinkStatus
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.protocol import Staged
 from sparkonce.registry import for_url
 from sparkonce.spark.checkpoint import Checkpoint

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sparkonce.commit import Committer
 from sparkonce.errors import SparkonceError
-from sparkonce.guards import Driver
-from sparkonce.ledger import Ledger, new_token, sink_name
+from sparkonce.exactly_once.commit import Committer
+from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
+from sparkonce.exactly_once.retry import Patience
 from sparkonce.origin import Follows
 from sparkonce.protocol import Receipt, Task, attempt_of
-from sparkonce.retry import Patience
 from sparkonce.sink import Sink, open_sink
 
 REDIS = "pyspark_redis.connector:RedisConnector"

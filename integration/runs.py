@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from sparkonce import options
-from sparkonce.admin import Admin, SinkStatus
+from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.registry import for_url
 
 Transform = Callable[[DataFrame], DataFrame]

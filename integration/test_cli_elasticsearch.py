@@ -12,8 +12,8 @@ from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.cli import main
 from sparkonce.errors import CommitRefused, RowRefused
+from sparkonce.operate.cli import main
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from integration.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.cli import main
 from sparkonce.errors import CommitRefused, RowRefused
+from sparkonce.operate.cli import main
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 

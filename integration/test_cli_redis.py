@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from integration.epochs import Query
 from integration.servers.redis import RedisProcess
 
-from sparkonce.cli import main
 from sparkonce.errors import BatchUnfinished, RowRefused
+from sparkonce.operate.cli import main
 from sparkonce.origin import Follows
 from sparkonce.protocol import Chunk, Task
 
@@ -192,7 +192,7 @@ def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
     query.run(0, ones(range(5)))
     sparkonce("forget", server.url, query.name, "--yes")
     later = time.time() + 31 * 86400
-    monkeypatch.setattr("sparkonce.admin.time.time", lambda: later)
+    monkeypatch.setattr("sparkonce.operate.admin.time.time", lambda: later)
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         kept = {"{sparkonce}:names", f"{{sparkonce}}:record:{query.name}"}
         sparkonce("gc", server.url, "--dry-run")

@@ -11,8 +11,8 @@ from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
 
-from sparkonce.cli import main
 from sparkonce.errors import OptionError
+from sparkonce.operate.cli import main
 
 ROWS = pa.schema([("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]

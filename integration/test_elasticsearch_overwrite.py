@@ -11,8 +11,8 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
 
 from pyspark_elasticsearch.target import replacing
-from sparkonce.admin import Admin
 from sparkonce.errors import OptionError
+from sparkonce.operate.admin import Admin
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 OLD, NEW = range(300), range(250, 420)

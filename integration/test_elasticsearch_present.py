@@ -14,7 +14,7 @@ from integration.epochs import ElasticsearchQuery
 
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce.errors import SparkonceError, StoreRefused, StoreUnsafe
-from sparkonce.ledger import from_record
+from sparkonce.exactly_once.ledger import from_record
 
 COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]

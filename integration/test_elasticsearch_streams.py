@@ -17,8 +17,8 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.proxy import Proxy
 
-from sparkonce.bad_rows import NONE
 from sparkonce.errors import OptionError
+from sparkonce.exactly_once.bad_rows import NONE
 
 ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
-from sparkonce.tck.race import reading
+from sparkonce.tck.simulation.race import reading
 
 ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])
 SIZE = 2000

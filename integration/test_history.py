@@ -17,8 +17,8 @@ from integration.history.story import (
 from integration.servers.finder import Server
 from integration.servers.redis import RedisProcess
 
-from sparkonce.admin import Admin
 from sparkonce.errors import StoreRefused
+from sparkonce.operate.admin import Admin
 from sparkonce.protocol import FORMAT
 
 ENDINGS = pytest.mark.parametrize("ending", [goes_on, is_recovered])

@@ -16,9 +16,9 @@ PROGRAM = textwrap.dedent(
     import pyarrow as pa
     from integration.epochs import REDIS
     from sparkonce.protocol import Task
-    from sparkonce.retry import Patience
+    from sparkonce.exactly_once.retry import Patience
     from sparkonce.sink import open_sink
-    from sparkonce.staging import stage
+    from sparkonce.exactly_once.staging import stage
 
     url, name, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
     columns = {"id": range(10_000), "name": ["x" * 50] * 10_000}

@@ -13,10 +13,10 @@ from integration.epochs import MySqlQuery
 from integration.proxy import Proxy
 from pymysql.cursors import Cursor
 
-from sparkonce.admin import Admin
-from sparkonce.cli import main
 from sparkonce.errors import RowRefused, SparkonceError, StoreRefused
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.operate.admin import Admin
+from sparkonce.operate.cli import main
 
 NEGATIVE = "IF NEW.id < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'negative'; END IF;"
 BROKEN = "IF NEW.id >= 1050 THEN INSERT INTO nowhere VALUES (1); END IF;"

@@ -12,8 +12,8 @@ from integration.counters import COUNTER, ones
 from integration.epochs import Query
 from integration.servers.redis import RedisProcess
 
-from sparkonce.cli import main
 from sparkonce.errors import QueryRetired, StoreRefused
+from sparkonce.operate.cli import main
 from sparkonce.protocol import Receipt
 
 

@@ -11,8 +11,8 @@ from integration.epochs import Query
 
 from pyspark_redis.journal import scripts
 from pyspark_redis.target import emptying
-from sparkonce.admin import Admin
 from sparkonce.errors import OptionError
+from sparkonce.operate.admin import Admin
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 OLD, NEW = range(2500), range(2000, 2600)

@@ -13,7 +13,7 @@ from integration.runs import Job, once
 from integration.servers.spark import LOG
 from pyspark.sql import SparkSession
 
-from sparkonce.cli import main
+from sparkonce.operate.cli import main
 from sparkonce.spark.session import CHECKPOINTS
 
 

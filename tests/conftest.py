@@ -10,8 +10,8 @@ from tests.answering import Say, saying
 from tests.kit import World
 from tests.ways import Fake
 
-from sparkonce.admin import Admin
-from sparkonce.tck.actors import Query
+from sparkonce.operate.admin import Admin
+from sparkonce.tck.simulation.actors import Query
 
 
 @pytest.fixture

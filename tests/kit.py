@@ -8,10 +8,10 @@ import pytest
 
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Receipt
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import DIES_BEFORE, Crash
-from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PLAN, MemorySubject
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash
+from sparkonce.tck.simulation.memory import MemoryStore
 from sparkonce.tck.subject import batch
 
 TARGET = PLAN.target

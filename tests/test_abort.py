@@ -14,10 +14,17 @@ from sparkonce.errors import (
     StoreLostData,
     StoreUnreachable,
 )
-from sparkonce.ledger import PAST_DOOMED
+from sparkonce.exactly_once.ledger import PAST_DOOMED
 from sparkonce.protocol import Record
-from sparkonce.tck.actors import Query, Run
-from sparkonce.tck.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
+from sparkonce.tck.simulation.actors import Query, Run
+from sparkonce.tck.simulation.faults import (
+    DIES_AFTER,
+    DIES_BEFORE,
+    REPLY_LOST,
+    REQUEST_LOST,
+    Crash,
+    Fault,
+)
 
 
 def test_abort_drops_what_its_tasks_staged_and_nothing_else(query: Query) -> None:

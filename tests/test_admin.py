@@ -7,10 +7,10 @@ import json
 import pytest
 from tests.kit import World, decide_and_die, die_before, move_ledger
 
-from sparkonce.admin import Admin, ago
 from sparkonce.errors import StoreLostData
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import FaultyStore
+from sparkonce.operate.admin import Admin, ago
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import FaultyStore
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_sinks_are_chosen_by_age_target_and_whether_they_decided(
 def test_a_moment_is_told_in_words(
     seconds: float, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparkonce.admin.time.time", lambda: 1_000_000.0)
+    monkeypatch.setattr("sparkonce.operate.admin.time.time", lambda: 1_000_000.0)
     assert ago(1_000_000.0 - seconds) == text
 
 

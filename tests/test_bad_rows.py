@@ -7,12 +7,19 @@ from dataclasses import replace
 import pytest
 from tests.kit import World
 
-from sparkonce.bad_rows import NONE, Count, MaxBadRows, Tally, TooManyBadRows, max_bad_rows
 from sparkonce.errors import BadRow
-from sparkonce.guards import Policy
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.bad_rows import (
+    NONE,
+    Count,
+    MaxBadRows,
+    Tally,
+    TooManyBadRows,
+    max_bad_rows,
+)
+from sparkonce.exactly_once.guards import Policy
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Applied, Manifest, Part, Receipt
-from sparkonce.tck.actors import Query, Run
+from sparkonce.tck.simulation.actors import Query, Run
 
 TENTH = max_bad_rows("10%")
 

@@ -7,13 +7,13 @@ import time
 import pytest
 from tests.kit import World
 
-from sparkonce.admin import Admin
 from sparkonce.errors import ConcurrentDriver, VersionBehindSink, WrittenTwice
+from sparkonce.operate.admin import Admin
 from sparkonce.origin import Follows
 from sparkonce.protocol import Record
 from sparkonce.store import Store
-from sparkonce.tck.actors import Query, Run
-from sparkonce.tck.faults import DIES_BEFORE, DIES_WITHIN, Crash
+from sparkonce.tck.simulation.actors import Query, Run
+from sparkonce.tck.simulation.faults import DIES_BEFORE, DIES_WITHIN, Crash
 
 
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])

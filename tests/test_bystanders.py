@@ -10,13 +10,13 @@ import contextlib
 import pytest
 from tests.kit import World
 
-from sparkonce.admin import Admin
 from sparkonce.errors import QueryRetired, SparkonceError
+from sparkonce.operate.admin import Admin
 from sparkonce.store import Store
-from sparkonce.tck.actors import Query
-from sparkonce.tck.duel import Duel, every_order
-from sparkonce.tck.oracles import require_clean, require_exactly_once
-from sparkonce.tck.restarts import Spark
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.duel import Duel, every_order
+from sparkonce.tck.simulation.oracles import require_clean, require_exactly_once
+from sparkonce.tck.simulation.restarts import Spark
 
 pytestmark = pytest.mark.usefixtures("quiet")
 WHOLE = pytest.mark.parametrize(

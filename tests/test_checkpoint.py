@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery
-from sparkonce.offsets import Offsets
+from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.spark.checkpoint import Checkpoint, View, local, require_planned, require_readable
 from sparkonce.spark.storage import Unreadable
 

@@ -10,8 +10,15 @@ import pytest
 from tests.kit import PLAN, World
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed, SparkonceError
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, REQUEST_LOST, Crash, Fault
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import (
+    DIES_AFTER,
+    DIES_BEFORE,
+    REPLY_LOST,
+    REQUEST_LOST,
+    Crash,
+    Fault,
+)
 
 PATH, OTHER = "/checkpoints/orders", "/checkpoints/moved"
 

@@ -6,8 +6,8 @@ import pytest
 from tests.kit import World
 
 from sparkonce.errors import StoreError
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import REQUEST_LOST
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import REQUEST_LOST
 
 
 @pytest.mark.parametrize("step", ["staged", "discard"])

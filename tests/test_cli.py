@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkonce.cli import main
+from sparkonce.operate.cli import main
 
 COLUMNS = "id bigint, n int"
 INTO = ["check", "mysql", "-o", "dbtable=shop.orders"]

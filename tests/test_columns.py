@@ -15,10 +15,10 @@ from pyspark.sql.types import (
 )
 from tests.kit import assert_refused
 
-from sparkonce.columns import as_announced
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.schema_text import parse
 from sparkonce.spark.types import arrow_schema
+from sparkonce.values.columns import as_announced
+from sparkonce.values.schema_text import parse
 
 CONTROLS = ["\0", "\n", "\x1b", "\x7f", "\x85"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.kit import World, move_ledger
 
-from sparkonce.commit import LOST_RACES
 from sparkonce.errors import ConcurrentDriver, StagedDataMissing, StoreUnreachable
-from sparkonce.tck.actors import QUICK, Query
-from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, SENT_TWICE, Fault, FaultyStore
+from sparkonce.exactly_once.commit import LOST_RACES
+from sparkonce.tck.simulation.actors import QUICK, Query
+from sparkonce.tck.simulation.faults import REPLY_LOST, REQUEST_LOST, SENT_TWICE, Fault, FaultyStore
 
 LATE = Fault("arrives late", late=99)
 

@@ -13,7 +13,7 @@ from tests.sources import RUN, SCHEMA, Context, Source, in_a_task, into_memory, 
 
 from sparkonce import __version__
 from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
-from sparkonce.ledger import sink_name
+from sparkonce.exactly_once.ledger import sink_name
 from sparkonce.sink import open_sink
 from sparkonce.spark import shuffle
 from sparkonce.spark.shuffle import NONE_HERE, SETTINGS

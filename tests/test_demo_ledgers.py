@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from demo.ledgers import Caught, Ledgers, Stream
 
-from sparkonce.admin import Admin, SinkStatus
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.protocol import Manifest, Part, Staged
 
 PARTS = (Part(0, "a", (10,) * 4, (99,) * 4), Part(1, "b", (10,) * 4, (99,) * 4))

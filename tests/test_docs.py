@@ -10,8 +10,9 @@ import pytest
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
-from sparkonce import __version__, errors, guards
-from sparkonce.printing import page_of_options
+from sparkonce import __version__, errors
+from sparkonce.exactly_once import guards
+from sparkonce.operate.printing import page_of_options
 from sparkonce.tck import spec
 
 ROOT = Path(__file__).parents[1]

@@ -14,8 +14,8 @@ from pyspark_elasticsearch.models.chunks import chunk_name, packed, unpacked
 from pyspark_elasticsearch.models.documents import MODES, script
 from pyspark_elasticsearch.models.letters import of_lines
 from pyspark_elasticsearch.server.bulk import operations
-from sparkonce import letters
 from sparkonce.errors import BadRow
+from sparkonce.values import letters
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 

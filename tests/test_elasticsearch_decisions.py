@@ -11,9 +11,9 @@ from tests.stored import APPENDED
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server.client import Answer
 from pyspark_elasticsearch.store import ElasticsearchStore
-from sparkonce.bad_rows import NONE
 from sparkonce.errors import StoreRefused, StoreUnreachable
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.bad_rows import NONE
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
 
 NOTES = {"fence": 5, "index": "x", "since": ""}

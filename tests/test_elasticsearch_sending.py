@@ -16,8 +16,8 @@ from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.sending import Refusal, Sender
 from pyspark_elasticsearch.server.client import Answer
 from sparkonce.errors import StoreRefused
-from sparkonce.letters import Letter
 from sparkonce.protocol import Manifest
+from sparkonce.values.letters import Letter
 
 CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
 UNKNOWN = {"type": "new_exception", "reason": "words"}

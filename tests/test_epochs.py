@@ -15,8 +15,8 @@ from sparkonce.errors import (
     SinkBehindCheckpoint,
     StaleSkip,
 )
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import REQUEST_LOST
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import REQUEST_LOST
 
 
 def written(query: Query, epochs: int) -> Query:

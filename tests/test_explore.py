@@ -8,13 +8,13 @@ from functools import partial
 
 import pytest
 
-from sparkonce import commit
-from sparkonce.ledger import Ledger, from_record
+from sparkonce.exactly_once import commit
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.registers import Registers
 from sparkonce.protocol import Manifest, Record
-from sparkonce.registers import Registers
-from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore import Report, explore, history
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.converging import ConvergingStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 pytestmark = pytest.mark.xdist_group("explore")  # its report serves several tests
 

@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 from tests.kit import World, decide_and_die, die_before
 
-from sparkonce.admin import Admin
 from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import FaultyStore
+from sparkonce.operate.admin import Admin
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import FaultyStore
 
 HOUR = 3600.0
 
@@ -155,7 +155,7 @@ def test_a_tombstone_goes_at_last_and_takes_late_claims_along(
     assert admin.sweep(HOUR) == 0
     assert query.ledger.forgotten
     now = time.time()
-    monkeypatch.setattr("sparkonce.admin.time.time", lambda: now + 31 * 24 * HOUR)
+    monkeypatch.setattr("sparkonce.operate.admin.time.time", lambda: now + 31 * 24 * HOUR)
     left = set(world.memory.names()) - {query.name, claim}
     assert admin.sweep(HOUR) == 1
     assert set(world.memory.names()) == left

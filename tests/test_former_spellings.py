@@ -8,13 +8,13 @@ from itertools import count
 import pytest
 from tests.kit import TARGET, World
 
-from sparkonce.admin import Admin
 from sparkonce.errors import CheckpointReplaced, QueryRetired
+from sparkonce.exactly_once.registers import claim_name
+from sparkonce.operate.admin import Admin
 from sparkonce.places import spellings
 from sparkonce.protocol import Record
-from sparkonce.registers import claim_name
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, Crash, Fault
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import DIES_AFTER, DIES_BEFORE, REPLY_LOST, Crash, Fault
 
 GIVEN = "s3a://bucket//orders/"
 STORED = {

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from tests.kit import World, decide_and_die, die_before
 
-from sparkonce.admin import Admin, SinkStatus
+from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.protocol import Staged, attempt_of
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import DIES_BEFORE, Crash
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash
 
 HOUR = 3600.0
 
@@ -63,7 +63,7 @@ def test_gc_spares_an_epoch_whose_tasks_still_stage(
     run = query.start()
     receipts = run.stage(0, ["early"])
     now = time.monotonic()
-    monkeypatch.setattr("sparkonce.tck.memory.time.monotonic", lambda: now + 2 * HOUR)
+    monkeypatch.setattr("sparkonce.tck.simulation.memory.time.monotonic", lambda: now + 2 * HOUR)
     [sink] = admin.sinks()
     assert len(sink.leftovers(HOUR)) == 1
     receipts += [run.stage_task(run.task(0, 1), ["late"])]

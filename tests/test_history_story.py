@@ -14,13 +14,13 @@ from integration.epochs import Query
 from integration.history import story
 
 from sparkonce.errors import SparkonceError
-from sparkonce.guards import Policy
-from sparkonce.ledger import Ledger, from_record
-from sparkonce.retry import Patience
+from sparkonce.exactly_once.guards import Policy
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.exactly_once.staging import ChunkSize
 from sparkonce.sink import Sink
-from sparkonce.staging import ChunkSize
-from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PLAN
+from sparkonce.tck.simulation.memory import MemoryStore
 
 ENDINGS = pytest.mark.parametrize("ending", [story.goes_on, story.is_recovered])
 

@@ -10,8 +10,8 @@ import pytest
 from tests.kit import World
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkBehindCheckpoint
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import DIES_BEFORE, Crash, Fault
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash, Fault
 
 SINK_IDS = pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
 

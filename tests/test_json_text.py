@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkonce.text import UnsupportedType, to_json
+from sparkonce.values.text import UnsupportedType, to_json
 
 UTC = timezone.utc
 PLACE = pa.struct([("name", pa.string()), ("score", pa.float64())])

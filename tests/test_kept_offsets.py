@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from tests.kit import World
 
-from sparkonce.admin import Admin
-from sparkonce.offsets import LONGEST, Offsets
-from sparkonce.tck.actors import Query
+from sparkonce.exactly_once.offsets import LONGEST, Offsets
+from sparkonce.operate.admin import Admin
+from sparkonce.tck.simulation.actors import Query
 
 KAFKA = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17}}')
 

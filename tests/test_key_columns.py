@@ -11,10 +11,11 @@ from pyspark.sql import types as spark
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
-from sparkonce import checks, options, schema_text
+from sparkonce import checks, options
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.rows import naming, shown
 from sparkonce.spark.types import arrow_schema
+from sparkonce.values import schema_text
+from sparkonce.values.rows import naming, shown
 
 CONNECTORS: dict[str, tuple[Any, dict[str, str]]] = {
     "redis": (RedisConnector(), {"key": "u:{name}"}),

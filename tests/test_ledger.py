@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 from sparkonce.errors import StoreError
-from sparkonce.ledger import (
+from sparkonce.exactly_once.ledger import (
     PAST_DOOMED,
     PAST_QUERIES,
     PAST_RUNS,
@@ -17,7 +17,7 @@ from sparkonce.ledger import (
     new_token,
     sink_name,
 )
-from sparkonce.offsets import Offsets
+from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
 
 PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkonce import letters, schema_text, text, untext
 from sparkonce.errors import OptionError
+from sparkonce.values import letters, schema_text, text, untext
 
 FORMS: list[tuple[str, Any, str]] = [
     ("boolean", True, "true"),

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from sparkonce.errors import SparkonceError
-from sparkonce.ledger import Ledger
-from sparkonce.offsets import Offsets
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.spark import lost_offsets
 
 KAFKA = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17}}')

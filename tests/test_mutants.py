@@ -12,7 +12,7 @@ from tests.mutants.row_mutants import SOUND
 from tests.mutants.trial import checks, found, run
 
 from sparkonce.errors import SparkonceError
-from sparkonce.tck.rules import RuleBroken
+from sparkonce.tck.rules.rule import RuleBroken
 
 pytestmark = pytest.mark.usefixtures("quiet", "pace_of_a_slow_store")
 

@@ -17,7 +17,7 @@ from pyspark_mysql.target.columns import Column
 from pyspark_mysql.target.shape import Shape, require_same
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
-from sparkonce.rows import Unfit, naming, sorted_out
+from sparkonce.values.rows import Unfit, naming, sorted_out
 
 STR, INT = pa.string(), pa.int64()
 DETAIL = TableRows(

@@ -20,8 +20,8 @@ from tests.kit import World
 
 from sparkonce.errors import SparkonceError, StoreError, StoreLostData
 from sparkonce.protocol import Receipt
-from sparkonce.tck.actors import Query, Run
-from sparkonce.tck.faults import ALL, Crash, Fault, FaultyStore
+from sparkonce.tck.simulation.actors import Query, Run
+from sparkonce.tck.simulation.faults import ALL, Crash, Fault, FaultyStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sparkonce.errors import OptionError
+from sparkonce.operate.printing import page_of_options
+from sparkonce.option_values import Parser, choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option, known, parse, password
-from sparkonce.printing import page_of_options
 from sparkonce.registry import for_name
-from sparkonce.values import Parser, choice, integer, pattern, seconds
 
 TABLE = (
     Option("url", "Where the store is.", required=True),

@@ -58,7 +58,8 @@ def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.Monkey
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:
     code = (
         "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
-        " import sparkonce.spark.stream, sparkonce.spark.batch, sparkonce.options, sparkonce.commit"
+        " import sparkonce.spark.stream, sparkonce.spark.batch, sparkonce.options;"
+        " import sparkonce.exactly_once.commit"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

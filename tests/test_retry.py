@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
-from sparkonce.retry import Patience
+from sparkonce.exactly_once.retry import Patience
 
 
 class Step:
@@ -26,7 +26,7 @@ class Step:
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits that would have been."""
     waits: list[float] = []
-    monkeypatch.setattr("sparkonce.retry.time.sleep", waits.append)
+    monkeypatch.setattr("sparkonce.exactly_once.retry.time.sleep", waits.append)
     return waits
 
 

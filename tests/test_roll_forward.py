@@ -10,8 +10,8 @@ from tests.kit import PLAN, World, decide_and_die, move_ledger
 
 from sparkonce.errors import CheckpointBehindSink, CheckpointReplaced, RowRefused, SparkonceError
 from sparkonce.protocol import Applied, Manifest
-from sparkonce.tck.actors import Query
-from sparkonce.tck.faults import Crash, FaultyStore
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.faults import Crash, FaultyStore
 
 
 class Watched(FaultyStore):

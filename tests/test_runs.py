@@ -8,7 +8,7 @@ import pytest
 from tests.kit import World, move_ledger
 
 from sparkonce.errors import ConcurrentDriver
-from sparkonce.tck.actors import Query
+from sparkonce.tck.simulation.actors import Query
 
 
 def test_a_run_that_another_one_has_followed_is_refused(query: Query) -> None:

@@ -10,11 +10,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from sparkonce.errors import OptionError
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.option_values import pattern
 from sparkonce.options import COMMON, Option, parse, password
 from sparkonce.registry import for_url
 from sparkonce.urls import redact_url
-from sparkonce.values import pattern
 
 SECRET = "hunter2"
 SECRETS = ("pass", "pw", "passphrase", "auth", "Authorization", "apiKey", "access_token")

@@ -11,12 +11,12 @@ import pytest
 from tests.kit import World, batch, encode
 
 from sparkonce.errors import BadRow, ChunkTooLarge, StoreRefused, StoreUnreachable
+from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.protocol import Chunk, Receipt
-from sparkonce.rows import naming
-from sparkonce.staging import ChunkSize, stage
 from sparkonce.store import Store
-from sparkonce.tck.actors import QUICK, Query
-from sparkonce.tck.faults import REPLY_LOST, REQUEST_LOST, Fault
+from sparkonce.tck.simulation.actors import QUICK, Query
+from sparkonce.tck.simulation.faults import REPLY_LOST, REQUEST_LOST, Fault
+from sparkonce.values.rows import naming
 
 ROOMY = 1 << 20
 
@@ -123,7 +123,7 @@ def test_a_slice_of_a_large_batch_counts_only_its_own_bytes(query: Query) -> Non
 def test_a_row_that_is_too_large_for_any_chunk_is_a_bad_row(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparkonce.staging.LARGEST_ROW", 5)
+    monkeypatch.setattr("sparkonce.exactly_once.staging.LARGEST_ROW", 5)
     with pytest.raises(BadRow, match="bytes"):
         log.run(ChunkSize(1, 1), 3)
     assert log.chunks == []

@@ -26,7 +26,6 @@ from hypothesis.stateful import (
 )
 from integration.marks import also
 
-from sparkonce.admin import Admin
 from sparkonce.errors import (
     CheckpointBehindSink,
     CheckpointReplaced,
@@ -36,10 +35,11 @@ from sparkonce.errors import (
     StagedDataMissing,
     StoreError,
 )
+from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Receipt
-from sparkonce.tck.actors import Query, Run
-from sparkonce.tck.faults import ALL, CRASHES, Crash, Fault, FaultyStore
 from sparkonce.tck.memory_subject import PROFILES, MemorySubject
+from sparkonce.tck.simulation.actors import Query, Run
+from sparkonce.tck.simulation.faults import ALL, CRASHES, Crash, Fault, FaultyStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
 CALLS = 12
@@ -242,7 +242,7 @@ class Sink(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody waits, and nothing is logged in ten thousand commits."""
-    monkeypatch.setattr("sparkonce.retry.time.sleep", lambda _: None)
+    monkeypatch.setattr("sparkonce.exactly_once.retry.time.sleep", lambda _: None)
     logging.getLogger("sparkonce").setLevel(logging.CRITICAL)
     yield
     logging.getLogger("sparkonce").setLevel(logging.NOTSET)

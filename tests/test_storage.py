@@ -18,7 +18,7 @@ from pyarrow.fs import GcsFileSystem
 from tests.answering import served
 
 from sparkonce.errors import OptionError
-from sparkonce.offsets import Offsets
+from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.options import COMMON, parse
 from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint

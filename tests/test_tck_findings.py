@@ -19,8 +19,8 @@ from sparkonce.tck.findings import (
     stems,
     with_error,
 )
-from sparkonce.tck.rulebook import BY_NUMBER
-from sparkonce.tck.rules import RuleBroken
+from sparkonce.tck.rules.rule import RuleBroken
+from sparkonce.tck.rules.rulebook import BY_NUMBER
 
 Q02 = BY_NUMBER["Q02"]
 

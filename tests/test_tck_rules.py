@@ -9,14 +9,14 @@ from unittest import SkipTest
 import pytest
 
 from sparkonce.errors import StoreLostData
-from sparkonce.tck.contract import Contract, rule_of
-from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import MemorySubject
-from sparkonce.tck.oracles import after, require
-from sparkonce.tck.rulebook import BY_NUMBER, ORACLES, RULES
-from sparkonce.tck.rules import MAY, MUST, Rule, RuleBroken
+from sparkonce.tck.rules.rule import MAY, MUST, Rule, RuleBroken
+from sparkonce.tck.rules.rulebook import BY_NUMBER, ORACLES, RULES
+from sparkonce.tck.simulation.memory import MemoryStore
+from sparkonce.tck.simulation.oracles import after, require
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
+from sparkonce.tck.suites.suite import Contract, rule_of
 
 
 def numbers_of(suite: type) -> Counter[str]:

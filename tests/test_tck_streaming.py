@@ -16,7 +16,7 @@ from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_GIVEN, NOT_REACHED
 from sparkonce.tck.on_spark import REPORT, Record, SparkContract
-from sparkonce.tck.rulebook import RULES
+from sparkonce.tck.rules.rulebook import RULES
 from sparkonce.tck.spark import run
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.sink import Sink

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkonce.text import UnsupportedType, check, to_text
+from sparkonce.values.text import UnsupportedType, check, to_text
 
 UTC = timezone.utc
 ZONES = ["UTC", "America/New_York", "Asia/Tokyo", "+05:30", "No/Such_Zone"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkonce.text import to_json, to_text
+from sparkonce.values.text import to_json, to_text
 
 UTC = timezone.utc
 

@@ -10,12 +10,12 @@ import pytest
 from tests.kit import World
 
 from sparkonce.store import Store
-from sparkonce.tck import turns
-from sparkonce.tck.actors import Query
-from sparkonce.tck.duel import Duel
-from sparkonce.tck.faults import DIES_AFTER, DIES_WITHIN, REPLY_LOST, Crash, FaultyStore
-from sparkonce.tck.restarts import Spark
-from sparkonce.tck.turns import CHUNK, Turns
+from sparkonce.tck.simulation import turns
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.duel import Duel
+from sparkonce.tck.simulation.faults import DIES_AFTER, DIES_WITHIN, REPLY_LOST, Crash, FaultyStore
+from sparkonce.tck.simulation.restarts import Spark
+from sparkonce.tck.simulation.turns import CHUNK, Turns
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

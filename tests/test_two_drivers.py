@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.kit import World
 
-from sparkonce.tck.actors import Query
-from sparkonce.tck.duel import Duel
-from sparkonce.tck.restarts import Spark
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.duel import Duel
+from sparkonce.tck.simulation.restarts import Spark
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -11,7 +11,7 @@ from tests.kit import TARGET, World, batch
 from tests.sources import Context, Source, in_a_task, into_memory, writer
 
 from sparkonce.errors import CheckpointReplaced, CheckpointUnreadable, OptionError, UnsupportedQuery
-from sparkonce.ledger import from_record, sink_name
+from sparkonce.exactly_once.ledger import from_record, sink_name
 from sparkonce.sink import open_sink
 from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable

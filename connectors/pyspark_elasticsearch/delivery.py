@@ -18,10 +18,10 @@ from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.server.bulk import numbered
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.target import replacing, visibility
-from sparkonce import losses
-from sparkonce.bad_rows import MaxBadRows
 from sparkonce.errors import StoreLostData, StoreRefused
-from sparkonce.lanes import in_order
+from sparkonce.exactly_once import losses
+from sparkonce.exactly_once.bad_rows import MaxBadRows
+from sparkonce.exactly_once.lanes import in_order
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
 MARK_EVERY = 10.0

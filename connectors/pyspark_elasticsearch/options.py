@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark_elasticsearch.models.documents import MODES
 from pyspark_elasticsearch.models.names import index_name, plain_name
 from pyspark_elasticsearch.server import address
-from sparkonce.bad_rows import max_bad_rows
+from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.option_values import boolean, choice, columns, integer, pattern
 from sparkonce.options import COMMON, Option, gone
-from sparkonce.values import boolean, choice, columns, integer, pattern
 
 OPTIONS = (
     Option(

@@ -19,8 +19,8 @@ from pyspark_elasticsearch.target import pipelines, replacing, visibility
 from pyspark_elasticsearch.target.mappings import GUARD, OWN, STAMP
 from pyspark_elasticsearch.target.whereabouts import behind
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
+from sparkonce.option_values import seconds
 from sparkonce.protocol import Stored
-from sparkonce.values import seconds
 
 log = logging.getLogger("sparkonce")
 

@@ -13,7 +13,7 @@ from pyspark_elasticsearch.journal.log import Log, places
 from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.server.client import Cluster
-from sparkonce import losses
+from sparkonce.exactly_once import losses
 from sparkonce.protocol import (
     Advance,
     Applied,

@@ -22,10 +22,10 @@ from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import columns_of, definitions
 from pyspark_mysql.target.shape import require_same
-from sparkonce.bad_rows import Tally, TooManyBadRows
 from sparkonce.change import Names
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
-from sparkonce.lanes import in_order
+from sparkonce.exactly_once.bad_rows import Tally, TooManyBadRows
+from sparkonce.exactly_once.lanes import in_order
 from sparkonce.protocol import ALL_STORED, Applied, Manifest, Part
 
 FEW = 4

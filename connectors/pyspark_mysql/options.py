@@ -7,9 +7,9 @@ import re
 from pyspark_mysql.models.plan import MODES
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
-from sparkonce.bad_rows import max_bad_rows
+from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.option_values import boolean, choice, columns
 from sparkonce.options import COMMON, Option, gone
-from sparkonce.values import boolean, choice, columns
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 

@@ -9,9 +9,9 @@ from pyspark_redis.models.chunks import ChunkEncoder
 from pyspark_redis.models.model import Values, overwriting
 from pyspark_redis.server import client
 from pyspark_redis.store import RedisStore
+from sparkonce.option_values import choice, pattern, seconds
 from sparkonce.options import COMMON, Option, Options
 from sparkonce.protocol import Encoder, Plan
-from sparkonce.values import choice, pattern, seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa

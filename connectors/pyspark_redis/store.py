@@ -20,13 +20,13 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.models.model import Values
 from pyspark_redis.server.failures import Demoted, refusal, translated
 from pyspark_redis.target import emptying
-from sparkonce import losses
 from sparkonce.errors import (
     RowRefused,
     StagedDataMissing,
     StoreLostData,
     StoreUnreachable,
 )
+from sparkonce.exactly_once import losses
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,

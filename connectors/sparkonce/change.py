@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sparkonce import checks, operations
+from sparkonce import checks
+from sparkonce.values import operations
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sparkonce import schema_text, text
 from sparkonce.errors import OptionError
 from sparkonce.suggestions import suggestion
+from sparkonce.values import schema_text, text
 
 Contradiction = tuple[Any, str, str, str]
 """When options don't fit each other or the target, what is wrong, why, and what to do."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from sparkonce.errors import OptionError
+from sparkonce.option_values import Parser, choice, integer, json_object, pattern, seconds
 from sparkonce.suggestions import suggestion
 from sparkonce.urls import redact_url
-from sparkonce.values import Parser, choice, integer, json_object, pattern, seconds
 
 
 @dataclass(frozen=True)

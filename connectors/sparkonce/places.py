@@ -1,6 +1,6 @@
 """How the place of a checkpoint is spelled: one spelling each, whatever a user writes.
 
-A ledger keeps that spelling, and a claim is named by it; see `sparkonce.registers`.
+A ledger keeps that spelling, and a claim is named by it; see `sparkonce.exactly_once.registers`.
 """
 
 from __future__ import annotations

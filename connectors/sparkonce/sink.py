@@ -8,16 +8,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkonce import checks, options
-from sparkonce.bad_rows import NONE
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.guards import Policy
+from sparkonce.exactly_once.bad_rows import NONE
+from sparkonce.exactly_once.guards import Policy
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Task
 from sparkonce.registry import load
-from sparkonce.retry import Patience
-from sparkonce.rows import naming
-from sparkonce.staging import ChunkSize, stage
 from sparkonce.store import Connector, Overwriting, Store
+from sparkonce.values.rows import naming
 
 if TYPE_CHECKING:
     import pyarrow as pa

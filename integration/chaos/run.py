@@ -30,8 +30,8 @@ from integration.servers import kafka
 from integration.servers.kafka import KafkaProcess
 
 from sparkonce import __version__, options
-from sparkonce.admin import Admin
-from sparkonce.cli import main as sparkonce
+from sparkonce.operate.admin import Admin
+from sparkonce.operate.cli import main as sparkonce
 from sparkonce.registry import for_url
 
 TRIES = 2

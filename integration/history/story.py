@@ -13,10 +13,10 @@ from pathlib import Path
 from integration.counters import ones
 from integration.epochs import Query
 
-from sparkonce.admin import Admin
-from sparkonce.commit import Committer
-from sparkonce.retry import Patience
-from sparkonce.tck.faults import DIES_WITHIN, Crash, FaultyStore
+from sparkonce.exactly_once.commit import Committer
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.operate.admin import Admin
+from sparkonce.tck.simulation.faults import DIES_WITHIN, Crash, FaultyStore
 
 HOME = Path(__file__).parent
 QUERY = "5eed0000000000000000000000000000"

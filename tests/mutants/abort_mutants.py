@@ -10,9 +10,9 @@ from typing import Any
 from tests.mutants.commit_mutants import COMMITTER, attempts_of
 from tests.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant, nothing
 
-from sparkonce.commit import Committer
-from sparkonce.guards import Driver
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.commit import Committer
+from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Receipt, Task
 from sparkonce.spark.stream import StreamWriter
 from sparkonce.store import Store
@@ -103,32 +103,32 @@ ABORT_MUTANTS = [
         "an abort dooms, and drops, attempts that a decision holds",
         "A01",
         (CHUNKS, ROWS),
-        patches={"sparkonce.ledger.Ledger.dooming": _dooms_what_is_held},
+        patches={"sparkonce.exactly_once.ledger.Ledger.dooming": _dooms_what_is_held},
     ),
     Mutant(
         "doom ends with any decision",
         "what one query's abort has doomed can be decided once another query has decided",
         "A02",
         (CHUNKS, ROWS),
-        patches={"sparkonce.ledger.Ledger.decided": _decides_away_all_doom},
+        patches={"sparkonce.exactly_once.ledger.Ledger.decided": _decides_away_all_doom},
     ),
     Mutant(
         "doom ignored",
         "a commit that is tried again decides what an abort is about to drop",
         "A02",
         (CHUNKS, ROWS),
-        patches={"sparkonce.commit.require_not_doomed": nothing},
+        patches={"sparkonce.exactly_once.commit.require_not_doomed": nothing},
     ),
     Mutant(
         "failed tasks never cleaned",
         "what a task staged before it raised stays",
         "C18",
-        patches={"sparkonce.staging._dropped_if_failed": _keeps_what_failed},
+        patches={"sparkonce.exactly_once.staging._dropped_if_failed": _keeps_what_failed},
     ),
     Mutant(
         "clean-up hides the error of a task",
         "a drop that fails is raised in place of what made the task fail",
         "C18",
-        patches={"sparkonce.staging._dropped_if_failed": _hides_the_error},
+        patches={"sparkonce.exactly_once.staging._dropped_if_failed": _hides_the_error},
     ),
 ]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tests.mutants.mutant import Mutant, nothing
 
-from sparkonce.guards import Driver, Policy, Verdict, judge
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.guards import Driver, Policy, Verdict, judge
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.origin import Follows
 
 
@@ -20,18 +20,18 @@ BATCH_MUTANTS = [
         "second write of a batch skipped",
         "a run that writes a batch twice is taken for a replay, and its second rows are dropped",
         "C20",
-        patches={"sparkonce.guards._require_first": nothing},
+        patches={"sparkonce.exactly_once.guards._require_first": nothing},
     ),
     Mutant(
         "numbers of a batch must follow each other",
         "a batch that leaves a gap is refused, as if the sink had lost some",
         "C20",
-        patches={"sparkonce.commit.judge": _wants_no_gap},
+        patches={"sparkonce.exactly_once.commit.judge": _wants_no_gap},
     ),
     Mutant(
         "record of a nameless batch stays",
         "each batch leaves a ledger, and ledgers pile up",
         "C21",
-        patches={"sparkonce.ledger.Ledger.is_done_with": False},
+        patches={"sparkonce.exactly_once.ledger.Ledger.is_done_with": False},
     ),
 ]

@@ -9,16 +9,19 @@ from unittest import mock
 
 from tests.mutants.mutant import CHUNKS, ROWS, Mutant
 
-from sparkonce.commit import Committer, Standing, leftovers
 from sparkonce.errors import StoreUnreachable
-from sparkonce.guards import Driver
-from sparkonce.ledger import Ledger, from_record
+from sparkonce.exactly_once.commit import Committer, Standing, leftovers
+from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.registers import Learned, Registers
+from sparkonce.exactly_once.staging import stage
 from sparkonce.protocol import Advance, Receipt, Record, Staged, Task, ignore
-from sparkonce.registers import Learned, Registers
-from sparkonce.staging import stage
 from sparkonce.store import Store
 
-COMMITTER, REGISTERS = "sparkonce.commit.Committer", "sparkonce.registers.Registers"
+COMMITTER, REGISTERS = (
+    "sparkonce.exactly_once.commit.Committer",
+    "sparkonce.exactly_once.registers.Registers",
+)
 DECIDE, STAND = Committer._decide, Committer._stand
 Step = Callable[[], Record]
 
@@ -175,19 +178,19 @@ COMMIT_MUTANTS = [
         "leftovers never cleaned",
         "a commit drops what its own receipts name, and nothing else",
         "C08",
-        patches={"sparkonce.commit.leftovers": _forgets_leftovers},
+        patches={"sparkonce.exactly_once.commit.leftovers": _forgets_leftovers},
     ),
     Mutant(
         "gc by epoch",
         "a run that starts again keeps alive what those before it have left",
         "C19",
-        patches={"sparkonce.admin._of": _whatever_run},
+        patches={"sparkonce.operate.admin._of": _whatever_run},
     ),
     Mutant(
         "gc by attempt",
         "a task that is done grows old while its run goes on, and is dropped",
         "C19",
-        patches={"sparkonce.admin._of": _every_attempt_for_itself},
+        patches={"sparkonce.operate.admin._of": _every_attempt_for_itself},
     ),
     Mutant(
         "clean-up fails the commit",
@@ -199,7 +202,7 @@ COMMIT_MUTANTS = [
         "zombies of older epochs never cleaned",
         "a commit cleans its own epoch only",
         "C12",
-        patches={"sparkonce.commit.leftovers": _this_epoch_only},
+        patches={"sparkonce.exactly_once.commit.leftovers": _this_epoch_only},
     ),
     Mutant(
         "None message ignored",
@@ -211,6 +214,6 @@ COMMIT_MUTANTS = [
         "skip without asking whose epoch",
         "a task skips its rows where the ledger has its epoch, though of another query",
         "I01",
-        patches={"sparkonce.tck.actors.stage": _stages_by_epoch},
+        patches={"sparkonce.tck.simulation.actors.stage": _stages_by_epoch},
     ),
 ]

@@ -7,15 +7,15 @@ from typing import Any
 
 from tests.mutants.mutant import Mutant, nothing
 
-from sparkonce.commit import Committer, Standing
 from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
-from sparkonce.guards import Driver, Policy, Verdict, identify, judge
-from sparkonce.ledger import Ledger
+from sparkonce.exactly_once.commit import Committer, Standing
+from sparkonce.exactly_once.guards import Driver, Policy, Verdict, identify, judge
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.registers import Registers, holder_of
 from sparkonce.protocol import Manifest, Record
-from sparkonce.registers import Registers, holder_of
 
-JUDGE, IDENTIFY = "sparkonce.commit.judge", "sparkonce.commit.identify"
-LEDGER = "sparkonce.ledger.Ledger"
+JUDGE, IDENTIFY = "sparkonce.exactly_once.commit.judge", "sparkonce.exactly_once.commit.identify"
+LEDGER = "sparkonce.exactly_once.ledger.Ledger"
 DECIDED, ESTABLISH = Ledger.decided, Committer._establish
 TAKE, RIVAL = Committer._take, Registers.rival
 
@@ -145,7 +145,7 @@ CORE_MUTANTS = [
         "skipped receipt committed",
         "a task that skipped its rows for another decision is taken for one without rows",
         "C10",
-        patches={"sparkonce.commit.require_skips_of": nothing},
+        patches={"sparkonce.exactly_once.commit.require_skips_of": nothing},
     ),
     Mutant(
         "replay committed again",
@@ -181,7 +181,7 @@ CORE_MUTANTS = [
         "offsets not compared",
         "a copied checkpoint that has read other rows is not told from a replay",
         "C15",
-        patches={"sparkonce.guards._require_same": nothing},
+        patches={"sparkonce.exactly_once.guards._require_same": nothing},
     ),
     Mutant(
         "runs forgotten",
@@ -235,7 +235,7 @@ CORE_MUTANTS = [
         "replays counted",
         "an epoch that is replayed counts as one more",
         "C16",
-        patches={"sparkonce.commit.Committer._take": _counts_replays},
+        patches={"sparkonce.exactly_once.commit.Committer._take": _counts_replays},
     ),
     Mutant(
         "epochs compared before identity",
@@ -253,13 +253,13 @@ CORE_MUTANTS = [
         "checkpoint path not claimed",
         "nothing tells a new query that another one wrote from the same checkpoint path",
         "I01",
-        patches={"sparkonce.registers.Registers.rival": _claims_nothing},
+        patches={"sparkonce.exactly_once.registers.Registers.rival": _claims_nothing},
     ),
     Mutant(
         "claim trusted by its name",
         "a claim that is about to be freed is not written anew",
         "I03",
-        patches={"sparkonce.registers.Registers.rival": _trusts_a_claim_in_its_name},
+        patches={"sparkonce.exactly_once.registers.Registers.rival": _trusts_a_claim_in_its_name},
     ),
     Mutant(
         "retired by a query that decided nothing",
@@ -277,6 +277,6 @@ CORE_MUTANTS = [
         "rival not retired before the first decision",
         "a new query decides while the ledger of the one it replaces still stands",
         "I03",
-        patches={"sparkonce.commit.Committer._establish": _leaves_the_rival},
+        patches={"sparkonce.exactly_once.commit.Committer._establish": _leaves_the_rival},
     ),
 ]

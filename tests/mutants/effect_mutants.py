@@ -21,7 +21,7 @@ from sparkonce.protocol import (
     Record,
     ignore,
 )
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 
 def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:

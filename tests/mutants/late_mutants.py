@@ -10,7 +10,7 @@ from tests.mutants.mutant import CHUNKS, Mutant
 
 from sparkonce.errors import StoreLostData
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 
 class AsksOnce(MemoryStore):

@@ -10,7 +10,7 @@ from tests.mutants.mutant import CHUNKS, WHOLE, Mutant
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.protocol import Chunk, Decision, Manifest, Record, Staged
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 
 class StagesByPartition(MemoryStore):

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from tests.mutants.mutant import CHUNKS, PAUSE, ROWS, WHOLE, Mutant
 
 from sparkonce.protocol import Decision, Finish, Record
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 
 class ReadsAReplica(MemoryStore):

@@ -10,7 +10,7 @@ from typing import Any
 from tests.mutants.mutant import ROWS, Mutant
 
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
-from sparkonce.tck.converging import ConvergingStore, Guard
+from sparkonce.tck.simulation.converging import ConvergingStore, Guard
 
 
 class DropsAsItGoes(ConvergingStore):
@@ -72,7 +72,7 @@ class FencesByEpoch(ConvergingStore):
         return replace(super().prepare(manifest), notes={"fence": manifest.epoch + 1})
 
 
-ADMITS = "sparkonce.tck.converging.Guard.admits"
+ADMITS = "sparkonce.tck.simulation.converging.Guard.admits"
 
 ROW_MUTANTS = [
     Mutant(

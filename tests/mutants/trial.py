@@ -8,10 +8,10 @@ from unittest import SkipTest
 
 from tests.mutants.mutant import Mutant
 
-from sparkonce.tck.contract import rule_of
-from sparkonce.tck.rules import RuleBroken
+from sparkonce.tck.rules.rule import RuleBroken
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
+from sparkonce.tck.suites.suite import rule_of
 
 
 def checks(number: str | None = None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from tests.mutants.mutant import ALL, CHUNKS, WHOLE, Mutant
 
 from sparkonce.protocol import Applied, Decision, Finish, Manifest, Part, Record, Staged
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 PAGE = 10
 

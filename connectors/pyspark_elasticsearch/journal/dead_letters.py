@@ -11,7 +11,7 @@ from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import Kind, known, of_answer
-from sparkonce.letters import Letter
+from sparkonce.values.letters import Letter
 
 DOING = "writing dead letters"
 LONGEST = 32_000

@@ -17,8 +17,8 @@ from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.sending import Refusal
 from pyspark_elasticsearch.server.bulk import operations
 from pyspark_elasticsearch.server.failures import advice, message
-from sparkonce.bad_rows import ALL, BEFORE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.errors import RowRefused
+from sparkonce.exactly_once.bad_rows import ALL, BEFORE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.protocol import Manifest
 
 

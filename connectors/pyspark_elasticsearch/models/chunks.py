@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from sparkonce.letters import Letter
-from sparkonce.rows import all_bytes
+from sparkonce.values.letters import Letter
+from sparkonce.values.rows import all_bytes
 
 HEAD = struct.Struct("<IIQQ")
 VERSION, NAME, SCRIPT, STAMP = b"\x01", b"\x02", b"\x03", b"\x04"

@@ -11,10 +11,11 @@ from importlib.resources import files
 import pyarrow as pa
 
 from pyspark_elasticsearch.models.names import Part
-from sparkonce import change, schema_text
+from sparkonce import change
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
 from sparkonce.errors import StoreRefused
 from sparkonce.protocol import Manifest, Stored
+from sparkonce.values import schema_text
 
 
 class Guard(enum.Enum):

@@ -11,10 +11,10 @@ from pyspark_elasticsearch.models import keys, lines, names, values
 from pyspark_elasticsearch.models.chunks import packed
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.lines import Slot
-from sparkonce import letters, operations
-from sparkonce.bad_rows import reasons
+from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
-from sparkonce.rows import sorted_out
+from sparkonce.values import letters, operations
+from sparkonce.values.rows import sorted_out
 
 
 class ChunkEncoder:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sparkonce import json_text
 from sparkonce.errors import BadRow
-from sparkonce.rows import null_key, percent_encoded, shown
-from sparkonce.text import to_text
+from sparkonce.values import json_text
+from sparkonce.values.rows import null_key, percent_encoded, shown
+from sparkonce.values.text import to_text
 
 LONGEST = 512
 """Bytes that the server takes for an id."""

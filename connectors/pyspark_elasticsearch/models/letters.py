@@ -14,8 +14,8 @@ from pyspark_elasticsearch.models.sending import Refusal
 from pyspark_elasticsearch.models.values import of_version
 from pyspark_elasticsearch.server.bulk import action
 from pyspark_elasticsearch.server.failures import message
-from sparkonce import letters, untext
-from sparkonce.letters import Letter
+from sparkonce.values import letters, untext
+from sparkonce.values.letters import Letter
 
 
 def of_refusal(one: Refusal, index: str) -> Verdict:

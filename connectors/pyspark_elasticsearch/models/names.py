@@ -13,8 +13,8 @@ from pyarrow import types
 
 from sparkonce.checks import column
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.rows import shown
-from sparkonce.text import to_text
+from sparkonce.values.rows import shown
+from sparkonce.values.text import to_text
 
 FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
 """What a name has nowhere, how it does not begin, and what it is not; nor has it capitals."""

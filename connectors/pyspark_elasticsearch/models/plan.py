@@ -12,11 +12,12 @@ from pyspark_elasticsearch.journal.indices import own_names
 from pyspark_elasticsearch.models import names
 from pyspark_elasticsearch.models.documents import WAYS, Documents, Guard, key_of
 from pyspark_elasticsearch.target import mappings
-from sparkonce import change, checks, schema_text
+from sparkonce import change, checks
 from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.options import Options
 from sparkonce.protocol import Plan
+from sparkonce.values import schema_text
 
 CELLS = 48_000
 """Values in a chunk: each is a request, which the cluster syncs to disk."""

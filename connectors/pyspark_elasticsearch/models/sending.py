@@ -25,8 +25,8 @@ from pyspark_elasticsearch.server.failures import (
 from pyspark_elasticsearch.target.streams import Resender
 from pyspark_elasticsearch.target.whereabouts import Whereabouts
 from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Manifest
-from sparkonce.retry import Patience
 
 log = logging.getLogger("sparkonce")
 

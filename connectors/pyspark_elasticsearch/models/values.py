@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sparkonce import json_text
-from sparkonce.text import to_json, to_text
+from sparkonce.values import json_text
+from sparkonce.values.text import to_json, to_text
 
 Column = Any
 

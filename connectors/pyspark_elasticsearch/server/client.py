@@ -56,8 +56,8 @@ class Cluster:
     """Sends requests to the cluster.
 
     A resent compare-and-set would not know that it came before, so the client's own retries are
-    off; `sparkonce.retry` repeats what may be repeated. A host that takes no connection has got
-    nothing, so the next one is asked at once.
+    off; `sparkonce.exactly_once.retry` repeats what may be repeated. A host that takes no
+    connection has got nothing, so the next one is asked at once.
 
     Args:
         options: as parsed.

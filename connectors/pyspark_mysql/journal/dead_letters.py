@@ -8,9 +8,9 @@ from pyspark_mysql.journal.tables import read_sql
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.engines import is_there, require_transactions
 from pyspark_mysql.server.literals import identifier
-from sparkonce.bad_rows import MaxBadRows
-from sparkonce.letters import Letter
+from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.protocol import Manifest
+from sparkonce.values.letters import Letter
 
 ROOM = 64 * 1024
 LONGEST_REASON = 4000

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from pyspark_mysql.server.client import Session
-from sparkonce import losses
 from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
+from sparkonce.exactly_once import losses
 from sparkonce.protocol import Chunk, Manifest, Part, Staged
 
 ROOM = 4096

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
-from sparkonce.bad_rows import Tally
-from sparkonce.letters import Letter
+from sparkonce.exactly_once.bad_rows import Tally
 from sparkonce.protocol import Applied, Manifest
+from sparkonce.values.letters import Letter
 
 
 @dataclass(frozen=True)

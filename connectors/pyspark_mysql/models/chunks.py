@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server.literals import LITERAL, literals
-from sparkonce import letters, operations, schema_text
-from sparkonce.bad_rows import reasons
-from sparkonce.letters import Letter
-from sparkonce.operations import Doing
+from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
-from sparkonce.rows import Unfit, all_bytes, null_key, sorted_out
+from sparkonce.values import letters, operations, schema_text
+from sparkonce.values.letters import Letter
+from sparkonce.values.operations import Doing
+from sparkonce.values.rows import Unfit, all_bytes, null_key, sorted_out
 
 HEAD = struct.Struct("<II")
 SIZE = struct.Struct("<Q")

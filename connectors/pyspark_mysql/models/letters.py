@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server.literals import value
-from sparkonce import letters, schema_text, untext
-from sparkonce.letters import Letter
+from sparkonce.values import letters, schema_text, untext
+from sparkonce.values.letters import Letter
 
 
 def of_literals(reason: str, row: Sequence[str], detail: TableRows) -> Letter:

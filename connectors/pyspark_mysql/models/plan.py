@@ -11,9 +11,10 @@ from pyspark_mysql.models.statements import OWN
 from pyspark_mysql.server import address
 from pyspark_mysql.target.columns import kind_of
 from pyspark_mysql.target.shape import Shape
-from sparkonce import change, checks, schema_text
+from sparkonce import change, checks
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan, Stored
+from sparkonce.values import schema_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,9 @@ from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.models.statements import OTHER
 from pyspark_mysql.server.failures import Kind, known, message
 from pyspark_mysql.target.coercions import Coercion
-from sparkonce.bad_rows import OF_TASK
 from sparkonce.errors import SparkonceError
-from sparkonce.letters import Letter
+from sparkonce.exactly_once.bad_rows import OF_TASK
+from sparkonce.values.letters import Letter
 
 
 class RefusedRow(SparkonceError):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sparkonce.text import to_json, to_text
+from sparkonce.values.text import to_json, to_text
 
 Column = Any
 _END = 2**31 - 1

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_mysql.target.charsets import MIXED
-from sparkonce import text
 from sparkonce.errors import OptionError
+from sparkonce.values import text
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
 """Decimal digits that are kept by either."""

@@ -18,7 +18,7 @@ from pyspark_redis.models.model import Values
 from pyspark_redis.models.template import keys, utf8
 from sparkonce.change import Increment
 from sparkonce.errors import BadRow
-from sparkonce.rows import shown, shown_value
+from sparkonce.values.rows import shown, shown_value
 
 
 class ChunkEncoder:

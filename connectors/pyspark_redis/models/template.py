@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from sparkonce import checks
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.rows import null_key, percent_encoded
-from sparkonce.text import to_text
+from sparkonce.values.rows import null_key, percent_encoded
+from sparkonce.values.text import to_text
 
 EXACT = (
     pa.types.is_boolean,

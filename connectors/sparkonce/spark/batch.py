@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sparkonce.errors import OptionError, UnsupportedQuery, told
-from sparkonce.guards import Driver, require_messages
-from sparkonce.ledger import new_token
+from sparkonce.exactly_once.guards import Driver, require_messages
+from sparkonce.exactly_once.ledger import new_token
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt
 from sparkonce.spark.features import ArrowWriter, WriterCommitMessage

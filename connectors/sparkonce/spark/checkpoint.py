@@ -16,7 +16,7 @@ from typing import Any
 
 from sparkonce import places
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, told
-from sparkonce.offsets import Offsets
+from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable
 

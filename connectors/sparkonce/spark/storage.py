@@ -19,8 +19,8 @@ from urllib.parse import quote, quote_plus
 
 from sparkonce import places
 from sparkonce.errors import OptionError
+from sparkonce.option_values import is_object
 from sparkonce.spark.waiting import in_time
-from sparkonce.values import is_object
 
 LONGEST = 400
 """Characters of a file system's error; PyArrow's for a JVM that it can't find has 20,000."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import OptionError, UnsupportedQuery
-from sparkonce.guards import Driver, require_messages
-from sparkonce.ledger import sink_name
+from sparkonce.exactly_once.guards import Driver, require_messages
+from sparkonce.exactly_once.ledger import sink_name
 from sparkonce.origin import Origin
 from sparkonce.protocol import Receipt
 from sparkonce.spark import storage

@@ -6,9 +6,9 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from sparkonce.columns import require_names
 from sparkonce.errors import OptionError
-from sparkonce.schema_text import INTERVAL, NAMES, decimal, typed
+from sparkonce.values.columns import require_names
+from sparkonce.values.schema_text import INTERVAL, NAMES, decimal, typed
 
 BINARY = "UTF8_BINARY"
 """The collation by which texts are equal only if all their bytes are."""

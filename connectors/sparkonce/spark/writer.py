@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from sparkonce import logs
-from sparkonce.ledger import new_token, sink_name
+from sparkonce.exactly_once.ledger import new_token, sink_name
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Plan, Receipt, Task, attempt_of
 from sparkonce.registry import extra
@@ -20,8 +20,8 @@ from sparkonce.spark.session import Context, Session
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparkonce.commit import Committer
-    from sparkonce.guards import Driver
+    from sparkonce.exactly_once.commit import Committer
+    from sparkonce.exactly_once.guards import Driver
     from sparkonce.sink import Sink
 
 
@@ -68,7 +68,7 @@ class SinkWriter:
         self, origin: Origin, context: Context, batches: Iterator[pa.RecordBatch]
     ) -> Message:
         """Stage the rows of one task, and take along what only tasks see of the session."""
-        from sparkonce import columns
+        from sparkonce.values import columns
 
         sink = self._sink()
         task = Task(
@@ -94,7 +94,7 @@ def _known_as(sink: Sink, origin: Origin) -> str:
 
 def committer(sink: Sink) -> Committer:
     """The commit algorithm over a sink."""
-    from sparkonce.commit import Committer
+    from sparkonce.exactly_once.commit import Committer
 
     return Committer(sink.store, sink.plan, sink.policy, sink.patience)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparkonce.tck.rules import Rule, RuleBroken
+from sparkonce.tck.rules.rule import Rule, RuleBroken
 
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(r"[A-Za-z_][\w.]*: ")

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from sparkonce.errors import RowRefused, StoreUnreachable
 from sparkonce.protocol import Plan
-from sparkonce.tck.converging import ConvergingStore
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.converging import ConvergingStore
+from sparkonce.tck.simulation.memory import MemoryStore
 from sparkonce.tck.subject import Subject
 
 PLAN = Plan(target="memory:rows", repeatable=False, columns=2, detail=None, stored={})

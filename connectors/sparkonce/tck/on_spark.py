@@ -11,11 +11,11 @@ from typing import ClassVar
 import pytest
 
 from sparkonce.tck import report
-from sparkonce.tck.contract import Contract
 from sparkonce.tck.findings import LEFT_OUT, NOT_GIVEN, Finding
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.sink import Sink
+from sparkonce.tck.suites.suite import Contract
 
 REPORT = "SPARKONCE_TCK_REPORT"
 

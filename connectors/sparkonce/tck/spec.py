@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from sparkonce.tck.rulebook import ORACLES, RULES
-from sparkonce.tck.rules import Rule
+from sparkonce.tck.rules.rule import Rule
+from sparkonce.tck.rules.rulebook import ORACLES, RULES
 
 _HEAD = """\
 # The rules of an exactly-once sink
 
-Made from `sparkonce/tck/rulebook.py` by `make docs`. Each rule has a number; the names of the tests
-that check it carry the number. A rule that a sink MAY leave out is declared with a reason, and its
-tests are then skipped with that reason. So are those of a rule that the Spark at hand can't give to
-any sink.
+Made from `sparkonce/tck/rules/rulebook.py` by `make docs`. Each rule has a number; the names of the
+tests that check it carry the number. A rule that a sink MAY leave out is declared with a reason,
+and its tests are then skipped with that reason. So are those of a rule that the Spark at hand can't
+give to any sink.
 """
 
 _CHAPTERS = {

@@ -8,18 +8,18 @@ and gives, in its conftest.py, the fixture ``new_subject``: a function that make
 
 from __future__ import annotations
 
-from sparkonce.tck.batches import BatchRules
-from sparkonce.tck.beside import BesideRules
-from sparkonce.tck.claims import ClaimRules
-from sparkonce.tck.cleaning import CleaningRules
-from sparkonce.tck.commits import CommitRules
-from sparkonce.tck.crashes import CrashRules
-from sparkonce.tck.drivers import DriverRules
-from sparkonce.tck.identities import IdentityRules
-from sparkonce.tck.lines import LineRules
-from sparkonce.tck.refusals import RefusalRules
-from sparkonce.tck.steps import StepRules
-from sparkonce.tck.volumes import VolumeRules
+from sparkonce.tck.suites.batches import BatchRules
+from sparkonce.tck.suites.beside import BesideRules
+from sparkonce.tck.suites.claims import ClaimRules
+from sparkonce.tck.suites.cleaning import CleaningRules
+from sparkonce.tck.suites.commits import CommitRules
+from sparkonce.tck.suites.crashes import CrashRules
+from sparkonce.tck.suites.drivers import DriverRules
+from sparkonce.tck.suites.identities import IdentityRules
+from sparkonce.tck.suites.lines import LineRules
+from sparkonce.tck.suites.refusals import RefusalRules
+from sparkonce.tck.suites.steps import StepRules
+from sparkonce.tck.suites.volumes import VolumeRules
 
 
 class StoreContract(
@@ -36,4 +36,4 @@ class StoreContract(
     ClaimRules,
     BatchRules,
 ):
-    """Every rule of `sparkonce.tck.rulebook` that binds a store, its commits and its queries."""
+    """Every rule of the rulebook that binds a store, its commits and its queries."""

@@ -12,7 +12,7 @@ from unittest import SkipTest
 
 import pyarrow as pa
 
-from sparkonce.ledger import Ledger, from_record
+from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.protocol import Plan
 from sparkonce.store import Store
 

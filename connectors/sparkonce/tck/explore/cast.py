@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SparkonceError, StoreUnreachable
+from sparkonce.exactly_once.staging import stage
 from sparkonce.protocol import Receipt, Task
-from sparkonce.staging import stage
-from sparkonce.tck.actors import QUICK, SMALL, Query, Run
 from sparkonce.tck.explore.turns import Actor
 from sparkonce.tck.explore.world import World
-from sparkonce.tck.faults import Crash
-from sparkonce.tck.oracles import with_witness
-from sparkonce.tck.restarts import Checkpoint
+from sparkonce.tck.simulation.actors import QUICK, SMALL, Query, Run
+from sparkonce.tck.simulation.faults import Crash
+from sparkonce.tck.simulation.oracles import with_witness
+from sparkonce.tck.simulation.restarts import Checkpoint
 
 TASK_TRIES = 2
 ROWS = (1, 2)

@@ -12,8 +12,8 @@ from sparkonce.tck.explore.scenario import LOSSES
 from sparkonce.tck.explore.schedule import Outcome, Theatre
 from sparkonce.tck.explore.shrink import Shrinker
 from sparkonce.tck.explore.turns import Pool
-from sparkonce.tck.memory import MemoryStore
 from sparkonce.tck.memory_subject import PROFILES
+from sparkonce.tck.simulation.memory import MemoryStore
 
 Make = Callable[[], MemoryStore]
 

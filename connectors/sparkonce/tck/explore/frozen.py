@@ -8,8 +8,9 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from unittest import mock
 
-from sparkonce import admin, commit, ledger, retry
-from sparkonce.tck import memory
+from sparkonce.exactly_once import commit, ledger, retry
+from sparkonce.operate import admin
+from sparkonce.tck.simulation import memory
 
 
 class _Token:

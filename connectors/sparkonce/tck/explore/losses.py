@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore.requests import ledger_in
+from sparkonce.tck.simulation.converging import ConvergingStore
 
 if TYPE_CHECKING:
     from sparkonce.protocol import Record
     from sparkonce.tck.explore.requests import Request
     from sparkonce.tck.explore.watch import Watch
-    from sparkonce.tck.memory import MemoryStore
+    from sparkonce.tck.simulation.memory import MemoryStore
 
 NOTHING, SUFFIX, RECORDS, LOG = range(4)
 

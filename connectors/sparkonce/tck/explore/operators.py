@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkonce.admin import Admin, SinkStatus
 from sparkonce.errors import SparkonceError
-from sparkonce.registers import Registers
-from sparkonce.tck.actors import QUICK
+from sparkonce.exactly_once.registers import Registers
+from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.tck.explore.turns import Actor
 from sparkonce.tck.explore.world import World
-from sparkonce.tck.faults import Crash
+from sparkonce.tck.simulation.actors import QUICK
+from sparkonce.tck.simulation.faults import Crash
 
 COMMANDS = ("gc", "recover", "forget")
 

@@ -6,7 +6,7 @@ from sparkonce import errors
 from sparkonce.tck.explore.cast import Stream
 from sparkonce.tck.explore.losses import LOG, NOTHING
 from sparkonce.tck.explore.scenario import Scenario
-from sparkonce.tck.oracles import require
+from sparkonce.tck.simulation.oracles import require
 
 RULES = {
     errors.SinkBehindCheckpoint: "C14",

@@ -23,7 +23,7 @@ from sparkonce.protocol import (
 
 if TYPE_CHECKING:
     from sparkonce.tck.explore.turns import Actor
-    from sparkonce.tck.memory import MemoryStore
+    from sparkonce.tck.simulation.memory import MemoryStore
 
 T = TypeVar("T")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkonce.tck.actors import Query
 from sparkonce.tck.explore.cast import DriverOf, Stream
 from sparkonce.tck.explore.operators import COMMANDS, Operator
 from sparkonce.tck.explore.turns import Actor
 from sparkonce.tck.explore.world import World
+from sparkonce.tck.simulation.actors import Query
 
 SWITCHES = (0.02, 0.1, 0.3, 0.6)
 LOSSES = 0.45

@@ -12,7 +12,7 @@ from sparkonce.tck.explore.scenario import LOSSES, draw
 from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.explore.verdict import Verdict
 from sparkonce.tck.explore.world import World
-from sparkonce.tck.memory import MemoryStore
+from sparkonce.tck.simulation.memory import MemoryStore
 
 _RULE = re.compile(r"([A-Z]\d\d?):")
 

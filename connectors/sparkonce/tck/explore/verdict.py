@@ -13,9 +13,8 @@ from sparkonce.errors import (
     SparkonceError,
     StoreLostData,
 )
-from sparkonce.ledger import Ledger, from_record
-from sparkonce.registers import claim_name, holder_of
-from sparkonce.tck.actors import Query
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.registers import claim_name, holder_of
 from sparkonce.tck.explore.cast import Epoch, Stream
 from sparkonce.tck.explore.losses import LOG, NOTHING, RECORDS, SUFFIX
 from sparkonce.tck.explore.operators import admin_of
@@ -23,7 +22,8 @@ from sparkonce.tck.explore.refusals import require_allowed
 from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.explore.scenario import Scenario
 from sparkonce.tck.explore.turns import Actor
-from sparkonce.tck.oracles import (
+from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.oracles import (
     by_epoch,
     require,
     require_agreement,
@@ -33,7 +33,7 @@ from sparkonce.tck.oracles import (
     require_nothing_staged,
     require_witness,
 )
-from sparkonce.tck.restarts import Checkpoint, Spark
+from sparkonce.tck.simulation.restarts import Checkpoint, Spark
 
 REPLACED = (QueryRetired, CheckpointReplaced)
 

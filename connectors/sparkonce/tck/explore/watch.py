@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sparkonce.protocol import Manifest, Record
 from sparkonce.tck.explore.requests import ledger_in
-from sparkonce.tck.oracles import WITNESS, epoch_of, require
+from sparkonce.tck.simulation.oracles import WITNESS, epoch_of, require
 
 if TYPE_CHECKING:
     from sparkonce.tck.explore.requests import Request
-    from sparkonce.tck.restarts import Checkpoint
+    from sparkonce.tck.simulation.restarts import Checkpoint
 
 APPLYING = frozenset({"apply", "fetch", "update"})
 

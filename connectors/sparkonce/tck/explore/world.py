@@ -8,13 +8,14 @@ from typing import Any
 
 from sparkonce.errors import RowRefused, SparkonceError, StoreUnreachable
 from sparkonce.protocol import Record
-from sparkonce.tck.converging import ConvergingStore
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.losses import NOTHING, Losses
 from sparkonce.tck.explore.requests import Client, Request, ledger_in, told
 from sparkonce.tck.explore.turns import Actor, Pool, Turns
 from sparkonce.tck.explore.watch import APPLYING, Watch
-from sparkonce.tck.faults import (
+from sparkonce.tck.memory_subject import MemorySubject
+from sparkonce.tck.simulation.converging import ConvergingStore
+from sparkonce.tck.simulation.faults import (
     DIES_AFTER,
     DIES_BEFORE,
     READS,
@@ -23,9 +24,8 @@ from sparkonce.tck.faults import (
     Crash,
     Fault,
 )
-from sparkonce.tck.memory import MemoryStore
-from sparkonce.tck.memory_subject import MemorySubject
-from sparkonce.tck.oracles import require
+from sparkonce.tck.simulation.memory import MemoryStore
+from sparkonce.tck.simulation.oracles import require
 
 LOSSY = [REQUEST_LOST, REPLY_LOST, DIES_BEFORE, DIES_AFTER]
 LATE = [

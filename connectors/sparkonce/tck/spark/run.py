@@ -20,8 +20,8 @@ from sparkonce.tck.findings import (
     with_error,
     with_story,
 )
-from sparkonce.tck.rulebook import BY_NUMBER
-from sparkonce.tck.rules import Rule
+from sparkonce.tck.rules.rule import Rule
+from sparkonce.tck.rules.rulebook import BY_NUMBER
 from sparkonce.tck.spark.batch_checks import BATCH_CHECKS, IN_FOREACH_BATCH
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS

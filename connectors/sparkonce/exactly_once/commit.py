@@ -1,0 +1,301 @@
+"""The commit algorithm, once, for every connector. docs/protocol.md numbers its steps."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
+from sparkonce.exactly_once.bad_rows import require_few
+from sparkonce.exactly_once.conflicts import concurrent_driver, lost_decision, unfinished_batch
+from sparkonce.exactly_once.guards import (
+    Driver,
+    Policy,
+    Verdict,
+    identify,
+    judge,
+    require_not_doomed,
+    require_same_shape,
+    require_skips_of,
+)
+from sparkonce.exactly_once.kept_offsets import beside
+from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
+from sparkonce.exactly_once.neighbours import finish_others, warn_of_neighbours
+from sparkonce.exactly_once.registers import (
+    LOST_RACES,
+    Learned,
+    Registers,
+    claim_name,
+    contended,
+    holder_of,
+)
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.exactly_once.standing import LostRace, Standing, Taken
+from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
+from sparkonce.store import Store
+
+log = logging.getLogger("sparkonce")
+
+
+class Committer:
+    """Commits and aborts the epochs of one sink.
+
+    Args:
+        store: where ledger, log and target lie.
+        plan: what is done with the rows.
+        policy: what to do when sink and checkpoint disagree.
+        patience: how long to wait for a store that does not answer.
+    """
+
+    def __init__(self, store: Store, plan: Plan[Any], policy: Policy, patience: Patience) -> None:
+        self.store, self.plan, self.policy, self.patience = store, plan, policy, patience
+        self.registers = Registers(store, patience)
+
+    def commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
+        """Let the receipts of one epoch take effect, once, whatever happened before.
+
+        Raises:
+            CommitRefused: the epoch could lose or double rows; each subclass is one reason.
+            StoreError: the store can't do it; what was decided stays decided.
+        """
+        try:
+            return self._commit(driver, receipts)
+        except StoreError as error:
+            if driver.once and self._is_unfinished(driver.name):
+                raise unfinished_batch(error, driver) from error
+            raise
+
+    def _is_unfinished(self, name: str) -> bool:
+        try:
+            ledger = from_record(self.store.read(name))
+        except StoreError:
+            return False
+        return ledger is not None and ledger.manifest is not None
+
+    def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
+        first: Ledger | None = None
+        if driver.once or driver.named:
+            finish_others(self.registers, driver)
+        for lost in range(1, LOST_RACES):
+            standing = self._stand(driver)
+            base = standing.base
+            first = first or base
+            if base.token != first.token:
+                raise concurrent_driver(base, driver)
+            verdict = judge(base, driver, self.policy)
+            require_skips_of(
+                base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
+            )
+            try:
+                base = self._establish(standing, driver)
+                require_not_doomed(base, receipts)
+                taken = self._take(base, driver, receipts, verdict)
+            except DecisionLost:
+                if not standing.may_vanish():
+                    raise
+                continue
+            except LostRace as race:
+                self._pause(lost, race.unanswered)
+                continue
+            # Outside the race: what is decided is never decided anew, not even if it vanishes.
+            done = self._finish(taken, driver)
+            self._clean(done, receipts)
+            self._end(done)
+            return done
+        raise contended(driver.name)
+
+    def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
+        """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
+
+        They are doomed too, so that a commit which still lives can't decide them. Nothing is
+        tried twice, since Spark waits for it to report the error that came before.
+        """
+        registers = Registers(self.store, Patience(max_retries=0))
+        absent = Ledger(driver.name, driver.query_id, driver.target)
+        mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
+        if mine:
+            registers.doom(driver.name, absent, mine)
+            self._leave(driver)
+
+    def _leave(self, driver: Driver) -> None:
+        """Take the ledger of a query away that has decided nothing, and its claim.
+
+        Whoever still commits finds its chunks dropped. What can't be done here, `gc` does.
+        """
+        try:
+            ledger = from_record(self.store.read(driver.name))
+            if ledger is not None and ledger.may_go and ledger.query_id == driver.query_id:
+                name = claim_name(driver.target, driver.checkpoint or "")
+                claim = self.store.read(name)  # before: what a query writes that comes back stays
+                left = self.store.swap(driver.name, Record(), ledger.stamp)
+                if not left.revision and holder_of(claim) == driver.name:
+                    self.registers.drop({name: claim})
+        except StoreError as error:
+            log.warning("The ledger of %s stays, with nothing decided: %s", driver.name, error)
+
+    def _pause(self, lost: int, unanswered: StoreUnreachable | None) -> None:
+        """Wait before the next try, where it was no other writer but silence that lost this one."""
+        if unanswered is None:
+            return
+        if lost > self.patience.max_retries:
+            raise unanswered
+        time.sleep(self.patience.wait(lost))
+
+    # -- identity
+
+    def _stand(self, driver: Driver) -> Standing:
+        for _ in range(LOST_RACES):
+            ledger = self.registers.load(driver.name)
+            claim, rival = self.registers.rival(ledger, driver)
+            base = identify(ledger, rival, driver, self.policy)
+            standing = Standing(ledger, rival, claim, base)
+            unfinished = standing.unfinished()
+            if unfinished is None:
+                return standing
+            log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
+            self.registers.finish(unfinished)
+        raise contended(driver.name)
+
+    def _establish(self, standing: Standing, driver: Driver) -> Ledger:
+        """Make this driver's query the owner; gives its ledger, over which it may decide.
+
+        Each step can be repeated after a crash. The claim comes last: whoever has read it before
+        can't take it away any more, and whoever reads it now has to move this ledger first.
+
+        Raises:
+            LostRace: another writer came first.
+        """
+        base, rival, claim = standing.base, standing.rival, standing.claim
+        if standing.ledger is not base:
+            if not (base.retired or self.policy.repeatable):
+                warn_of_neighbours(self.registers, driver)
+            _announce(base)
+            base = self._write(base.moved())
+        if rival is not None:
+            self._clean(self._write(rival.moved(retired=rival.with_retired())))
+        if claim is not None:
+            body = json.dumps({"sink": driver.name})
+            mine = Record(claim.revision + 1, new_token(), "", body)
+            name = claim_name(driver.target, driver.checkpoint or "")
+            there = self.patience.run(lambda: self.store.swap(name, mine, claim.stamp))
+            if there.stamp != mine.stamp:
+                raise LostRace
+        return base
+
+    def _write(self, new: Ledger) -> Ledger:
+        now = self.registers.swap(new)
+        if now.stamp != new.stamp:
+            raise LostRace
+        return now
+
+    # -- deciding
+
+    def _take(
+        self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
+    ) -> Taken:
+        """Take the next revision for this epoch.
+
+        Raises:
+            LostRace: another writer took it first.
+        """
+        mine = base.seen_at(driver.checkpoint, driver.target)
+        if verdict is Verdict.REPLAY:
+            level = logging.WARNING if driver.named else logging.INFO
+            log.log(level, "Epoch %d of %s took effect before: skipped", base.epoch, base.name)
+            # Written, not just read: a store that was cut off may show what it has lost.
+            return Taken(self._write(mine.replayed_by(driver.run_id)))
+        require_same_shape(self.plan.shape, self.plan.target, receipts)
+        planned, since = self.manifest(mine, driver, receipts), time.monotonic()
+        require_few(self.policy.max_bad_rows, planned, receipts)
+        manifest = self.patience.run(lambda: self.store.prepare(planned))
+        repeatable = self.policy.repeatable
+        decided = mine.decided(manifest, driver.run_id, driver.offsets, repeatable=repeatable)
+        now, unanswered = self._decide(decided, manifest, driver)
+        if now.token != manifest.token:
+            raise LostRace(unanswered)
+        acknowledged = unanswered is None and now.stamp == decided.stamp
+        return Taken(now, since if acknowledged else None)
+
+    def _finish(self, taken: Taken, driver: Driver) -> Ledger:
+        done = self.registers.finish(taken.ledger, since=taken.since)
+        if done.query_id == driver.query_id and done.epoch < driver.epoch:
+            raise lost_decision(done, driver)
+        return done
+
+    def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
+        decision = Decision(decided.to_record(), decided.replaces, manifest, beside(driver))
+
+        def finish(applied: Applied) -> Record:
+            return decided.finished(applied).to_record()
+
+        return self.registers.learn(
+            decided,
+            lambda: self.store.publish(decision, finish) or self.store.decide(decision),
+        )
+
+    def manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
+        """What is decided if the ledger takes it: all receipts, in the order of partitions."""
+        return Manifest(
+            sink=driver.name,
+            generation=base.generation,
+            query_id=driver.query_id,
+            epoch=driver.epoch,
+            token=new_token(),
+            target=self.plan.target,
+            detail=self.plan.stored,
+            parts=_parts(receipts),
+            unstored=base.unstored,
+        )
+
+    def _end(self, done: Ledger) -> None:
+        """Take the record of a batch away that nobody will ask for; `gc` does what fails here."""
+        if done.is_done_with:
+            try:
+                self.registers.drop({done.name: done.to_record()})
+            except StoreError as error:
+                log.warning("The record of %s stays, with all applied: %s", done.name, error)
+
+    def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
+        """Drop what no decision can hold any more. The next commit does what fails here.
+
+        Nothing is dropped if the ledger has moved since: a failover may have brought an open
+        decision back. Receipts of the commit that is done are dropped by name: a store may list
+        them late.
+        """
+        parts = [part for part in _parts(receipts) if part.attempt not in ledger.held]
+        try:
+            over = {part.attempt for part in parts}.union(leftovers(self.store, ledger))
+            self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
+        except StoreError as error:
+            log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
+
+
+def _parts(receipts: Iterable[Receipt]) -> tuple[Part, ...]:
+    """What was staged, in the order of partitions."""
+    return tuple(
+        Part(receipt.task.partition, receipt.task.attempt, receipt.rows, receipt.sizes)
+        for receipt in sorted(receipts, key=lambda receipt: receipt.task.partition)
+        if receipt.rows
+    )
+
+
+def leftovers(store: Store, ledger: Ledger, *, fresh: bool = False) -> list[str]:
+    """Attempts that no decision of this sink can hold any more; `fresh` as in `Store.staged`."""
+    return [
+        staged.attempt
+        for staged in store.staged(ledger.name, fresh=fresh)
+        if staged.attempt not in ledger.held and ledger.is_over(staged.query_id, staged.epoch)
+    ]
+
+
+def _announce(owner: Ledger) -> None:
+    if owner.retired:
+        log.warning(
+            "Query %s replaces query %s as the owner of sink %s; its epochs start anew",
+            owner.query_id,
+            owner.retired[-1],
+            owner.name,
+        )

@@ -1,0 +1,159 @@
+"""What is said where a sink and who writes to it disagree: what, why, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparkonce.errors import (
+    BatchUnfinished,
+    CheckpointBehindSink,
+    CheckpointDiverged,
+    CheckpointReplaced,
+    ConcurrentDriver,
+    DecisionLost,
+    QueryRetired,
+    SinkBehindCheckpoint,
+    SinkRenamed,
+    VersionBehindSink,
+    WrittenTwice,
+)
+
+if TYPE_CHECKING:
+    from sparkonce.errors import StoreError
+    from sparkonce.exactly_once.guards import Driver, Policy
+    from sparkonce.exactly_once.ledger import Ledger
+
+
+def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
+    """The error for a driver that another one has overtaken."""
+    return ConcurrentDriver(
+        f"Another driver commits to {ledger.name!r}: run {ledger.run_id} has epoch {ledger.epoch},"
+        f" while run {driver.run_id} commits epoch {driver.epoch}",
+        why="two drivers on one checkpoint would each apply their own rows",
+        todo="stop one of them; the one that goes on needs nothing",
+    )
+
+
+def replaced(old: Ledger, driver: Driver, override: str) -> CheckpointReplaced:
+    """The error for a query that is new to a sink.
+
+    Args:
+        old: what the sink holds.
+        driver: of the query.
+        override: the value of ``onNewCheckpoint`` by which it would go on.
+    """
+    reached = f"up to epoch {old.epoch}" if old.epoch >= 0 else "or by those before it"
+    return CheckpointReplaced(
+        f"Query {driver.query_id} at checkpoint {driver.checkpoint or 'not known'} is new to sink"
+        f" {old.name!r}, which was written by query {old.query_id} at checkpoint"
+        f" {old.checkpoint or 'not known'} {reached}",
+        why="either the checkpoint was deleted or swapped, or a pipeline fully refreshed, and rows"
+        " that are read again would be applied again; or both queries run, with one id or path",
+        todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
+        " (on machines with disks of their own, too); else bring the old checkpoint back, or, if"
+        f" reading rows again does no harm, set option onNewCheckpoint={override}",
+    )
+
+
+def renamed(known: Ledger, driver: Driver) -> SinkRenamed:
+    """The error for a query that names its sink otherwise than before."""
+    return SinkRenamed(
+        f"Query {driver.query_id} writes to sink {known.name!r}, but now names {driver.name!r}",
+        why="a new sink id has no memory of what this checkpoint has committed",
+        todo=f"set option sinkId={known.sink_id} (or leave it out, if that is the query id);"
+        " to write under another name, start a new checkpoint, whose rows are applied again",
+    )
+
+
+def retired(known: Ledger, driver: Driver) -> QueryRetired:
+    """The error for a query that another one has replaced."""
+    named = f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.query_id else ""
+    return QueryRetired(
+        f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
+        why="another query has gone on from there, or is about to: it takes the sink over before"
+        " its first epoch; both would apply the same rows",
+        todo="stop this query; if both shall run, begin this one anew, with a checkpoint path"
+        f"{named} of its own; what it reads again is applied again",
+    )
+
+
+def diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
+    """The error for an epoch that was decided with other offsets."""
+    return CheckpointDiverged(
+        f"Epoch {ledger.epoch} of checkpoint {driver.checkpoint} is not the epoch"
+        f" {ledger.epoch} that sink {ledger.name!r} holds: their offsets differ",
+        why="the checkpoint was restored or copied, or its host crashed and lost"
+        f" offsets/{ledger.epoch}, which Spark does not sync to disk; it has since read other rows"
+        " under this number",
+        todo="go on with the checkpoint that wrote last; if offsets were lost, `sparkonce offsets"
+        f" URL {ledger.name}` shows those that were decided, and --restore puts them back",
+    )
+
+
+def checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
+    """The error for an epoch of a stream that comes after a later one."""
+    return CheckpointBehindSink(
+        f"Epoch {driver.epoch} of query {driver.query_id} comes after sink {ledger.name!r} has"
+        f" decided epoch {ledger.epoch}",
+        why="either the checkpoint was restored to an earlier state, or a second driver runs on"
+        " it; the rows of this epoch have already taken effect",
+        todo="stop the second driver, or bring back the checkpoint as it was at epoch"
+        f" {ledger.epoch}; if it lost offsets in a crash of its host, `sparkonce offsets URL"
+        f" {ledger.name}` shows those that were decided, and --restore puts them back",
+    )
+
+
+def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> SinkBehindCheckpoint:
+    """The error for an epoch of a stream whose predecessors the sink lacks."""
+    clean = "" if policy.repeatable else " (into an emptied target, as all rows are added again)"
+    has = f"ends at epoch {ledger.epoch}" if ledger.epoch >= 0 else "holds no epoch"
+    return SinkBehindCheckpoint(
+        f"Epoch {driver.epoch} is next for query {driver.query_id}, but sink {ledger.name!r} {has}",
+        why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
+        " the target or sinkId is new to this checkpoint; the rows in between are missing there",
+        todo=f"restore the store; or start a new checkpoint to write all rows{clean}; or, to go"
+        f" on without them, set option onLostCommit=continue@{driver.epoch}",
+    )
+
+
+def version_behind(ledger: Ledger, driver: Driver) -> VersionBehindSink:
+    """The error for a version that is lower than the last one of its application."""
+    return VersionBehindSink(
+        f"Version {driver.epoch} of {driver.query_id!r} comes after sink {ledger.name!r} has"
+        f" version {ledger.epoch}",
+        why="its rows may have taken effect long ago, or be those of an application that counts"
+        " anew; neither can be told from the other",
+        todo=f"go on with a txnVersion above {ledger.epoch}, or, to count anew, with another"
+        " txnAppId",
+    )
+
+
+def written_twice(ledger: Ledger, driver: Driver) -> WrittenTwice:
+    """The error for a second write into one target, of one run at one epoch."""
+    return WrittenTwice(
+        f"Batch {driver.epoch} of query {driver.query_id} writes to target {ledger.target!r} for"
+        " the second time in one run",
+        why="two writes of one batch into one target can't be told from a repetition of the first,"
+        " whose rows must not count twice",
+        todo="leave the first one as it is, which has taken effect; give each of the others a"
+        " sinkId of its own, or a txnAppId that no other write has; then restart the query",
+    )
+
+
+def unfinished_batch(error: StoreError, driver: Driver) -> BatchUnfinished:
+    """The error for a batch without a name that is decided, and can't be applied."""
+    return BatchUnfinished(
+        f"A batch into {driver.target} is decided, and has not taken effect whole: {error.what}",
+        why=error.why,
+        todo=f"{error.todo or 'mend that'}; then, in place of running the job again, which would"
+        " apply its rows once more, run `sparkonce recover`, which finishes it",
+    )
+
+
+def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
+    """The error for a decision that the store acknowledged, and has no more."""
+    return DecisionLost(
+        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
+        why="the store lost its last writes during the commit (a failover)",
+        todo="restart the query; Spark replays the epoch",
+    )

@@ -1,0 +1,249 @@
+"""When a commit must be refused. Pure functions of what was read; they write nothing.
+
+Identity comes before any comparison of epochs: the epochs of two queries can't be compared.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sparkonce.errors import (
+    CommitRefused,
+    StagedDataMissing,
+    StaleSkip,
+    StoreRefused,
+    UnsupportedQuery,
+)
+from sparkonce.exactly_once import conflicts
+from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
+from sparkonce.exactly_once.ledger import Ledger, united
+from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.origin import Follows, Origin
+from sparkonce.places import spelling
+from sparkonce.protocol import Receipt
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What to do when sink and checkpoint disagree; each override is good for one case only.
+
+    Attributes:
+        repeatable: see `Plan`.
+        on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default: a new
+            checkpoint at the path of the old one goes on if both plans are repeatable.
+        on_lost_commit: ``continue@<epoch>``, or None.
+        max_bad_rows: how many rows of an epoch may go into dead letters.
+    """
+
+    repeatable: bool
+    on_new_checkpoint: str | None = None
+    on_lost_commit: str | None = None
+    max_bad_rows: MaxBadRows = NONE
+
+
+@dataclass(frozen=True)
+class Driver(Origin):
+    """Who commits what, and into which ledger.
+
+    Attributes:
+        name: of the ledger.
+        checkpoint: where the checkpoint lies, None if not known.
+        formerly: how earlier releases may have spelled that place.
+        offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
+        offsets_before: the same of the epoch before.
+    """
+
+    name: str
+    target: str
+    checkpoint: str | None = None
+    offsets: Offsets | None = None
+    offsets_before: Offsets | None = None
+    formerly: tuple[str, ...] = ()
+
+    @property
+    def once(self) -> bool:
+        """Whether it writes a batch without a name."""
+        return self.follows is Follows.ONCE
+
+    def is_at(self, place: str | None) -> bool:
+        """Whether its checkpoint lies at a place, as a ledger of any release has it."""
+        return place is not None and (spelling(place) == self.checkpoint or place in self.formerly)
+
+
+class Verdict(enum.Enum):
+    """What a commit is: the next epoch, or a replay of the last one."""
+
+    NEXT = "next"
+    REPLAY = "replay"
+
+
+def require_messages(receipts: Iterable[Receipt | None]) -> list[Receipt]:
+    """The receipts, if every task gave one.
+
+    Raises:
+        UnsupportedQuery: one is None, as with a continuous trigger.
+    """
+    receipts = list(receipts)
+    if any(receipt is None for receipt in receipts):
+        raise UnsupportedQuery(
+            "Spark called commit without the messages of its tasks",
+            why="a continuous trigger does that, and then no epoch can be told from its replay",
+            todo="use trigger(processingTime=...) or trigger(availableNow=True)",
+        )
+    return [receipt for receipt in receipts if receipt is not None]
+
+
+def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
+    """The ledger from which this driver may go on: the present one, or a new generation.
+
+    Args:
+        ledger: the one under the driver's own name.
+        rival: the one of another name that holds the driver's checkpoint path and target.
+        driver: who asks.
+        policy: what the options allow.
+
+    Raises:
+        QueryRetired: the driver's query was replaced by another.
+        SinkRenamed: the driver's query writes under another sink id.
+        CheckpointReplaced: it would replace another, and nothing allows that.
+    """
+    for known in (ledger, rival):
+        if known and known.retires(driver.query_id):
+            raise conflicts.retired(known, driver)
+    if rival is not None:
+        if rival.query_id == driver.query_id:
+            raise conflicts.renamed(rival, driver)
+        _allow_replacing(rival, driver, policy, same_path=True)
+    base = ledger or Ledger(
+        driver.name, driver.query_id, driver.target, repeatable=policy.repeatable, once=driver.once
+    )
+    if base.query_id != driver.query_id:
+        _allow_replacing(base, driver, policy, same_path=driver.is_at(base.checkpoint))
+        base = base.succeeded_by(driver.query_id)
+    if rival is not None and base.epoch < 0:
+        base = _after(rival, base)
+    owned = base.owned()
+    return owned if owned.once == driver.once else replace(owned, once=driver.once)
+
+
+def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    """Compare the epochs of a driver with those of its own ledger.
+
+    Args:
+        ledger: its own.
+        driver: who commits.
+        policy: what the options allow.
+
+    Raises:
+        ConcurrentDriver: a later run of this query has committed.
+        CheckpointDiverged: the epoch was decided with other offsets.
+        CheckpointBehindSink: the sink has a later epoch.
+        VersionBehindSink: the same of a batch with ``txnVersion``.
+        WrittenTwice: this run has written, or skipped, this epoch of a batch before.
+        SinkBehindCheckpoint: the sink lacks epochs before this one.
+    """
+    replayed_before = ledger.replayed.get(driver.run_id, driver.epoch) < driver.epoch
+    if driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before):
+        raise conflicts.concurrent_driver(ledger, driver)
+    if driver.epoch == ledger.epoch:
+        _require_same(ledger, driver, driver.offsets)
+        if driver.follows is Follows.GROWS:
+            _require_first(ledger, driver)
+        return Verdict.REPLAY
+    if driver.epoch < ledger.epoch:
+        raise _behind(ledger, driver)
+    if driver.follows is not Follows.NEXT:
+        return Verdict.NEXT
+    if driver.epoch > ledger.epoch + 1 and policy.on_lost_commit != f"continue@{driver.epoch}":
+        raise conflicts.sink_behind(ledger, driver, policy)
+    if driver.epoch == ledger.epoch + 1:
+        _require_same(ledger, driver, driver.offsets_before)
+    return Verdict.NEXT
+
+
+def require_skips_of(token: str | None, receipts: list[Receipt], epoch: int) -> None:
+    """Refuse a task that skipped its rows for any decision but this one.
+
+    Raises:
+        StaleSkip: a receipt names another decision.
+    """
+    for receipt in receipts:
+        if receipt.skipped is not None and receipt.skipped != token:
+            raise StaleSkip(
+                f"Partition {receipt.task.partition} of epoch {epoch} skipped its rows for a"
+                " decision that the ledger no longer holds",
+                why="its rows were not staged, so committing the epoch would lose them",
+                todo="restart the query; Spark replays the epoch",
+            )
+
+
+def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
+    """Refuse chunks that an abort or ``sparkonce gc`` is dropping.
+
+    Raises:
+        StagedDataMissing: a receipt names such an attempt.
+    """
+    for receipt in receipts:
+        if receipt.task.attempt in ledger.doomed:
+            raise StagedDataMissing(
+                f"What partition {receipt.task.partition} of epoch {receipt.task.epoch} staged"
+                " is being dropped",
+                why="the epoch was aborted, or `sparkonce gc` took its rows for leftovers",
+                todo="restart the query; nothing of the epoch took effect, and Spark replays it",
+            )
+
+
+def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> None:
+    """Refuse rows that tasks have checked against a target that is another one by now.
+
+    Raises:
+        StoreRefused: it was altered; nothing is decided.
+    """
+    if any(receipt.rows and receipt.shape != shape for receipt in receipts):
+        raise StoreRefused(
+            f"The columns of {target} were altered while rows for it were staged",
+            why="these were checked against the columns as they were",
+            todo="restart the query, which checks them anew",
+        )
+
+
+def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:
+    return (conflicts.version_behind if driver.named else conflicts.checkpoint_behind)(
+        ledger, driver
+    )
+
+
+def _require_first(ledger: Ledger, driver: Driver) -> None:
+    """Refuse a run that comes to its epoch again, be it to write other rows or the same.
+
+    A batch with ``txnVersion`` outside a stream has no run.
+    """
+    skipped = ledger.replayed.get(driver.run_id) == driver.epoch
+    if driver.run_id and (skipped or driver.run_id == ledger.run_id):
+        raise conflicts.written_twice(ledger, driver)
+
+
+def _after(rival: Ledger, own: Ledger) -> Ledger:
+    return replace(
+        own,
+        generation=max(own.generation, rival.generation + 1),
+        retired=united(own.retired, rival.with_retired()),
+        inherits=own.inherits or not rival.untouched,
+    )
+
+
+def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: bool) -> None:
+    override = f"continue:{old.query_id}"
+    if old.untouched or old.forgotten or policy.on_new_checkpoint == override:
+        return
+    repeatable = policy.repeatable and old.repeatable
+    if same_path and repeatable and policy.on_new_checkpoint != "fail":
+        return
+    raise conflicts.replaced(old, driver, override)
+
+
+def _require_same(ledger: Ledger, driver: Driver, offsets: Offsets | None) -> None:
+    if offsets and ledger.offsets and offsets.digest != ledger.offsets:
+        raise conflicts.diverged(ledger, driver)

@@ -1,0 +1,64 @@
+"""Other sinks of one target: where a sink begins, its rows may be those that they have read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import islice
+
+from sparkonce.errors import StoreError, told
+from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.ledger import Ledger, sink_name
+from sparkonce.exactly_once.registers import Registers
+from sparkonce.origin import Follows
+
+log = logging.getLogger("sparkonce")
+
+
+def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
+    """Say, where a sink begins, that its rows may be read for the second time."""
+    begins = not driver.epoch and driver.name == sink_name(driver.query_id, driver.target)
+    if driver.follows is not Follows.NEXT or not begins:
+        return
+    try:
+        wrote = (one.name for one in _neighbours(registers, driver) if one.epochs)
+        others = list(islice(wrote, 3))
+    except StoreError as error:
+        log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
+        return
+    if others:
+        log.warning(
+            told(
+                f"Sink {driver.name!r} begins at epoch 0 on target {driver.target}, to which"
+                f" {', '.join(others)} wrote before",
+                why="if its checkpoint is new, in place of another one, rows that are read"
+                " again are applied again",
+                todo="if so, stop it and go on with the old checkpoint; set option sinkId,"
+                " which has that noticed wherever the checkpoint lies",
+            )
+        )
+
+
+def finish_others(registers: Registers, driver: Driver) -> None:
+    """Finish what others have decided for the target, before a batch outside a stream decides.
+
+    Nobody comes back to the batch of a driver that died, but by `sparkonce recover`; and that may
+    come after this one, whose rows it would put older ones over.
+
+    Raises:
+        StoreError: an epoch can't be finished.
+    """
+    for ledger in _neighbours(registers, driver):
+        if ledger.manifest is not None:
+            log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, ledger.name)
+            registers.finish_left(ledger)
+
+
+def _neighbours(registers: Registers, driver: Driver) -> Iterator[Ledger]:
+    """Other sinks that have written to the same target."""
+    kin = f"@{driver.name.rpartition('@')[2]}"
+    for name in registers.patience.run(registers.store.names):
+        if name.endswith(kin) and name != driver.name:
+            ledger = registers.load(name)
+            if ledger is not None and not ledger.forgotten:
+                yield ledger

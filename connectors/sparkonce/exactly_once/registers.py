@@ -1,0 +1,227 @@
+"""Ledgers in the store, written by compare-and-set.
+
+Where the answer to a write is lost, its outcome is learned by moving the revision, never by
+reading alone: the write may still be on its way.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
+from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.protocol import Advance, Applied, Manifest, Record, digest, ignore
+from sparkonce.store import Store
+
+LOST_RACES = 20
+CLAIM = "checkpoint/"
+
+log = logging.getLogger("sparkonce")
+
+
+class Learned(NamedTuple):
+    """What is there after a write.
+
+    Attributes:
+        ledger: ours or another's.
+        unanswered: why the write had to be asked after; None if it was answered.
+    """
+
+    ledger: Ledger
+    unanswered: StoreUnreachable | None = None
+
+
+class Registers:
+    """The ledgers of one store.
+
+    Args:
+        store: where they lie.
+        patience: how long to wait for a store that does not answer.
+    """
+
+    def __init__(self, store: Store, patience: Patience) -> None:
+        self.store, self.patience = store, patience
+
+    def read(self, name: str) -> Record:
+        """The record as last written."""
+        return self.patience.run(lambda: self.store.read(name))
+
+    def load(self, name: str) -> Ledger | None:
+        """The ledger of a sink, None before its first write."""
+        return from_record(self.read(name))
+
+    def rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
+        """The claim on the driver's checkpoint path, and the other sink that holds it.
+
+        Both are None where the query has decided an epoch from there: then the claim is its own.
+        Where an earlier release spelled the place otherwise, the claim is made its own now.
+
+        Args:
+            ledger: of the driver's sink, None before its first write.
+            driver: who asks.
+        """
+        path = driver.checkpoint
+        known = ledger and ledger.has_decided(driver.query_id, 0) and ledger.checkpoint == path
+        if path is None or known:
+            return None, None
+        claim = self.read(claim_name(driver.target, path))
+        if ledger and ledger.has_decided(driver.query_id, 0) and driver.is_at(ledger.checkpoint):
+            return claim, None
+        holder = holder_of(claim) or self._former_holder(driver)
+        rival = self.load(holder) if holder and holder != driver.name else None
+        moved_away = rival is not None and not driver.is_at(rival.checkpoint or path)
+        return claim, None if moved_away else rival
+
+    def _former_holder(self, driver: Driver) -> str | None:
+        """Who holds the checkpoint path under a spelling of an earlier release."""
+        names = (claim_name(driver.target, spelled) for spelled in driver.formerly)
+        return next(filter(None, (holder_of(self.read(name)) for name in names)), None)
+
+    def drop(self, records: Mapping[str, Record]) -> None:
+        """Take records away that lie beside a ledger, unless they were written since."""
+        for name, record in records.items():
+            if record.revision:
+                self.store.swap(name, Record(), record.stamp)
+
+    def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
+        """Write the next revision of a ledger; gives what is there now, ours or another's.
+
+        Args:
+            new: to be written.
+            applied: chunks of the decision that is there which must have been applied.
+
+        Raises:
+            DecisionLost: the ledger vanished.
+        """
+        record = new.to_record()
+        step = partial(self.store.swap, new.name, record, new.replaces, applied)
+        return self.learn(new, step).ledger
+
+    def learn(self, new: Ledger, step: Callable[[], Record]) -> Learned:
+        """Run a step that writes `new`; find out what became of it if its answer is lost."""
+        try:
+            return Learned(_known(new.name, step()))
+        except StoreUnreachable as error:
+            log.warning("%s; finding out what became of the last write", error.what)
+            return Learned(self.patience.run(lambda: self._fence(new)), error)
+
+    def doom(self, name: str, absent: Ledger, attempts: Mapping[str, str]) -> list[str]:
+        """See that these attempts can't be decided any more, and drop them.
+
+        Gives those that no decision holds already. The step moves the revision, so that a decide
+        which is on its way fails; and one that is tried again finds its attempts doomed.
+
+        Args:
+            name: of the ledger.
+            absent: written if there is none.
+            attempts: to be dropped, with the query of each.
+
+        Raises:
+            StoreUnreachable: they are doomed, and may not be dropped.
+            ConcurrentDriver: something else writes the ledger all the time.
+        """
+        for _ in range(LOST_RACES):
+            ledger = self.load(name) or absent
+            doomed = ledger.dooming(attempts)
+            free = sorted(set(attempts) & set(doomed.doomed))
+            step = partial(self.store.doom, name, doomed.to_record(), doomed.replaces, free)
+            try:
+                now, unanswered = self.learn(doomed, step)
+            except DecisionLost:
+                if not ledger.untouched:
+                    raise
+                continue
+            if now.stamp == doomed.stamp:
+                if unanswered:
+                    self.patience.run(partial(self.store.discard, name, free, now.stamp))
+                return free
+        raise contended(name)
+
+    def finish(
+        self, ledger: Ledger, advance: Advance = ignore, since: float | None = None
+    ) -> Ledger:
+        """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
+
+        Returns the ledger as it then is: another driver may have gone on from there.
+
+        Args:
+            ledger: with the decision.
+            advance: told of rows as they are applied.
+            since: see `Store.apply`.
+
+        Raises:
+            RowRefused: the server refused a row; a later call goes on from it.
+            StoreLostData: a chunk is gone that was not applied.
+            ConcurrentDriver: something else writes the ledger all the time.
+        """
+        epoch = ledger.query_id, ledger.epoch
+        for _ in range(LOST_RACES):
+            # Not by its token: after a failover another driver may have decided the epoch anew.
+            if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
+                return ledger
+            applied, since = self._applied(ledger.manifest, advance, since), None
+            ledger = self.swap(ledger.finished(applied), applied=len(ledger.manifest.chunks))
+        raise contended(ledger.name)
+
+    def finish_left(self, ledger: Ledger, advance: Advance = ignore) -> Ledger | None:
+        """The same of what another driver has decided, which may live, and finish it as well.
+
+        None if it has, and has taken the record away, as it does with that of a batch without a
+        name.
+        """
+        try:
+            return self.finish(ledger, advance)
+        except DecisionLost:
+            if not ledger.once:
+                raise
+            return self.load(ledger.name)
+
+    def _applied(self, manifest: Manifest, advance: Advance, since: float | None) -> Applied:
+        """Apply, until there is an answer; only the first try may know that none came before."""
+        first = iter([since])
+        return self.patience.run(lambda: self.store.apply(manifest, advance, next(first, None)))
+
+    def _fence(self, new: Ledger) -> Ledger:
+        """See that `new` is written or never can be, by having what it replaces replaced."""
+        now = self.store.read(new.name)
+        if now.stamp != new.replaces:
+            return _known(new.name, now)
+        ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
+        moved = ledger.moved()
+        return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))
+
+
+def holder_of(claim: Record) -> str | None:
+    """The name of the sink that holds a claim; None if there is no claim."""
+    return str(json.loads(claim.body)["sink"]) if claim.revision else None
+
+
+def claim_name(target: str, checkpoint: str) -> str:
+    """The name of the record that says which sink owns a checkpoint path."""
+    return CLAIM + digest(f"{target}\n{checkpoint}")
+
+
+def contended(name: str) -> ConcurrentDriver:
+    """The error for a ledger that can't be written, since others always come first."""
+    return ConcurrentDriver(
+        f"{LOST_RACES} races for the ledger of {name!r} were lost",
+        why="something else writes it all the time",
+        todo="stop the other driver or tool, and restart the query",
+    )
+
+
+def _known(name: str, record: Record) -> Ledger:
+    ledger = from_record(record)
+    if ledger is None:
+        raise DecisionLost(
+            f"The ledger of sink {name!r} vanished during a commit",
+            why="the store was emptied or lost its last writes",
+            todo="restore the store, then restart the query",
+        )
+    return ledger

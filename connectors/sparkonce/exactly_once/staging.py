@@ -1,0 +1,138 @@
+"""What a task does: stage its rows as chunks, or skip an epoch that is decided already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sparkonce.errors import ChunkTooLarge, StoreError
+from sparkonce.exactly_once.bad_rows import Count
+from sparkonce.exactly_once.ledger import from_record
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.protocol import Chunk, Encoder, Reasons, Receipt, Sorter, Task
+from sparkonce.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+log = logging.getLogger("sparkonce")
+
+LARGEST_ROW = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ChunkSize:
+    """The bounds of a chunk: rows, and bytes where a row alone is not larger."""
+
+    rows: int
+    bytes: int
+
+
+def stage(
+    store: Store,
+    task: Task,
+    batches: Iterable[pa.RecordBatch],
+    encode: Encoder | Sorter,
+    size: ChunkSize,
+    patience: Patience,
+) -> Receipt:
+    """Append the rows of one task to the log of its sink. Memory is bounded by one chunk.
+
+    Raises:
+        BadRow: a row that can't be stored.
+        StoreError: the store can't take the chunks.
+    """
+    ledger = from_record(patience.run(lambda: store.read(task.sink)))
+    if ledger and ledger.has_decided(task.query_id, task.epoch):
+        _drain(batches)
+        return Receipt(task, skipped=ledger.token)
+    staging = _Staging(store, task, encode, size.bytes, patience)
+    with _dropped_if_failed(store, task):
+        for batch in batches:
+            for start in range(0, batch.num_rows, size.rows):
+                staging.take(batch.slice(start, size.rows))
+    return Receipt(task, tuple(staging.rows), tuple(staging.sizes), bad=staging.bad.kinds)
+
+
+@contextmanager
+def _dropped_if_failed(store: Store, task: Task) -> Iterator[None]:
+    """Drop what an attempt has staged if it raises: it has no receipt, so nothing can decide it.
+
+    A query that fails at each start, and is started again and again, would fill the store.
+    """
+    try:
+        yield
+    except Exception:
+        try:
+            store.discard(task.sink, [task.attempt])
+        except StoreError as error:
+            log.warning("What attempt %s staged stays until it is cleaned: %s", task.attempt, error)
+        raise
+
+
+def _drain(batches: Iterable[pa.RecordBatch]) -> None:
+    """Read rows, and forget them."""
+    # A stateful operator before the sink saves its state only once its rows are all read.
+    for _ in batches:
+        pass
+
+
+class _Staging:
+    """The chunks of one task: `rows` and `sizes` of those that are staged."""
+
+    def __init__(
+        self,
+        store: Store,
+        task: Task,
+        encode: Encoder | Sorter,
+        most_bytes: int,
+        patience: Patience,
+    ) -> None:
+        self.store, self.task, self.encode = store, task, encode
+        self.most_bytes, self.patience = most_bytes, patience
+        self.rows: list[int] = []
+        self.sizes: list[int] = []
+        self.bad = Count()
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Stage rows as one chunk, or as several where one would be too large."""
+        if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
+            self._take_halves(rows)
+            return
+        payload, bad = self._encoded(rows)
+        try:
+            self._append(rows.num_rows, payload)
+            self.bad.merge(bad)
+        except ChunkTooLarge:
+            if rows.num_rows == 1:
+                raise
+            # So that the next one is not refused again.
+            self.most_bytes = rows.slice(rows.num_rows // 2).nbytes
+            self._take_halves(rows)
+
+    def _encoded(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        if isinstance(self.encode, Sorter):
+            return self.encode.sort(rows)
+        return self.encode(rows), {}
+
+    def _take_halves(self, rows: pa.RecordBatch) -> None:
+        half = rows.num_rows // 2
+        self.take(rows.slice(0, half))
+        self.take(rows.slice(half))
+
+    def _append(self, count: int, payload: bytes) -> None:
+        if len(payload) > LARGEST_ROW:
+            raise ChunkTooLarge(
+                f"A row takes {len(payload):,} bytes",
+                why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",
+                todo="drop or cut its large columns before the sink",
+            )
+        chunk = Chunk(self.task, len(self.rows), count, payload)
+        self.patience.run(partial(self.store.stage, chunk))
+        self.rows.append(count)
+        self.sizes.append(len(payload))

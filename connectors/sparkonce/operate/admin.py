@@ -1,0 +1,270 @@
+"""What an operator does with the ledgers of a store, whatever store it is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from sparkonce.errors import SparkonceError, StoreLostData
+from sparkonce.exactly_once import kept_offsets
+from sparkonce.exactly_once.commit import leftovers
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.protocol import Advance, Applied, Record, Staged, ignore
+from sparkonce.store import Store
+
+BESIDE = CLAIM, kept_offsets.OFFSETS
+"""What begins the names of records that are no ledgers."""
+
+TOMBSTONE = 30 * 86400.0
+"""Seconds for which a forgotten sink is remembered, so that a query which still runs is refused."""
+
+
+Computation: TypeAlias = tuple[str, str, int]
+"""Query, run and epoch: the attempts of one wait for each other, and no other run's for them."""
+
+
+@dataclass(frozen=True)
+class SinkStatus:
+    """One sink: its ledger, if it has one yet, and what is staged for it."""
+
+    name: str
+    ledger: Ledger | None
+    staged: tuple[Staged, ...]
+
+    @property
+    def known(self) -> bool:
+        """Whether there is anything to tell of it."""
+        return bool(self.staged) or (self.ledger is not None and not self.ledger.forgotten)
+
+    def is_old_tombstone(self, age: float) -> bool:
+        """Whether the sink was forgotten, and nobody has asked for it for `age` seconds."""
+        ledger = self.ledger
+        forgotten = ledger is not None and ledger.forgotten and not self.staged
+        return ledger is not None and forgotten and time.time() - ledger.updated >= age
+
+    def is_leftover(self, age: float) -> bool:
+        """Whether nobody needs what is here, and nothing was left for `age` seconds.
+
+        So it is where a query ended that decided nothing, and of a batch without a name.
+        """
+        ledger = self.ledger
+        unneeded = ledger is not None and (ledger.may_go or ledger.is_done_with)
+        alone = unneeded and not self.staged
+        return ledger is not None and alone and time.time() - ledger.updated >= age
+
+    def is_one_of(self, target: str | None, age: float, *, undecided: bool) -> bool:
+        """Whether it writes to this target, was last written `age` s ago, and has decided nothing.
+
+        Args:
+            target: None for any.
+            age: in seconds.
+            undecided: whether it must have decided nothing.
+        """
+        ledger = self.ledger
+        if ledger is None:
+            return False
+        fits = target in (None, ledger.target) and time.time() - ledger.updated >= age
+        return fits and (ledger.untouched or not undecided)
+
+    @property
+    def state(self) -> str:
+        """In words: what the sink waits for."""
+        if self.ledger is None or self.ledger.epoch < 0:
+            return "nothing decided yet"
+        if self.ledger.manifest is None:
+            return "finished"
+        return f"decided, {len(self.ledger.manifest.chunks)} chunks to apply: run recover"
+
+    def leftovers(self, grace: float) -> list[Staged]:
+        """Staged attempts that no decision holds, and whose epochs are over or stale.
+
+        Args:
+            grace: seconds in which no attempt of one run of a query has staged a chunk of an epoch,
+                after which the epoch of that run is stale. A task that is done waits for the others
+                as long as they stage; but not for those of the next run.
+        """
+        newest: dict[Computation, float] = {}
+        for staged in self.staged:
+            newest[_of(staged)] = min(staged.age, newest.get(_of(staged), staged.age))
+        stale = {computation for computation, age in newest.items() if age >= grace}
+        return [staged for staged in self.staged if self._may_go(staged, stale)]
+
+    def _may_go(self, staged: Staged, stale: set[Computation]) -> bool:
+        is_stale = _of(staged) in stale
+        if self.ledger is None:
+            return is_stale
+        is_over = self.ledger.is_over(staged.query_id, staged.epoch)
+        return staged.attempt not in self.ledger.held and (is_over or is_stale)
+
+    def to_json(self) -> dict[str, object]:
+        """The status as JSON values."""
+        ledger = self.ledger
+        return {
+            "sink": self.name,
+            "state": self.state,
+            "target": ledger.target if ledger else None,
+            "query": ledger.query_id if ledger else None,
+            "retired": list(ledger.retired) if ledger else [],
+            "generation": ledger.generation if ledger else None,
+            "epoch": ledger.epoch if ledger else None,
+            "rows": ledger.rows if ledger else 0,
+            "dead_letters": ledger.aside if ledger else 0,
+            "unstored": ledger.unstored if ledger else 0,
+            "epochs": ledger.epochs if ledger else 0,
+            "checkpoint": ledger.checkpoint if ledger else None,
+            "updated": ledger.updated if ledger else None,
+            "staged_attempts": len(self.staged),
+            "staged_chunks": sum(staged.chunks for staged in self.staged),
+        }
+
+
+class Admin:
+    """Commands over one store. Each is safe beside running queries."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.registers = Registers(store, Patience(max_retries=3))
+
+    def sinks(self) -> list[SinkStatus]:
+        """Every sink of the store, but for those that were forgotten."""
+        return [sink for sink in self._all() if sink.known]
+
+    def sink(self, name: str) -> SinkStatus:
+        """One sink."""
+        ledger = from_record(self.store.read(name))
+        return SinkStatus(name, ledger, tuple(self.store.staged(name, fresh=True)))
+
+    def recover(
+        self, sink: SinkStatus, advance: Advance = ignore, *, accept_loss: bool = False
+    ) -> Ledger | None:
+        """Finish what is decided and not applied, without Spark.
+
+        Args:
+            sink: as it was found.
+            advance: told how many rows were applied.
+            accept_loss: where chunks are gone from the store, leave the rest of the epoch out.
+
+        Raises:
+            RowRefused: the server refuses a row.
+            StoreLostData: chunks are gone, and that is not accepted.
+        """
+        ledger = self.registers.load(sink.name)
+        while ledger is not None and ledger.manifest is not None:
+            decided = ledger
+            try:
+                ledger = self.registers.finish_left(decided, advance)
+            except StoreLostData:
+                if not accept_loss:
+                    raise
+                ledger = self.registers.swap(decided.finished(Applied(stored=False)))
+        return ledger
+
+    def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
+        """What is kept of the offsets of the last two decided epochs, by epoch."""
+        return {} if ledger is None else kept_offsets.kept(self.store, ledger)
+
+    def gc(self, sink: SinkStatus, grace: float) -> int:
+        """Drop what no decision holds any more; the number of attempts dropped.
+
+        They are doomed too, so that a commit that counts on them fails: also one of an epoch that
+        computes for longer than `grace` seconds between two chunks.
+        """
+        over = self.sink(sink.name).leftovers(grace)
+        if not over:
+            return 0
+        absent = Ledger(sink.name, over[0].query_id, target="")
+        attempts = {staged.attempt: staged.query_id for staged in over}
+        return len(self.registers.doom(sink.name, absent, attempts))
+
+    def forget(self, name: str) -> None:
+        """Retire a sink's query for ever, free its checkpoint path, drop what is staged.
+
+        The ledger stays, as a tombstone: a query that still runs is refused, not taken for new.
+        `sweep` takes it away at last.
+
+        Raises:
+            SparkonceError: an epoch is decided and not yet applied.
+        """
+        tombstone = None
+        while tombstone is None:
+            ledger = self.registers.load(name) or self._unwritten(name)
+            # Before the tombstone: what a query writes that begins behind it stays.
+            beside = self._beside(name, self._claims())
+            tombstone = self._bury(ledger)
+        self.registers.drop(beside)
+        self.store.discard(name, leftovers(self.store, tombstone, fresh=True), tombstone.stamp)
+
+    def _bury(self, ledger: Ledger) -> Ledger | None:
+        """The tombstone in place of a ledger; None if that has moved."""
+        name = ledger.name
+        if ledger.manifest is not None:
+            raise _unfinished(name)
+        tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True, unstored=0)
+        # In one step where the store can: a full one takes no write but one that makes room.
+        over = leftovers(self.store, tombstone, fresh=True)
+        bury = partial(self.store.doom, name, tombstone.to_record(), tombstone.replaces, over)
+        there = self.registers.learn(tombstone, bury).ledger
+        return tombstone if there.stamp == tombstone.stamp else None
+
+    def _unwritten(self, name: str) -> Ledger:
+        """A ledger for a sink that has none: its queries are those that have staged something."""
+        absent = Ledger(name, "", target="")
+        queries = {staged.query_id for staged in self.store.staged(name, fresh=True)}
+        return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
+
+    def sweep(self, grace: float, age: float = TOMBSTONE) -> int:
+        """Take away ledgers that nobody needs any more; gives how many.
+
+        Those that decided nothing, and were last written `grace` seconds ago: a query that still
+        computes its first epoch begins a new one. And the tombstones of sinks that were forgotten,
+        or asked for last, `age` seconds ago. A query that comes back later still is refused for the
+        epochs that the store lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
+        """
+        claims, gone = self._claims(), 0
+        for sink in self._all():
+            if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
+                beside = self._beside(sink.name, claims)
+                left = self.store.swap(sink.name, Record(), sink.ledger.stamp)
+                if not left.revision:
+                    self.registers.drop(beside)
+                    gone += 1
+        return gone
+
+    def _all(self) -> list[SinkStatus]:
+        names = [name for name in self.store.names() if not name.startswith(BESIDE)]
+        return [self.sink(name) for name in names]
+
+    def _claims(self) -> dict[str, Record]:
+        names = [name for name in self.store.names() if name.startswith(CLAIM)]
+        return {name: self.store.read(name) for name in names}
+
+    def _beside(self, sink: str, claims: dict[str, Record]) -> dict[str, Record]:
+        """What lies beside a ledger, as it is now: its own ones of the claims, and offsets."""
+        own = {name: claim for name, claim in claims.items() if holder_of(claim) == sink}
+        return own | kept_offsets.records(self.store, sink)
+
+
+def _of(staged: Staged) -> Computation:
+    return staged.query_id, staged.run, staged.epoch
+
+
+def _unfinished(name: str) -> SparkonceError:
+    return SparkonceError(
+        f"Sink {name!r} has an epoch that is decided and not yet applied",
+        why="forgetting it now would lose the rest of that epoch",
+        todo="run sparkonce recover first",
+    )
+
+
+def ago(moment: float) -> str:
+    """How long ago a Unix time was, in words."""
+    passed = max(0.0, time.time() - moment)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if passed >= size:
+            return f"{passed / size:.0f} {unit} ago"
+    return f"{passed:.0f} s ago"

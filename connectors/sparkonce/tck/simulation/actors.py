@@ -1,0 +1,167 @@
+"""Queries, runs and tasks without Spark: they stage, commit and abort as Spark makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from sparkonce.exactly_once.commit import Committer
+from sparkonce.exactly_once.guards import Driver, Policy
+from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
+from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.exactly_once.staging import ChunkSize, stage
+from sparkonce.origin import Follows
+from sparkonce.protocol import Chunk, Plan, Receipt, Task, attempt_of
+from sparkonce.store import Store
+from sparkonce.tck.simulation.faults import FaultyStore
+from sparkonce.tck.subject import Subject, batch
+
+QUICK = Patience(max_retries=2, first=0.0)
+SMALL = ChunkSize(rows=2, bytes=1 << 20)
+_runs = count()
+
+
+@dataclass
+class Query:
+    """A query, or a writer of batches: its id, its options, and where its checkpoint lies."""
+
+    world: Subject
+    id: str = "a"
+    sink_id: str | None = None
+    checkpoint: str | None = "/checkpoints/orders"
+    repeatable: bool = False
+    on_new_checkpoint: str | None = None
+    on_lost_commit: str | None = None
+    plan: Plan[Any] | None = None
+    follows: Follows = Follows.NEXT
+    named: bool = False
+    through: Store | None = None
+    formerly: tuple[str, ...] = ()
+
+    @property
+    def store(self) -> Store:
+        """What it reaches the store through."""
+        return self.through or self.world.store
+
+    @property
+    def policy(self) -> Policy:
+        """What its options allow."""
+        return Policy(self.repeatable, self.on_new_checkpoint, self.on_lost_commit)
+
+    @property
+    def target(self) -> str:
+        """The target of its plan."""
+        return (self.plan or self.world.plan).target
+
+    @property
+    def name(self) -> str:
+        """The name of its ledger."""
+        return sink_name(self.sink_id or self.id, self.target)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Its ledger, which must be there."""
+        return self.world.ledger(self.name)
+
+    def faulty(self) -> FaultyStore:
+        """Reach the store through one that can fail, from now on."""
+        store = FaultyStore(self.world.connect(), connect=self.world.connect)
+        self.through = store
+        return store
+
+    def start(self) -> Run:
+        """What ``start()`` does: a new run of this query. Meanwhile listings catch up."""
+        self.world.settle()
+        return Run(self, f"run-{next(_runs)}")
+
+
+@dataclass
+class Run:
+    """One run of a query: stages and commits as Spark's tasks and driver do."""
+
+    query: Query
+    run_id: str
+
+    def committer(self) -> Committer:
+        """Spark makes a writer anew for each epoch, and so does this."""
+        query = self.query
+        return Committer(query.store, query.plan or query.world.plan, query.policy, QUICK)
+
+    def driver(
+        self, epoch: int, offsets: str | None = None, offsets_before: str | None = None
+    ) -> Driver:
+        """Who commits."""
+        query = self.query
+        return Driver(
+            name=query.name,
+            target=query.target,
+            query_id=query.id,
+            run_id=self.run_id,
+            epoch=epoch,
+            checkpoint=query.checkpoint,
+            offsets=_offsets(offsets),
+            offsets_before=_offsets(offsets_before),
+            formerly=query.formerly,
+            follows=query.follows,
+            named=query.named,
+        )
+
+    def task(self, epoch: int, partition: int = 0) -> Task:
+        """A new attempt."""
+        query = self.query
+        attempt = attempt_of(self.run_id, new_token())
+        into = query.name, partition, attempt
+        kind = {"follows": query.follows, "named": query.named}
+        return Task(query.id, self.run_id, epoch, *into, **kind)  # type: ignore[arg-type]
+
+    def stage(self, epoch: int, *partitions: Sequence[str]) -> list[Receipt]:
+        """Run one task for each partition, each in chunks of two rows."""
+        return [
+            self.stage_task(self.task(epoch, partition), rows)
+            for partition, rows in enumerate(partitions)
+        ]
+
+    def stage_task(self, task: Task, rows: Sequence[str]) -> Receipt:
+        """Run one task."""
+        return self.stage_batches(task, _batches(rows))
+
+    def stage_batches(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+        """Run one task over rows as Spark hands them to it."""
+        return stage(self.query.store, task, batches, self.query.world.encode, SMALL, QUICK)
+
+    def stage_late(self, epoch: int, rows: Sequence[str], partition: int = 0) -> None:
+        """A chunk of a task that read the ledger long ago arrives in the store."""
+        payload = self.query.world.encode(batch(rows))
+        self.query.store.stage(Chunk(self.task(epoch, partition), 0, len(rows), payload))
+
+    def commit(
+        self,
+        epoch: int,
+        receipts: Sequence[Receipt],
+        offsets: str | None = None,
+        offsets_before: str | None = None,
+    ) -> Ledger:
+        """Commit what was staged."""
+        return self.committer().commit(self.driver(epoch, offsets, offsets_before), receipts)
+
+    def abort(self, epoch: int, receipts: Sequence[Receipt]) -> None:
+        """Abort what was staged."""
+        self.committer().abort(self.driver(epoch), receipts)
+
+    def write(self, epoch: int, *partitions: Sequence[str], offsets: str | None = None) -> Ledger:
+        """Stage and commit one epoch."""
+        return self.commit(epoch, self.stage(epoch, *partitions), offsets)
+
+
+def _offsets(text: str | None) -> Offsets | None:
+    return None if text is None else Offsets(text.encode())
+
+
+def _batches(rows: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), 3):
+        yield batch(rows[start : start + 3])

@@ -1,0 +1,1 @@
+"""The checks of the rules of a store, one file for each family."""

@@ -1,0 +1,128 @@
+"""Rules C20 and C21: batches, which have a number that only grows, or no name at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from unittest import mock
+
+from sparkonce.errors import CommitRefused, SparkonceError, VersionBehindSink, WrittenTwice
+from sparkonce.operate.admin import Admin
+from sparkonce.origin import Follows
+from sparkonce.tck.simulation.actors import Query, Run
+from sparkonce.tck.simulation.decisions import raises
+from sparkonce.tck.simulation.faults import CRASHES, LOSSES, REPEATS, Crash, Fault
+from sparkonce.tck.simulation.oracles import after, require, require_rows, with_witness
+from sparkonce.tck.subject import NewSubject, Subject
+from sparkonce.tck.suites.suite import Contract
+
+ROWS = {"a/0#x", "a/0#y", "a/0#z"}
+FAULTS = [*CRASHES, *LOSSES, *REPEATS]
+
+
+def writes(run: Run, epoch: int = 0) -> None:
+    """Write the rows of a batch, in two tasks."""
+    first, *others = sorted(ROWS)
+    run.write(epoch, with_witness([first]), with_witness(others))
+
+
+def batches(new_subject: NewSubject, follows: Follows) -> Query:
+    """A writer of batches, with a target of its own."""
+    return Query(new_subject(), checkpoint=None, follows=follows)
+
+
+def failing(new_subject: NewSubject, follows: Follows, run_id: str) -> Iterator[tuple[str, Query]]:
+    """Writers that have written one batch, with a fault at one of its calls: each, and what."""
+    world = batches(new_subject, follows)
+    store = world.faulty()
+    writes(Run(world, run_id))
+    calls, pace = store.calls, world.world.step
+    for number, fault in enumerate(FAULTS):
+        for at in range(number % pace, len(calls), pace):
+            yield (
+                f"fault '{fault}' at call {at} of {len(calls)} ({calls[at]})",
+                _failed(batches(new_subject, follows), run_id, at, fault),
+            )
+
+
+def _failed(query: Query, run_id: str, at: int, fault: Fault) -> Query:
+    store = query.faulty()
+    store.fail_at(at, fault)
+    with suppress(Crash, SparkonceError):
+        writes(Run(query, run_id))
+    store.deliver_all()
+    query.through = None
+    query.world.settle()
+    return query
+
+
+class BatchRules(Contract):
+    """Checks of writers that are no stream."""
+
+    def test_c20_a_numbered_batch_counts_once_whatever_call_fails(
+        self, new_subject: NewSubject
+    ) -> None:
+        """It is written again by another run, as Spark or an orchestrator does."""
+        for happened, query in failing(new_subject, Follows.GROWS, "first"):
+            with after(happened):
+                writes(query.start())
+                require_rows(query.world, ROWS)
+
+    def test_c20_a_run_writes_a_batch_once(self, new_subject: NewSubject) -> None:
+        """The second time is an error, also behind a replay; a lower number is one, too."""
+        query = batches(new_subject, Follows.GROWS)
+        for run in (query.start(), query.start()):
+            writes(run, 7)
+            with after("one run has written batch 7"):
+                raises(WrittenTwice, writes, run, 7)
+        with after("batch 5 came after 7"):
+            raises(CommitRefused, writes, query.start(), 5)
+        writes(query.start(), 7)
+        require_rows(query.world, ROWS)
+
+    def test_c20_a_version_outside_a_stream_comes_as_often_as_it_likes(
+        self, new_subject: NewSubject
+    ) -> None:
+        """It has no run; a lower one is an error, a gap is none."""
+        query = batches(new_subject, Follows.GROWS)
+        query.named = True
+        job = Run(query, "")
+        for _ in range(3):
+            writes(job, 7)
+        with after("version 6 came after 7"):
+            raises(VersionBehindSink, writes, job, 6)
+        job.write(9, with_witness(["a/9#x"]))
+        require_rows(query.world, {*ROWS, "a/9#x"})
+
+    def test_c21_a_batch_without_a_name_is_whole_or_nothing_whatever_call_fails(
+        self, new_subject: NewSubject
+    ) -> None:
+        """`recover` finishes it, if it is decided; `gc` takes away what it left."""
+        for happened, query in failing(new_subject, Follows.ONCE, ""):
+            admin = Admin(query.store)
+            with after(happened):
+                for sink in admin.sinks():
+                    admin.recover(sink)
+                if query.world.took_effect():
+                    require_rows(query.world, ROWS)
+                _clean(query.world, admin)
+                require(not query.store.names(), f"records stay: {query.store.names()}")
+
+    def test_c21_a_batch_without_a_name_leaves_nothing(self, new_subject: NewSubject) -> None:
+        """Its record goes as it ends, or ledgers pile up."""
+        query = batches(new_subject, Follows.ONCE)
+        writes(Run(query, ""))
+        require_rows(query.world, ROWS)
+        query.world.settle()
+        require(not query.store.names(), f"records stay: {query.store.names()}")
+
+
+def _clean(world: Subject, admin: Admin) -> None:
+    """What `gc` does, and some time later does again."""
+    for sink in admin.sinks():
+        admin.gc(sink, grace=0)
+    world.settle()
+    with mock.patch("time.time", return_value=time.time() + 3600):
+        admin.sweep(grace=60)
+    world.settle()

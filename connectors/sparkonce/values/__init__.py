@@ -1,0 +1,1 @@
+"""Arrow values to text and back, for all connectors."""

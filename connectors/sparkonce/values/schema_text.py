@@ -1,0 +1,247 @@
+"""Schemas as text, in Spark's DDL: ``id bigint, tags array<string>``. No JVM is asked.
+
+Arrow has no word for some of Spark's types: a field of one has Spark's name in its metadata.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+from pyarrow import types
+
+from sparkonce.errors import OptionError
+from sparkonce.values.columns import require_names
+
+SPARK = b"spark"
+"""The key of the metadata that has a type's name in Spark, where Arrow's type does not tell it."""
+
+NAMES: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "tinyint": pa.int8(),
+    "short": pa.int16(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ltz": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("ns"),
+    "void": pa.null(),
+}
+"""Types by their names in Spark."""
+
+UNITS = ("day", "hour", "minute", "second")
+INTERVAL = "interval day to second"
+
+_SHOWN = (
+    (types.is_boolean, "boolean"),
+    (types.is_int8, "tinyint"),
+    (types.is_int16, "smallint"),
+    (types.is_int32, "int"),
+    (types.is_int64, "bigint"),
+    (types.is_float32, "float"),
+    (types.is_float64, "double"),
+    (types.is_string, "string"),
+    (types.is_large_string, "string"),
+    (types.is_binary, "binary"),
+    (types.is_large_binary, "binary"),
+    (types.is_date32, "date"),
+    (types.is_time, "time(9)"),
+    (types.is_duration, INTERVAL),
+    (types.is_null, "void"),
+)
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|\w+|[<>(),:])")
+
+
+def shown(schema: pa.Schema) -> str:
+    """The schema as DDL, which `parse` reads."""
+    return ", ".join(f"{_quoted(field.name)} {spark_type(field)}" for field in schema)
+
+
+def spark_type(field: pa.Field) -> str:
+    """The name of a field's type in Spark."""
+    told = (field.metadata or {}).get(SPARK)
+    if told:
+        return str(told.decode())
+    kind = field.type
+    if types.is_nested(kind):
+        return _nested(kind)
+    if types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    return next((name for accepts, name in _SHOWN if accepts(kind)), str(kind))
+
+
+def _nested(kind: pa.DataType) -> str:
+    if types.is_map(kind):
+        return f"map<{spark_type(kind.key_field)},{spark_type(kind.item_field)}>"
+    if types.is_struct(kind):
+        members = [f"{_quoted(child.name)}:{spark_type(child)}" for child in kind]
+        return f"struct<{','.join(members)}>"
+    return f"array<{spark_type(kind.value_field)}>"
+
+
+def parse(text: str) -> pa.Schema:
+    """Read a schema.
+
+    Args:
+        text: names and types, such as ``id bigint, at timestamp, tags array<string>``.
+
+    Raises:
+        OptionError: it can't be read, or a name or a type can't be written.
+    """
+    schema = pa.schema(_Reader(text).fields(""))
+    require_names(schema)
+    return schema
+
+
+def typed(name: str, kind: pa.DataType, told: str = "", *, nullable: bool = True) -> pa.Field:
+    """A field, with what Spark says about its type where Arrow has no word for that."""
+    return pa.field(name, kind, nullable, metadata={SPARK: told.encode()} if told else None)
+
+
+def decimal(precision: int = 10, scale: int = 0) -> pa.DataType:
+    """The type of decimals, of which Spark has fewer than Arrow.
+
+    Raises:
+        ValueError: there is none of that precision and scale.
+    """
+    if not (1 <= precision <= 38 and 0 <= scale <= precision):
+        raise ValueError(
+            f"a decimal of 1 to 38 digits, of which none to all are behind the point, and not"
+            f" decimal({precision},{scale})"
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z]\w*", name) else "`" + name.replace("`", "``") + "`"
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def fields(self, end: str) -> list[pa.Field]:
+        """Fields with commas between, up to a sign."""
+        found: list[pa.Field] = []
+        while self._peek() != end:
+            if found:
+                self._expect(",")
+            found.append(self._named())
+        return found
+
+    def _named(self) -> pa.Field:
+        name = self._next()
+        if not re.match(r"[\w`]", name):
+            raise self._problem(f"a name, and not {name!r}")
+        name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+        self._take(":")
+        field = self._typed(name)
+        if self._take("not"):
+            self._expect("null")
+            field = field.with_nullable(False)
+        if self._take("comment"):
+            self._next()
+        return field
+
+    def _typed(self, name: str) -> pa.Field:
+        word = self._next().lower()
+        if word in ("array", "map", "struct") and self._peek() == "<":
+            return pa.field(name, self._nested(word))
+        if word in ("decimal", "dec", "numeric"):
+            return pa.field(name, self._decimal())
+        if word == "interval":
+            told = self._interval()
+            return typed(name, pa.duration("us"), "" if told == INTERVAL else told)
+        if word not in NAMES:
+            raise self._problem(f"a type that can be written, and not {word!r}")
+        self._arguments()
+        if word == "string" and self._take("collate"):
+            collation = self._next()
+            plain = collation.upper() == "UTF8_BINARY"
+            return typed(name, NAMES[word], "" if plain else f"string collate {collation}")
+        return pa.field(name, NAMES[word])
+
+    def _decimal(self) -> pa.DataType:
+        given = self._arguments()
+        if len(given) > 2:
+            raise self._problem("precision and scale, and no more")
+        try:
+            return decimal(*given)
+        except ValueError as error:
+            raise self._problem(str(error)) from None
+
+    def _nested(self, word: str) -> pa.DataType:
+        self._expect("<")
+        if word == "struct":
+            made = pa.struct(self.fields(">"))
+        elif word == "array":
+            made = pa.list_(self._typed("element"))
+        else:
+            key = self._typed("key").with_nullable(False)
+            self._expect(",")
+            made = pa.map_(key, self._typed("value"))
+        self._expect(">")
+        return made
+
+    def _interval(self) -> str:
+        first = self._next().lower()
+        last = self._next().lower() if self._take("to") else first
+        if first not in UNITS or last not in UNITS or UNITS.index(first) > UNITS.index(last):
+            raise self._problem(f"an interval of days to seconds, and not of {first} to {last}")
+        return f"interval {first}" if first == last else f"interval {first} to {last}"
+
+    def _arguments(self) -> list[int]:
+        found: list[int] = []
+        while self._take("," if found else "("):
+            if not re.fullmatch("[0-9]{1,9}", self._peek()):
+                raise self._problem("a whole number")
+            found.append(int(self._next()))
+        if found:
+            self._expect(")")
+        return found
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None and self.text[self.at :].strip():
+            raise self._problem(f"no {self.text[self.at :].strip()[0]!r}")
+        return match[1] if match else ""
+
+    def _next(self) -> str:
+        found = self._peek()
+        if not found:
+            raise self._problem("more")
+        match = _TOKEN.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return found
+
+    def _take(self, sign: str) -> bool:
+        taken = self._peek().lower() == sign
+        if taken:
+            self._next()
+        return taken
+
+    def _expect(self, sign: str) -> None:
+        if not self._take(sign):
+            raise self._problem(f"{sign!r}, and not {self._peek()!r}")
+
+    def _problem(self, expected: str) -> OptionError:
+        return OptionError(
+            f"Schema {self.text!r} can't be read",
+            why=f"at character {self.at + 1} it must have {expected}",
+            todo='write names and types as Spark does, such as "id bigint, tags array<string>"',
+        )

@@ -1,0 +1,283 @@
+"""The text that a store gets for each Spark value.
+
+Columns are encoded whole, by Arrow's compute kernels: no Python object is made for a row. One
+table, `_FORMS`, says for each type how it is written as text and as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sparkonce.values import json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Encoder = Callable[[pa.Array], pa.Array]
+
+_DAY_US = 86_400_000_000
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days from 1970
+_INT64_DIGITS = 18
+
+
+class UnsupportedType(TypeError):
+    """A column has a type, or a type inside it, that has no text form."""
+
+
+def to_text(column: pa.Array) -> pa.BinaryArray:
+    """Return the text form of each value, as bytes; null stays null.
+
+    Numbers are decimal: a float is the shortest text that reads back as the same float of that
+    width, or `nan`, `inf`, `-inf`; a decimal always has its scale and never an exponent. Strings
+    and binary values are as they are. Dates, times and timestamps are ISO 8601, with six fraction
+    digits and, for a timestamp with a time zone, in UTC with a Z. A duration is a count of whole
+    microseconds. Lists, maps and structs are JSON, see `to_json`.
+
+    Raises:
+        UnsupportedType: The column has no text form, see `check`.
+        ValueError: A date or timestamp lies outside the years 0001 to 9999, or a time outside the
+            day, or the texts take more than 2 GiB.
+    """
+    return _encoded(column, lambda form: form.text).cast(pa.binary())
+
+
+def to_json(column: pa.Array) -> pa.StringArray:
+    """Return the JSON text of each value; null stays null, but is `null` inside a value.
+
+    Numbers, booleans and durations are JSON numbers and literals; NaN and the infinities are the
+    strings "NaN", "Infinity", "-Infinity". Binary values are base64. A struct is an object with all
+    its fields in order, a list an array, a map an object whose keys are the text form of its keys.
+    Other values are strings of their text form.
+
+    Raises:
+        UnsupportedType: The column has no JSON form, see `check`.
+        ValueError: A date or timestamp lies outside the years 0001 to 9999, or a time outside the
+            day, or the texts take more than 2 GiB.
+    """
+    return _encoded(column, lambda form: form.json)
+
+
+def check(kind: pa.DataType) -> str | None:
+    """Return why columns of this type cannot be encoded, with the path to it, or None if they can.
+
+    In a path, `.name` is a struct field, `[]` a list element, `{key}` and `{}` a key and a value
+    of a map.
+    """
+    return next(_problems(kind, ""), None)
+
+
+def _problems(kind: pa.DataType, path: str) -> Iterator[str]:
+    """Yield what cannot be encoded in this type."""
+    where = f" at {path.removeprefix('.')}" if path else ""
+    if _form(kind) is _NO_FORM:
+        yield f"{kind} has no text form{where}"
+    elif types.is_map(kind) and types.is_nested(kind.key_type):
+        yield f"a map with keys of type {kind.key_type} has no JSON form{where}"
+    elif types.is_struct(kind) and len({field.name for field in kind}) < kind.num_fields:
+        yield f"a struct with two fields of one name has no JSON form{where}"
+    else:
+        for step, child in _children(kind):
+            yield from _problems(child, path + step)
+
+
+def _children(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    """Return the types inside a type, each with the step of the path that leads to it."""
+    if types.is_struct(kind):
+        return [(f".{field.name}", field.type) for field in kind]
+    if types.is_map(kind):
+        return [("{key}", kind.key_type), ("{}", kind.item_type)]
+    if types.is_nested(kind):
+        return [("[]", kind.value_type)]
+    return []
+
+
+def _encoded(column: pa.Array, choose: Callable[[_Form], Encoder]) -> pa.Array:
+    """Return the column in the chosen form."""
+    problem = check(column.type)
+    if problem:
+        raise UnsupportedType(problem)
+    try:
+        return choose(_form(column.type))(column)
+    except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
+        raise ValueError(f"a column of {column.type} cannot become text: {error}") from error
+
+
+def _cast(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string())
+
+
+def _cast_binary(column: pa.Array) -> pa.Array:
+    return column.cast(pa.binary())
+
+
+def _decimal(column: pa.Array) -> pa.Array:
+    """Return decimals in plain notation; Arrow's own cast writes `1E-18` for a small one."""
+    scale = column.type.scale
+    digits = _unscaled(column)
+    if not scale:
+        return digits
+    negative = pc.starts_with(digits, "-")
+    digits = pc.ascii_lpad(pc.ascii_ltrim(digits, "-"), scale + 1, "0")
+    plain = pc.binary_replace_slice(digits, -scale, -scale, ".")
+    return pc.if_else(negative, pc.binary_replace_slice(plain, 0, 0, "-"), plain)
+
+
+def _unscaled(column: pa.Array) -> pa.Array:
+    """Return the digits of decimals, without the point."""
+    precision = column.type.precision
+    whole = column.view(pa.decimal128(precision, 0))
+    # Integers become text twice as fast as decimals do.
+    return _cast(whole.cast(pa.int64()) if precision <= _INT64_DIGITS else whole)
+
+
+def _date(column: pa.Array) -> pa.Array:
+    _require_within(column, pa.int32(), _FIRST_DAY, _LAST_DAY)
+    return _cast(column)
+
+
+def _timestamp(column: pa.Array) -> pa.Array:
+    """Return timestamps in ISO 8601.
+
+    The stored count is of the instant in UTC whatever the zone: to see the column as one without a
+    zone spares Arrow the look-up of the zone for each row, which takes twenty times as long.
+    """
+    utc = column.view(pa.timestamp("us"))
+    _require_within(utc, pa.int64(), _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1)
+    iso = pc.binary_replace_slice(_cast(utc), 10, 11, "T")
+    return iso if column.type.tz is None else pc.binary_replace_slice(iso, 26, 26, "Z")
+
+
+def _time(column: pa.Array) -> pa.Array:
+    micros = column.cast(pa.time64("us"))
+    _require_within(micros, pa.int64(), 0, _DAY_US - 1)
+    return _cast(micros)
+
+
+def _duration(column: pa.Array) -> pa.Array:
+    return _cast(column.view(pa.int64()))
+
+
+def _require_within(column: pa.Array, counts: pa.DataType, first: int, last: int) -> None:
+    """Raise ValueError if a value, seen as a count, is not from `first` to `last`.
+
+    Beyond them the text of Arrow is no longer ISO 8601, or not even a date.
+    """
+    values = column.view(counts)
+    ends = pc.min_max(values)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if low is not None and not first <= low <= high <= last:
+        wrong = pc.or_(pc.less(values, first), pc.greater(values, last))
+        row = pc.index(wrong, True).as_py()
+        text = _cast(column.slice(row, 1))[0]
+        limits = _cast(pa.array([first, last], counts).view(column.type)).to_pylist()
+        raise ValueError(
+            f"value {row} of {column.type} is {text}: only {limits[0]} to {limits[1]} can be text"
+        )
+
+
+def _unsupported(column: pa.Array) -> pa.Array:
+    raise UnsupportedType(f"{column.type} has no text form")
+
+
+def _nulls(column: pa.Array) -> pa.Array:
+    return pa.nulls(len(column), pa.string())
+
+
+def _quoted(text: Encoder) -> Encoder:
+    """Return the JSON encoder of values that are strings of their text form, free of escapes."""
+    return lambda column: json_text.quoted(text(column))
+
+
+def _json(column: pa.Array) -> pa.Array:
+    return _form(column.type).json(column)
+
+
+def _list(column: pa.Array) -> pa.Array:
+    return json_text.arrays(column, _json(column.flatten()))
+
+
+def _struct(column: pa.Array) -> pa.Array:
+    names = [field.name for field in column.type]
+    return json_text.objects(column, names, [_json(child) for child in column.flatten()])
+
+
+def _map(column: pa.Array) -> pa.Array:
+    entries = _entries(column)
+    keys, values = entries.flatten().flatten()
+    return json_text.mappings(entries, _key(keys), _json(values))
+
+
+def _entries(column: pa.MapArray) -> pa.ListArray:
+    """Return maps as the lists of key and value that they are.
+
+    A map array cannot be flattened, its keys and items know of no slice and no null map, and a cast
+    to lists of structs makes invalid arrays if there is a list of nulls inside.
+    """
+    pairs = column.values
+    return pa.Array.from_buffers(
+        pa.list_(pairs.type),
+        len(column),
+        column.buffers()[:2],
+        offset=column.offset,
+        children=[pairs],
+    )
+
+
+def _key(column: pa.Array) -> pa.Array:
+    """Return map keys as JSON strings."""
+    form = _form(column.type)
+    return form.json(column) if form.free_text else json_text.quoted(form.text(column))
+
+
+def _is_variant(kind: pa.StructType) -> bool:
+    """Return whether this is Spark's VARIANT, a struct of bytes that only Spark can read."""
+    return any(b"variant" in (field.metadata or {}) for field in kind)
+
+
+class _Form(NamedTuple):
+    """How the values of the accepted types are written."""
+
+    accepts: Callable[[pa.DataType], bool]
+    text: Encoder
+    json: Encoder
+    free_text: bool = False
+    """Whether any bytes may be in the text, so that only `json` knows how to quote it."""
+
+
+_NO_FORM = _Form(lambda _: True, _unsupported, _unsupported)
+_FORMS = (
+    _Form(types.is_boolean, _cast, _cast),
+    _Form(types.is_signed_integer, _cast, _cast),
+    _Form(lambda t: types.is_float32(t) or types.is_float64(t), _cast, json_text.number),
+    _Form(lambda t: types.is_decimal128(t) and t.scale >= 0, _decimal, _decimal),
+    _Form(
+        lambda t: types.is_string(t) or types.is_large_string(t),
+        _cast_binary,
+        json_text.escaped,
+        free_text=True,
+    ),
+    _Form(
+        lambda t: types.is_binary(t) or types.is_large_binary(t),
+        _cast_binary,
+        json_text.base64,
+        free_text=True,
+    ),
+    _Form(types.is_date32, _date, _quoted(_date)),
+    _Form(lambda t: types.is_timestamp(t) and t.unit == "us", _timestamp, _quoted(_timestamp)),
+    _Form(types.is_time64, _time, _quoted(_time)),
+    _Form(lambda t: types.is_duration(t) and t.unit == "us", _duration, _duration),
+    _Form(types.is_null, _nulls, _nulls),
+    _Form(lambda t: types.is_list(t) or types.is_large_list(t), _list, _list),
+    _Form(types.is_map, _map, _map),
+    _Form(lambda t: types.is_struct(t) and not _is_variant(t), _struct, _struct),
+)
+
+
+def _form(kind: pa.DataType) -> _Form:
+    """Return how values of this type are written."""
+    return next((form for form in _FORMS if form.accepts(kind)), _NO_FORM)
