@@ -68,14 +68,14 @@ long: $(DEV)
 # lines tell what was left out.
 test-all: $(DEV)
 	@$(MAKE) --no-print-directory test-redis6 test-elasticsearch8 test-client9
-	@$(PYTEST) tests/test_tck_memory.py $(PYTEST_ARGS)
+	@$(PYTEST) tests/kit/test_memory_contract.py $(PYTEST_ARGS)
 	@$(SOME) $(PYTEST) -m "not conformance" --durations 10 \
-		--ignore integration/test_elasticsearch_contract.py $(PYTEST_ARGS)
+		--ignore integration/elasticsearch/test_contract.py $(PYTEST_ARGS)
 
-TESTS_OF = $(foreach name,$(2),integration/test_$(1)_$(name).py)
+TESTS_OF = $(foreach name,$(2),integration/$(1)/test_$(name).py)
 test-redis6: $(DEV)
 	@SPARKONCE_TEST_REDIS=embedded $(PYTEST) $(call TESTS_OF,redis,apply faults contract) \
-		integration/test_servers_redis.py $(PYTEST_ARGS)
+		integration/redis/test_servers.py $(PYTEST_ARGS)
 
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \
@@ -107,8 +107,8 @@ test-client9: $(DEV)
 	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
 	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
 	@PYTHONPATH=$(CURDIR)/.build/client9 $(PYTEST) $(PYTEST_ARGS) \
-		tests/test_elasticsearch_*.py integration/test_elasticsearch_apply.py \
-		integration/test_elasticsearch_releases.py
+		tests/elasticsearch integration/elasticsearch/test_apply.py \
+		integration/elasticsearch/test_releases.py
 
 # The kit in each Spark with each Python, in environments that are kept (16 GB for all), and the page
 # of the docs: `make matrix CELLS=4.0.2/3.12`.
@@ -137,14 +137,15 @@ reliability: $(DEV)
 
 # The kit at every crash point and interleaving, and all rules of streams and batches on each store.
 conformance: $(DEV)
-	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/test_redis_contract.py \
-		integration/test_mysql_contract.py integration/test_elasticsearch_contract.py \
-		integration/test_redis_streaming.py integration/test_mysql_streaming.py \
-		integration/test_elasticsearch_streaming.py integration/test_batch_contract.py \
-		integration/test_outside_sinks.py integration/test_tutorial_streaming.py \
-		integration/test_spark_failures.py integration/test_remote_checkpoints.py \
-		integration/test_connect.py integration/test_cluster.py \
-		tests/test_tck_memory.py tests/test_tutorial.py $(PYTEST_ARGS)
+	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/redis/test_contract.py \
+		integration/mysql/test_contract.py integration/mysql/test_charsets.py \
+		integration/elasticsearch/test_contract.py \
+		integration/redis/test_streaming.py integration/mysql/test_streaming.py \
+		integration/elasticsearch/test_streaming.py integration/spark/test_batch_contract.py \
+		integration/spark/test_outside_sinks.py integration/spark/test_tutorial_streaming.py \
+		integration/spark/test_failures.py integration/spark/test_remote_checkpoints.py \
+		integration/spark/test_connect.py integration/spark/test_cluster.py \
+		tests/kit/test_memory_contract.py tests/kit/test_tutorial.py $(PYTEST_ARGS)
 
 docs: $(DEV)
 	@for name in redis mysql elasticsearch; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done

@@ -119,7 +119,7 @@ def _line(item: pytest.Item) -> int:
 def _room(item: pytest.Item) -> str | None:
     fixtures = {*getattr(item, "fixturenames", ())}
     if fixtures & OWN_SPARK:
-        return item.path.name
+        return str(item.path.relative_to(ROOT))
     if "spark" in fixtures:  # two processes, with a Spark each, are through in half the time
         return "spark and servers" if fixtures & {"mysql_name", "elasticsearch_server"} else "spark"
     if "mysql_name" in fixtures:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.answering import Say, saying
-from tests.kit import World
 from tests.ways import Fake
+from tests.worlds import World
 
 from sparkonce.operate.admin import Admin
 from sparkonce.tck.simulation.actors import Query

@@ -13,10 +13,10 @@ from integration.servers.finder import UnavailableError
 from integration.servers.process import tidy_when_terminated
 
 SUITES = {
-    "redis": ["integration/test_redis_contract.py", "integration/test_redis_apply.py"],
-    "mysql": ["integration/test_mysql_contract.py", "-k", "not mariadb"],
-    "mariadb": ["integration/test_mysql_contract.py", "-k", "mariadb"],
-    "elasticsearch": ["integration/test_elasticsearch_contract.py"],
+    "redis": ["integration/redis/test_contract.py", "integration/redis/test_apply.py"],
+    "mysql": ["integration/mysql/test_contract.py", "-k", "not mariadb"],
+    "mariadb": ["integration/mysql/test_contract.py", "-k", "mariadb"],
+    "elasticsearch": ["integration/elasticsearch/test_contract.py"],
 }
 LOCAL = {
     "REQUIRE_SERVERS": "1",

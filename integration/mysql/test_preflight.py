@@ -1,0 +1,280 @@
+"""What is checked before any row, how one logs in, and that the documented rights suffice."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.proxy import Proxy
+from integration.servers.mysql import MySqlProcess, connect
+from integration.statements import queries_of
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import OptionError, SparkonceError, StoreRefused, StoreUnsafe
+
+ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+DOCS = Path(__file__).parents[2] / "docs"
+Private = Callable[..., MySqlProcess]
+
+
+def query(url: str, table: str, **options: str) -> MySqlQuery:
+    return MySqlQuery(ROWS, url=url, dbtable=table, **options)
+
+
+TABLES = {
+    "no table": (None, {}, "There is no table .* createTable=true"),
+    "no column": ("id BIGINT, nn BIGINT", {}, "'n' of the query is not in the table.*mean 'nn'"),
+    "no value": ("id BIGINT, n BIGINT, w INT NOT NULL", {}, "column 'w' of type int.* gets no"),
+    "no key": ("id BIGINT, n BIGINT", {"key": "id"}, "is no unique key of the table"),
+    "other key": ("id BIGINT, n BIGINT UNIQUE", {"key": "id"}, r"the table has n \(n\)"),
+    "longer key": ("id BIGINT, n BIGINT, PRIMARY KEY (id, n)", {"key": "id"}, r"PRIMARY \(id, n\)"),
+    "several keys": (
+        "id BIGINT, n BIGINT, m INT UNIQUE, PRIMARY KEY (id, n), UNIQUE u (n)",
+        {"key": "id"},
+        "is no unique key",
+    ),
+    "several, and the named one may be null": (
+        "id BIGINT UNIQUE, n BIGINT PRIMARY KEY",
+        {"key": "id"},
+        "may be null, and the table has several unique keys",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_target_that_does_not_fit_is_refused(
+    mysql: Cursor, mysql_url: str, table: str, case: str
+) -> None:
+    definition, options, said = TABLES[case]
+    if definition:
+        mysql.execute(f"CREATE TABLE {table} ({definition})")
+    with pytest.raises(OptionError, match=said):
+        query(mysql_url, table, **options).sink.check()
+
+
+def test_prefix_of_a_column_is_no_key(mysql: Cursor, mysql_url: str, table: str) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id VARCHAR(20), n BIGINT, UNIQUE u (id(3)))")
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    with pytest.raises(OptionError, match="is no unique key"):
+        MySqlQuery(schema, url=mysql_url, dbtable=table, key="id").sink.check()
+
+
+def test_engine_without_transactions_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT) ENGINE=MyISAM")
+    with pytest.raises(StoreUnsafe, match=r"has the engine MyISAM.*ALTER TABLE .* ENGINE=InnoDB"):
+        query(mysql_url, table).sink.check()
+
+
+def test_view_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
+    mysql.execute(f"CREATE VIEW {table}_v AS SELECT 1 AS id, 2 AS n")
+    with pytest.raises(OptionError, match="is a view"):
+        query(mysql_url, f"{table}_v").sink.check()
+    mysql.execute(f"DROP VIEW {table}_v")
+
+
+def test_what_was_checked_is_looked_at_by_two_queries_before_each_epoch(
+    mysql: Cursor, mysql_proxy: Proxy, table: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
+    sink = query(mysql_proxy.url, table).sink
+    sink.check()
+    assert queries_of(mysql_proxy, sink.check) == 2
+    mysql.execute(f"ALTER TABLE {table} DROP n")
+    with pytest.raises(OptionError, match="'n' of the query is not in the table"):
+        sink.check()
+    mysql.execute(f"ALTER TABLE {table} ADD n BIGINT")
+    sink.check()
+    assert queries_of(mysql_proxy, sink.check) == 2
+
+
+def test_a_new_connection_is_checked_in_full(mysql: Cursor, mysql_url: str, table: str) -> None:
+    """It may lead to another server."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
+    sink = query(mysql_url, table).sink
+    sink.check()
+    mysql.execute(f"ALTER TABLE {table} ENGINE=MyISAM")
+    sink.check()  # the commit refuses it
+    sink.store.session.pool.close_idle()
+    with pytest.raises(StoreUnsafe, match="has the engine MyISAM"):
+        sink.check()
+
+
+def test_operator_who_looks_makes_no_tables(mysql: Cursor, mysql_url: str, unique: str) -> None:
+    from sparkonce import options
+    from sparkonce.registry import for_url
+
+    mysql.execute(f"CREATE DATABASE {unique}")
+    try:
+        connector = for_url("mysql://")
+        url = mysql_url.rpartition("/")[0] + f"/{unique}"
+        parsed = options.parse(connector.options, {"url": url}, complete=False)
+        assert connector.connect(parsed).names() == []
+        mysql.execute(f"SHOW TABLES FROM {unique}")
+        assert mysql.fetchall() == ()
+    finally:
+        mysql.execute(f"DROP DATABASE {unique}")
+
+
+MODES = {
+    "append": {},
+    "upsert": {"key": "id"},
+    "keep": {"key": "id", "nulls": "keep"},
+    "increment": {"key": "id", "writeMode": "increment"},
+    "delete": {"key": "id", "writeMode": "delete"},
+}
+
+
+@pytest.fixture
+def user(mysql: Cursor, unique: str) -> str:
+    mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
+    return unique
+
+
+def grants(database: str, table: str) -> list[str]:
+    """The statements of the page, for these names."""
+    page = (DOCS / "mysql.md").read_text()
+    found = re.findall(r"^GRANT .*;$", page, re.MULTILINE)
+    assert len(found) == 4
+    return [
+        text.replace("shop.orders", f"{database}.{table}").replace("shop.", f"{database}.")
+        for text in found
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
+    mysql: Cursor, mysql_url: str, table: str, user: str, mode: str
+) -> None:
+    mysql.execute("SELECT DATABASE()")
+    ((home,),) = mysql.fetchall()
+    mysql.execute(f"CREATE DATABASE {user}_db")
+    database, url = (
+        f"{user}_db",
+        mysql_url.replace("root@", f"{user}:pw@").replace(home, f"{user}_db"),
+    )
+    try:
+        mysql.execute(f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, n BIGINT)")
+        owner = query(mysql_url.replace(home, database), table)
+        owner.sink.check()  # makes the connector's own tables
+        grant = grants(database, table)
+        for statement in grant[1:3]:
+            mysql.execute(statement.replace("'app'@'%'", user))
+        mysql.execute(f"GRANT SELECT ON {database}.{table} TO {user}")
+        with pytest.raises(
+            StoreRefused, match=r"lacks a right: (INSERT|UPDATE|DELETE) command denied"
+        ):
+            query(url, table, **MODES[mode]).sink.check()
+        mysql.execute(grant[0].replace("'app'@'%'", user))
+        rows = query(url, table, **MODES[mode], chunkRows="3")
+        if mode == "delete":
+            with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
+                rows.sink.check()
+            mysql.execute(grant[3].replace("'app'@'%'", user))
+            rows.sink.store.session.pool.close_idle()  # such rights are read when one connects
+        rows.sink.check()
+        rows.run(0, [{"id": i, "n": i} for i in range(10)])
+        rows.run(1, [{"id": i, "n": i} for i in range(10, 20)])
+        abandoned = rows.stage(2, [{"id": 30, "n": None}])
+        driver = rows.driver(2)
+        rows.committer().abort(driver, abandoned)
+        assert rows.sink.store.staged(rows.name) == []
+    finally:
+        mysql.execute(f"DROP DATABASE {database}")
+        mysql.execute(f"DROP USER {user}")
+
+
+def test_wrong_password_is_refused_and_not_shown(mysql: Cursor, mysql_url: str, user: str) -> None:
+    mysql.execute(f"GRANT ALL ON *.* TO {user}")
+    url = mysql_url.replace("root@", "")
+    given = {"user": user, "password": "not-this-one"}
+    with pytest.raises(StoreRefused, match="check options user, password") as refused:
+        query(url, "t", **given).sink.check()
+    assert "not-this-one" not in str(refused.value)
+    mysql.execute(f"DROP USER {user}")
+
+
+def test_password_comes_from_a_file_and_may_change(
+    private_mysql: Private, mysql_name: str, tmp_path: Path
+) -> None:
+    server, file = private_mysql(), tmp_path / "password"
+    plugin = {"mysql": "caching_sha2_password", "mariadb": "mysql_native_password"}[mysql_name]
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER app IDENTIFIED BY 'first'")
+        cursor.execute("SELECT plugin FROM mysql.user WHERE user = 'app'")
+        assert cursor.fetchall() == ((plugin,),)
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
+        file.write_text("first\n")
+        url = server.url.replace("root@", "app@")
+        rows = query(url, "t", passwordFile=str(file), createTable="true")
+        rows.sink.check()
+        rows.run(0, [{"id": 1, "n": 1}])
+        cursor.execute("ALTER USER app IDENTIFIED BY 'second'")
+        file.write_text("second\n")
+        rows.sink.store.session.pool.close_idle()
+        rows.run(1, [{"id": 2, "n": 1}])
+
+
+def make_certificate(home: Path, name: str) -> None:
+    options = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", home / f"{name}.key", "-out", home / f"{name}.crt"]
+    subprocess.run(
+        ["openssl", "req", *options.split(), *subject, *files], check=True, capture_output=True
+    )
+
+
+def test_server_is_verified_and_the_client_shows_its_certificate(
+    private_mysql: Private, tmp_path: Path
+) -> None:
+    for name in ("server", "client"):
+        make_certificate(tmp_path, name)
+    server = private_mysql(
+        f"--ssl-cert={tmp_path}/server.crt",
+        f"--ssl-key={tmp_path}/server.key",
+        f"--ssl-ca={tmp_path}/client.crt",
+    )
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE USER app IDENTIFIED BY 'pw' REQUIRE X509")
+        cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
+    url = server.url.replace("root@", "app:pw@")
+    shown = {"tlsCertFile": f"{tmp_path}/client.crt", "tlsKeyFile": f"{tmp_path}/client.key"}
+    rows = query(url, "t", tlsCaFile=f"{tmp_path}/server.crt", createTable="true", **shown)
+    rows.sink.check()
+    assert rows.run(0, [{"id": 1, "n": 1}]).rows == 1
+
+    for options, said in (
+        (shown, r"(?i)certificate verify failed"),
+        ({"tlsCaFile": f"{tmp_path}/server.crt"}, "Access denied|user and password"),
+        ({"tlsMode": "off"}, "Access denied|user and password"),
+    ):
+        with pytest.raises(SparkonceError, match=said):
+            query(url, "t", **options).sink.check()
+    query(url, "t", tlsMode="unverified", **shown).sink.check()
+
+
+def test_rights_to_single_columns_hide_no_unique_key(
+    mysql: Cursor, mysql_url: str, table: str, user: str
+) -> None:
+    """MariaDB shows only keys of columns that one has a right to: row 2 would overwrite row 1."""
+    mysql.execute("SELECT DATABASE()")
+    ((home,),) = mysql.fetchall()
+    unique_too = "e INT NOT NULL DEFAULT 10 UNIQUE"
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, {unique_too})")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, 10)")
+    query(mysql_url, table, key="id").sink.check()  # makes the connector's own tables
+    mysql.execute(f"GRANT SELECT (id, n), INSERT (id, n), UPDATE (id, n) ON {table} TO {user}")
+    for own in ("ledger", "log"):
+        rights = "SELECT, INSERT, UPDATE, DELETE"
+        mysql.execute(f"GRANT {rights} ON {home}.sparkonce_{own} TO {user}")
+    of_user = query(mysql_url.replace("root@", f"{user}:pw@"), table, key="id")
+    with suppress(SparkonceError):  # MariaDB refuses the user, MySQL the row
+        of_user.sink.check()
+        of_user.run(0, [{"id": 2, "n": 5}])
+    mysql.execute(f"SELECT * FROM {table}")
+    assert mysql.fetchall() == ((1, 1, 10),)

@@ -1,0 +1,67 @@
+"""Stores with a fault that shows where drivers interrupt each other between two chunks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from tests.kit.mutants.mutant import CHUNKS, Mutant
+
+from sparkonce.errors import StoreLostData
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
+from sparkonce.tck.simulation.memory import MemoryStore
+
+
+class AsksOnce(MemoryStore):
+    """At the first chunk it asks whose decision it is, and how far that is; then no more."""
+
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+        begun = self.link("begin", lambda: self._begun(manifest))
+        for ordinal, (part, seq) in enumerate(manifest.chunks):
+            if begun is None:
+                break
+            if ordinal >= begun:
+                request = (manifest, ordinal, part.attempt, seq)
+                self.link("apply", lambda request=request: self._apply(*request))
+            advance(part.rows[seq])
+        return ALL_STORED
+
+    def _begun(self, manifest: Manifest) -> int | None:
+        ours = self._read(manifest.sink).token == manifest.token
+        return self.applied.get(manifest.token, 0) if ours else None
+
+    def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
+        chunks = self.log.get((manifest.sink, attempt), {})
+        if seq not in chunks:
+            raise StoreLostData(f"Chunk {seq} of attempt {attempt} is gone")
+        self._take(json.loads(chunks[seq][0].payload))
+        self.applied[manifest.token] = max(ordinal + 1, self.applied.get(manifest.token, 0))
+        return True
+
+
+class CountsForTheNext(MemoryStore):
+    """A sink has one mark, and chunks after the first don't ask whose it is by now."""
+
+    def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
+        if ordinal:
+            manifest = replace(manifest, token=self._read(manifest.sink).token)
+        return super()._apply(manifest, ordinal, attempt, seq)
+
+
+LATE_MUTANTS = [
+    Mutant(
+        "decision compared at the first chunk only",
+        "a driver that sleeps between two chunks applies the rest after another has done so",
+        "C04",
+        (CHUNKS,),
+        AsksOnce,
+    ),
+    Mutant(
+        "late chunk counted for the next decision",
+        "later chunks of a driver that was overtaken are taken for those of its successor",
+        "C04",
+        (CHUNKS,),
+        CountsForTheNext,
+    ),
+]

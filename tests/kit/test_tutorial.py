@@ -1,0 +1,85 @@
+"""The code of docs/writing-a-connector.md makes a connector, and the kit is green."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "writing-a-connector.md"
+LONGEST = 150
+
+
+def files() -> dict[str, str]:
+    """The files of the tutorial; a file may be told in several blocks."""
+    found: dict[str, str] = {}
+    for name, code in re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE.read_text(), re.S):
+        found[name] = found.get(name, "") + code + "\n"
+    return found
+
+
+@pytest.fixture
+def fast() -> Iterator[Path]:
+    """A directory in memory, if there is one: the kit commits ten thousand times."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as home:
+        yield Path(home)
+
+
+def run(
+    home: Path, *tests: str, broken: tuple[str, str] = ("", ""), **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the kit as the page says; with a fault put into the connector."""
+    for name, code in files().items():
+        (home / name).write_text(code.replace(*broken) if broken[0] else code)
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q"]
+    command += ["-p", "no:cacheprovider", "-p", "no:randomly"]  # which its readers may not have
+    return subprocess.run(
+        [
+            *command,
+            "--rootdir",
+            str(home),
+            "--basetemp",
+            str(home / "tmp"),
+            "-rs",
+            *tests,
+        ],
+        cwd=home,
+        env={**os.environ, "PYTHONPATH": str(home), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+
+
+def test_the_connector_is_short() -> None:
+    lines = [line for line in files()["pyspark_sqlite.py"].splitlines() if line.strip()]
+    assert len(lines) < LONGEST
+
+
+def test_the_kit_is_green(fast: Path) -> None:
+    done = run(fast, "test_sqlite.py")
+    assert done.returncode == 0, done.stdout[-5000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 40, done.stdout
+    assert "apply: every epoch is published in one transaction" in done.stdout
+
+
+def test_a_commit_in_the_middle_of_publish_is_found(fast: Path) -> None:
+    """What the end of the page says."""
+    end = "            return self._swap(db, manifest.sink, finish(ALL_STORED), decision.over)"
+    assert end in files()["pyspark_sqlite.py"]
+    two = f'            db.execute("COMMIT")\n            db.execute("BEGIN")\n{end}'
+    line = ("-k", "c01_a_crash_at_any_line")
+    done = run(fast, "test_sqlite.py", *line, broken=(end, two), SPARKONCE_TCK_PACE="1")
+    assert done.returncode == 1
+    assert "rule C01" in done.stdout
+    assert re.search(r"died at line \d+ of (publish|_swap)", done.stdout)

@@ -1,0 +1,241 @@
+"""Options of the MySQL connector, good and bad, without a server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.worlds import assert_refused
+
+from pyspark_mysql.connector import MySqlConnector
+from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.server import address, tls
+from sparkonce import options
+from sparkonce.change import Append, Increment, Upsert
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Plan
+from sparkonce.registry import for_url
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("x", pa.float64()),
+        ("price", pa.decimal128(10, 2)),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("d", pa.decimal128(9, 3))])
+URL = {"url": "mysql://localhost/shop", "dbtable": "orders"}
+
+
+def parse(**given: str) -> options.Options:
+    return options.parse(MySqlConnector.options, {**URL, **given})
+
+
+def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan:
+    return MySqlConnector().plan(parse(**given), schema)
+
+
+def test_without_a_key_rows_are_appended_and_with_one_upserted() -> None:
+    assert (plan().detail.change, plan().repeatable) == (Append(), False)
+    upsert = plan(key="id")
+    assert (upsert.detail.change, upsert.repeatable) == (Upsert(("id",)), True)
+    assert upsert.detail.columns == tuple(SCHEMA.names)
+
+
+def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
+    made = plan(NUMBERS, key="ID", writeMode="increment")
+    assert made.detail.change == Increment(("id",), ("n", "d"))
+    assert not made.repeatable
+
+
+def test_delete_needs_the_key_alone() -> None:
+    made = plan(key="name, id", writeMode="DELETE")
+    assert (made.detail.columns, made.repeatable) == (("name", "id"), False)
+
+
+def test_operations_are_not_stored_and_sequences_are() -> None:
+    made = plan(key="id", opColumn="Name", sequenceColumn="price")
+    assert (made.detail.op, made.detail.order) == ("name", "price")
+    assert made.detail.columns == ("id", "x", "price", "tags")
+    assert made.repeatable
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"key": "id", "nulls": "keep", "onBadRow": "deadLetter", "deadLetter": "bad"},
+        {"key": "id", "opColumn": "name", "sequenceColumn": "price"},
+        {"key": "id", "writeMode": "delete"},
+        {"key": "id", "writeMode": "append"},
+    ],
+)
+def test_a_manifest_keeps_all_of_a_plan_as_flat_json(given: dict[str, str]) -> None:
+    made = plan(**given)
+    assert TableRows.load(json.loads(json.dumps(made.stored))) == made.detail
+
+
+def test_a_decision_of_release_0_1_0_lacks_the_schema() -> None:
+    made = plan(NUMBERS, key="id", writeMode="increment")
+    old = {name: value for name, value in made.stored.items() if name != "schema"}
+    assert TableRows.load(old) == replace(made.detail, schema="")
+
+
+@pytest.mark.parametrize(
+    ("url", "dbtable", "target"),
+    [
+        ("mysql://h/shop", "orders", "table:shop.orders"),
+        ("mysql://h/shop", "shop.orders", "table:shop.orders"),
+        ("jdbc:mariadb://h:3307/shop", "orders", "table:shop.orders"),
+        ("mariadb://h", "other.orders", "table:other.orders"),
+        ("mysql://h/shop", "`a.b ``c`", "table:shop.a.b `c"),
+        ("mysql://h/sh%20op", "t", "table:sh op.t"),
+    ],
+)
+def test_target_is_one_whatever_way_it_is_written(url: str, dbtable: str, target: str) -> None:
+    assert plan(url=url, dbtable=dbtable).target == target
+
+
+BAD = [
+    ({"dbtable": ""}, "orders, shop.orders"),
+    ({"dbtable": "a.b.c"}, "orders, shop.orders"),
+    ({"dbtable": "a`b"}, "orders, shop.orders"),
+    ({"dbtable": "Sparkonce_new"}, "names that begin with sparkonce_"),
+    ({"url": "mysql://h"}, "names a database"),
+    ({"url": "redis://h"}, "like mysql://user:password@host"),
+    ({"url": "jdbc:mysql://h/db?useSSL=false"}, "without parameters (useSSL)"),
+    ({"url": "mysql://h:65536/db"}, "a port from 0 to 65535"),
+    ({"url": "jdbc:mysql://[::::]/db"}, "a port from 0 to 65535"),
+    ({"url": "mysql://h1,h2/db"}, "like mysql://user:password@host"),
+    ({"key": "idd"}, "did you mean 'id'"),
+    ({"key": "id,,name"}, "column names with commas between"),
+    ({"key": "id,ID"}, "column names with commas between"),
+    ({"key": "x"}, "of type double"),
+    ({"key": "tags"}, "of type json"),
+    ({"writeMode": "upsert"}, "Option key is missing"),
+    ({"writeMode": "delete"}, "Option key is missing"),
+    ({"key": "id", "writeMode": "replace"}, "one of append, upsert, increment, delete"),
+    ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
+    ({"writeMode": "append", "nulls": "keep"}, "contradict each other"),
+    ({"key": "id", "writeMode": "delete", "createTable": "true"}, "contradict each other"),
+    ({"createTable": "yes"}, "true or false"),
+    ({"atomicity": "row"}, "one of epoch, chunk"),
+    ({"tlsMode": "maybe"}, "one of verify, unverified, off"),
+    ({"opColumn": "name"}, "Option key is missing"),
+    ({"key": "id", "opColumn": "nme"}, "did you mean 'name'"),
+    ({"key": "id", "opColumn": "x"}, "it can be string"),
+    ({"key": "name", "opColumn": "name"}, "and so does another option"),
+    ({"key": "id", "sequenceColumn": "name"}, "it can be tinyint"),
+    ({"key": "id", "opColumn": "name", "writeMode": "append"}, "contradict each other"),
+    ({"key": "id", "sequenceColumn": "price", "atomicity": "chunk"}, "contradict each other"),
+    ({"key": "id", "sequenceColumn": "price", "nulls": "keep"}, "contradict each other"),
+    ({"key": "id", "opColumn": "name", "nulls": "keep"}, "contradict each other"),
+    ({"onBadRow": "deadLetter"}, "belong together"),
+    ({"deadLetter": "bad"}, "belong together"),
+    ({"deadLetter": "Orders", "onBadRow": "deadLetter"}, "dbtable and deadLetter both name"),
+    ({"deadLetter": "shop.orders", "onBadRow": "deadLetter"}, "dbtable and deadLetter both name"),
+    ({"deadLetter": "x.sparkonce_log", "onBadRow": "deadLetter"}, "are the connector's"),
+    ({"deadLetter": "\U0001f600", "onBadRow": "deadLetter"}, "a name of 1 to 64 characters"),
+    ({"dbtable": "d.`t `"}, "a name of 1 to 64 characters"),
+    ({"ledgerSchema": "s" * 65}, "a name of 1 to 64 characters"),
+    ({"keyy": "id"}, "did you mean 'key'"),
+    ({"password": "a", "passwordFile": "b"}, "contradict each other"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), BAD, ids=[str(given) for given, _ in BAD])
+def test_bad_option_is_refused_with_reason_and_remedy(given: dict[str, str], said: str) -> None:
+    assert_refused(partial(plan, **given), said)
+
+
+def test_increment_of_nothing_is_refused() -> None:
+    with pytest.raises(OptionError, match="nothing to add"):
+        plan(pa.schema([SCHEMA.field("id")]), key="id", writeMode="increment")
+
+
+def test_variant_is_refused_by_name() -> None:
+    variant = pa.struct([pa.field("value", pa.binary(), metadata={"variant": "true"})])
+    with pytest.raises(OptionError, match="Column 'v' can't be written"):
+        plan(pa.schema([("v", variant)]))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"url": "mysql://h/d"}, ("h", 3306, None, None)),
+        ({"url": "mysql://u:p%40x@h:1/d"}, ("h", 1, "u", "p@x")),
+        ({"url": "jdbc:mysql://[::1]:1/d", "user": "u"}, ("::1", 1, "u", None)),
+        ({"url": "mysql:///d"}, ("localhost", 3306, None, None)),
+    ],
+)
+def test_address(given: dict[str, str], expected: tuple[object, ...]) -> None:
+    where = address.parse(parse(**given))
+    assert (where.host, where.port, where.user, where.password) == expected
+    assert where.database == "d"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"url": "mysql://:secret@h/d", "password": "0th3r"},
+        {"url": "mysql://u:secret@h/d", "user": "other"},
+        {"url": "mysql://u:secret@h/d?x=1"},
+    ],
+)
+def test_bad_address_is_refused_without_showing_a_password(given: dict[str, str]) -> None:
+    with pytest.raises(OptionError) as refused:
+        address.parse(parse(**given))
+    assert "secret" not in str(refused.value)
+    assert "0th3r" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "verified"),
+    [
+        ("mysql://db.example/d", {}, True),
+        ("mysql://10.0.0.1/d", {"tlsMode": "unverified"}, False),
+        ("mysql://10.0.0.1/d", {"tlsMode": "off"}, None),
+        ("mysql://localhost/d", {}, None),
+        ("mysql://127.0.0.1/d", {}, None),
+        ("mysql://localhost.example/d", {}, True),
+        ("mysql://[::1]/d", {"tlsMode": "verify"}, True),
+    ],
+)
+def test_tls_is_verified_unless_no_network_lies_between(
+    url: str, given: dict[str, str], verified: bool | None
+) -> None:
+    parsed = parse(url=url, **given)
+    context = tls.context(parsed, address.parse(parsed))
+    assert (context and context.check_hostname) == verified
+    assert (context is None) == (verified is None)
+
+
+def test_tls_files_must_be_there_and_fit_the_mode(tmp_path: Path) -> None:
+    for given, said in (
+        ({"tlsCaFile": str(tmp_path / "none.pem")}, "names no file"),
+        ({"tlsCaFile": str(tmp_path), "tlsMode": "off"}, "contradict each other"),
+    ):
+        parsed = parse(**given)
+        with pytest.raises(OptionError, match=said):
+            tls.context(parsed, address.parse(parsed))
+
+
+@pytest.mark.parametrize("url", ["mysql://h/d", "mariadb://h", "jdbc:mysql://h", "jdbc:mariadb://"])
+def test_connector_is_found_by_the_scheme_of_a_url(url: str) -> None:
+    assert for_url(url).name == "mysql"
+
+
+def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:
+    code = (
+        "import sys, pyspark_mysql; print([m for m in ('pymysql', 'pyarrow') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"

@@ -1,0 +1,151 @@
+"""Options of the Redis connector, good and bad, without a server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+
+import pyarrow as pa
+import pytest
+from tests.worlds import assert_refused
+
+from pyspark_redis.connector import RedisConnector
+from pyspark_redis.models.model import Values
+from pyspark_redis.server.client import connect
+from sparkonce import options
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Plan
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("x", pa.float64()),
+        ("price", pa.decimal128(10, 2)),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("x", pa.float32())])
+URL = {"url": "redis://localhost"}
+
+
+def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan[Values]:
+    return RedisConnector().plan(options.parse(RedisConnector.options, {**URL, **given}), schema)
+
+
+def test_upsert_writes_every_column_and_may_be_repeated() -> None:
+    made = plan(key="user:{id}")
+    assert (made.target, made.repeatable) == ("hash:user:{id}", True)
+    assert made.detail.fields == tuple(SCHEMA.names)
+
+
+def test_a_key_of_columns_and_a_template_that_looks_like_it_are_two_targets() -> None:
+    """The first escapes what the columns hold, so that their rows have other keys."""
+    targets = {plan(key=key).target for key in ("id,name", "id, name", "{id}:{name}")}
+    assert targets == {"hash:id,name", "hash:{id}:{name}"}
+
+
+def test_increment_adds_all_but_the_key_and_may_not_be_repeated() -> None:
+    made = plan(NUMBERS, key="user:{id}", writeMode="increment")
+    assert (made.detail.fields, made.detail.floats) == (("n", "x"), (False, True))
+    assert not made.repeatable
+
+
+def test_delete_needs_the_key_alone() -> None:
+    made = plan(key="user:{id}", writeMode="DELETE")
+    assert (made.detail.fields, made.repeatable) == ((), False)
+
+
+def test_what_expires_is_not_repeatable() -> None:
+    """Written again, it would come back."""
+    assert plan(key="user:{id}").repeatable
+    assert not plan(key="user:{id}", ttl="7d").repeatable
+
+
+@pytest.mark.parametrize(
+    ("key", "parts"),
+    [
+        ("user:{id}", ["user:", "id", ""]),
+        ("{{x}}:{id}:{name}!", ["{x}:", "id", ":", "name", "!"]),
+        ("{id}", ["", "id", ""]),
+        ("id", ["", "id", ""]),
+        ("id, name", ["", "id", ":", "name", ""]),
+        ("ID", ["", "id", ""]),
+    ],
+)
+def test_key_is_a_template_or_columns(key: str, parts: list[str]) -> None:
+    assert list(plan(key=key).detail.key.parts) == parts
+
+
+NO_SERVERS = "h:65536", "h:99999", "[::::]", "[1.2]:6379"
+"""Hosts and ports that no server can have."""
+
+BAD = [
+    ({}, "Option key is missing"),
+    ({"key": "user:{idd}"}, "did you mean 'id'"),
+    ({"key": "user"}, "names column 'user', which the query does not have"),
+    ({"key": "user:{}"}, "braces hold just a column name"),
+    ({"key": "user:{id!r}"}, "braces hold just a column name"),
+    ({"key": "user:{id"}, "is no template"),
+    ({"key": "{{id}}"}, "names no column"),
+    ({"key": "u:{x}"}, "of type double"),
+    ({"key": "u:{tags}"}, "of type list"),
+    ({"key": "id", "writeMode": "append"}, "one of upsert, increment, delete"),
+    ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
+    ({"key": "id", "model": "list"}, "one of hash, string"),
+    ({"key": "id", "model": "string"}, "the query has name, x, price, tags"),
+    ({"key": "id", "model": "string", "writeMode": "increment"}, "can't do writeMode=increment"),
+    ({"key": "id", "ttl": "soon"}, "a time such as 90s"),
+    ({"key": "id", "ttl": "0"}, "a time such as 90s"),
+    ({"key": "id", "writeMode": "delete", "ttl": "1h"}, "contradict each other"),
+    ({"key": "id", "writeMode": "delete", "nulls": "keep"}, "contradict each other"),
+    ({"key": "id", "keyPrefix": "a{b}"}, "1 to 64 of the characters"),
+    ({"key": "id", "chunkRows": "many"}, "a whole number from 1 to"),
+    ({"key": "id", "keyy": "id"}, "did you mean 'key'"),
+    ({"key": "id", "password": "a", "passwordFile": "b"}, "contradict each other"),
+    ({"key": "id", "onLostCommit": "continue"}, "continue@<epoch>"),
+    ({"key": "id", "sinkId": "a b"}, "1 to 100 of the characters"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), BAD, ids=[said for _, said in BAD])
+def test_bad_option_is_refused_with_reason_and_remedy(given: dict[str, str], said: str) -> None:
+    assert_refused(partial(plan, **given), said)
+
+
+def test_increment_of_decimals_and_of_nothing_is_refused() -> None:
+    with pytest.raises(OptionError, match="can't add column 'price'"):
+        plan(
+            pa.schema([SCHEMA.field("id"), SCHEMA.field("price")]), key="id", writeMode="increment"
+        )
+    with pytest.raises(OptionError, match="nothing to add"):
+        plan(pa.schema([SCHEMA.field("id")]), key="id", writeMode="increment")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"url": "mysql://h"}, "like redis://user:password@host"),
+        *(({"url": f"redis://{server}/0"}, "a port from 0 to 65535") for server in NO_SERVERS),
+        ({"url": "redis+cluster://h"}, "Cluster and Sentinel are not supported yet"),
+        ({"url": "redis+sentinel://h"}, "Cluster and Sentinel are not supported yet"),
+        ({"url": "redis://:secret@h", "password": "0th3r"}, "both give the password"),
+        ({"url": "redis://h", "tlsCaFile": "ca.pem"}, "speaks no TLS"),
+        ({"url": "redis://h", "passwordFile": "/does/not/exist"}, "can't be read"),
+    ],
+)
+def test_bad_address_is_refused_without_showing_a_password(
+    given: dict[str, str], said: str
+) -> None:
+    with pytest.raises(OptionError) as refused:
+        connect(options.parse(RedisConnector.options, given, complete=False))
+    assert said in str(refused.value)
+    assert "secret" not in str(refused.value)
+    assert "0th3r" not in str(refused.value)
+
+
+def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:
+    code = "import sys, pyspark_redis; print([m for m in ('redis', 'pyarrow') if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"

@@ -1,0 +1,53 @@
+"""What the docs say is what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_mysql.connector import MySqlConnector
+from pyspark_redis.connector import RedisConnector
+from sparkonce import __version__, errors
+from sparkonce.exactly_once import guards
+from sparkonce.operate.printing import page_of_options
+from sparkonce.tck import spec
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("connector", [RedisConnector, MySqlConnector, ElasticsearchConnector])
+def test_page_of_options_is_made_from_the_table(
+    connector: type[RedisConnector | MySqlConnector | ElasticsearchConnector],
+) -> None:
+    page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
+    assert page == page_of_options(connector.name, connector.options), "run `make docs`"
+
+
+def test_page_of_rules_is_made_from_the_rulebook() -> None:
+    assert (ROOT / "docs" / "spec.md").read_text() == spec.as_markdown(), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_files_and_names_in_the_protocol_page_exist() -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text()
+    for name in re.findall(r"`(guards\.\w+)`", page):
+        assert hasattr(guards, name.removeprefix("guards."))
+    for name in re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page):
+        assert hasattr(errors, name) or name == "DefaultSource", name
+    for path in re.findall(
+        r"`((?:sparkonce|pyspark_redis|pyspark_mysql|pyspark_elasticsearch)/[\w/.]+)`", page
+    ):
+        assert (ROOT / "connectors" / path).exists(), path
+
+
+def test_changelog_has_a_place_for_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert "## [Unreleased]" in text or f"## [{__version__}]" in text
