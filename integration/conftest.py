@@ -6,22 +6,19 @@ import uuid
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 from integration.counted import make_counters
 from integration.environments import build_wheel
-from integration.epochs import ElasticsearchQuery, MySqlQuery
 from integration.marks import also
 from integration.proxy import Proxy
-from integration.runs import Job
 from integration.servers import spark as local_spark
-from integration.servers.elasticsearch import ELASTICSEARCH, ElasticsearchProcess, private_tree
+from integration.servers.elasticsearch import ELASTICSEARCH
 from integration.servers.elasticsearch import connect as connect_elasticsearch
 from integration.servers.finder import Server, or_skip
 from integration.servers.mysql import SERVERS as MYSQLS
-from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.mysql import connect as connect_mysql
 from integration.servers.redis import REDIS, RedisProcess
 
@@ -31,7 +28,6 @@ from sparkonce.tck.spark.bench import Bench
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
     from elasticsearch import Elasticsearch
     from pymysql.cursors import Cursor
     from pyspark.sql import SparkSession
@@ -114,66 +110,6 @@ def table(mysql: Cursor, unique: str) -> Iterator[str]:
     mysql.execute(f"DROP TABLE IF EXISTS {unique}")
 
 
-@pytest.fixture
-def counters(mysql: Cursor, table: str) -> str:
-    """Make a table of counters."""
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
-    return table
-
-
-@pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str) -> Callable[..., MySqlQuery]:
-    """Make a checked query into a table with this definition."""
-
-    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
-        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        query.sink.check()
-        return query
-
-    return make
-
-
-@pytest.fixture
-def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
-    """Read the rows of the table, in order."""
-
-    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
-        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
-        return list(mysql.fetchall())
-
-    return stored
-
-
-@pytest.fixture
-def local_infile(mysql: Cursor) -> Iterator[Callable[[bool], None]]:
-    """Say whether the server allows LOAD DATA LOCAL, for connections that are made from then on."""
-    mysql.execute("SELECT @@GLOBAL.local_infile")
-    before = mysql.fetchone()
-    yield lambda on: mysql.execute(f"SET GLOBAL local_infile = {int(on)}")
-    mysql.execute("SET GLOBAL local_infile = %s", before)
-
-
-@pytest.fixture
-def private_mysql(mysql_name: str) -> Iterator[Callable[..., MySqlProcess]]:
-    """Start a server of the test's own: `private_mysql("--read-only=1")`."""
-    with ExitStack() as running:
-
-        def start(*config: str) -> MySqlProcess:
-            return running.enter_context(
-                or_skip(lambda: MySqlProcess(private_binary(mysql_name), *config))
-            )
-
-        yield start
-
-
-@pytest.fixture
-def mysql_proxy(mysql_url: str) -> Iterator[Proxy]:
-    """Stand between a test and the shared MySQL or MariaDB, to make the network fail."""
-    with Proxy(mysql_url) as proxy:
-        yield proxy
-
-
 @pytest.fixture(scope="session")
 def elasticsearch_server() -> Server:
     return or_skip(ELASTICSEARCH.find)
@@ -206,43 +142,10 @@ def counter_index(elastic: Elasticsearch, index: str) -> str:
 
 
 @pytest.fixture
-def into_index(elasticsearch_url: str, index: str) -> Callable[..., ElasticsearchQuery]:
-    """Make a checked query into the index, which is made from its schema if it is not there."""
-
-    def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
-        given = {"url": elasticsearch_url, "index": index, "createIndex": "true", **options}
-        query = ElasticsearchQuery(schema, **given)
-        query.sink.check()
-        return query
-
-    return make
-
-
-@pytest.fixture
 def bad_index(elastic: Elasticsearch, index: str) -> Iterator[str]:
     """Give a name for the index of dead letters."""
     yield f"{index}-bad"
     elastic.options(ignore_status=404).indices.delete(index=f"{index}-bad")
-
-
-@pytest.fixture
-def private_elasticsearch() -> Iterator[Callable[..., ElasticsearchProcess]]:
-    """Start a node of the test's own: `private_elasticsearch("http.max_content_length: 1mb")`."""
-    with ExitStack() as running:
-
-        def start(*config: str, **settings: Any) -> ElasticsearchProcess:
-            return running.enter_context(
-                or_skip(lambda: ElasticsearchProcess(private_tree(), *config, **settings))
-            )
-
-        yield start
-
-
-@pytest.fixture
-def elasticsearch_proxy(elasticsearch_url: str) -> Iterator[Proxy]:
-    """Stand between a test and the shared cluster, to make the network fail."""
-    with Proxy(elasticsearch_url) as proxy:
-        yield proxy
 
 
 @pytest.fixture(scope="session")
@@ -267,17 +170,3 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """The Sparks of the kit, which many checks share."""
     with Bench(tmp_path_factory.mktemp("bench")) as sparks:
         yield sparks
-
-
-@pytest.fixture
-def counting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
-    """A job that adds 1 for each row, to a counter of the row's own."""
-    job = Job(spark, tmp_path / "job", redis_url, unique)
-    job.options["writeMode"] = "increment"
-    return job
-
-
-@pytest.fixture
-def upserting(spark: SparkSession, redis_url: str, unique: str, tmp_path: Path) -> Job:
-    """A job that writes each row into a hash of its own."""
-    return Job(spark, tmp_path / "job", redis_url, unique)

@@ -1,0 +1,78 @@
+"""Fixtures for tests of MySQL and MariaDB alone."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from integration.epochs import MySqlQuery
+from integration.proxy import Proxy
+from integration.servers.finder import or_skip
+from integration.servers.mysql import MySqlProcess, private_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pymysql.cursors import Cursor
+
+
+@pytest.fixture
+def counters(mysql: Cursor, table: str) -> str:
+    """Make a table of counters."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    return table
+
+
+@pytest.fixture
+def make(mysql: Cursor, mysql_url: str, table: str) -> Callable[..., MySqlQuery]:
+    """Make a checked query into a table with this definition."""
+
+    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
+        mysql.execute(f"CREATE TABLE {table} ({definition})")
+        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
+        query.sink.check()
+        return query
+
+    return make
+
+
+@pytest.fixture
+def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
+    """Read the rows of the table, in order."""
+
+    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
+        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
+        return list(mysql.fetchall())
+
+    return stored
+
+
+@pytest.fixture
+def local_infile(mysql: Cursor) -> Iterator[Callable[[bool], None]]:
+    """Say whether the server allows LOAD DATA LOCAL, for connections that are made from then on."""
+    mysql.execute("SELECT @@GLOBAL.local_infile")
+    before = mysql.fetchone()
+    yield lambda on: mysql.execute(f"SET GLOBAL local_infile = {int(on)}")
+    mysql.execute("SET GLOBAL local_infile = %s", before)
+
+
+@pytest.fixture
+def private_mysql(mysql_name: str) -> Iterator[Callable[..., MySqlProcess]]:
+    """Start a server of the test's own: `private_mysql("--read-only=1")`."""
+    with ExitStack() as running:
+
+        def start(*config: str) -> MySqlProcess:
+            return running.enter_context(
+                or_skip(lambda: MySqlProcess(private_binary(mysql_name), *config))
+            )
+
+        yield start
+
+
+@pytest.fixture
+def mysql_proxy(mysql_url: str) -> Iterator[Proxy]:
+    """Stand between a test and the shared MySQL or MariaDB, to make the network fail."""
+    with Proxy(mysql_url) as proxy:
+        yield proxy
