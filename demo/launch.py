@@ -25,7 +25,7 @@ SUBMIT = [
 
 
 @dataclass(frozen=True)
-class Driver:
+class DemoDriver:
     """The user's program, and where it finds and leaves things."""
 
     url: str

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import psutil
 
-from demo.launch import Driver
+from demo.launch import DemoDriver
 from demo.ledgers import STREAMS, Caught, Ledgers
 from demo.process import Child
 from demo.show import Board, Streams
@@ -21,7 +21,7 @@ STALLED = 180.0
 class Run:
     """Two drivers, one after the other, and what the ledgers tell meanwhile."""
 
-    def __init__(self, driver: Driver, ledgers: Ledgers, board: Board, total: int) -> None:
+    def __init__(self, driver: DemoDriver, ledgers: Ledgers, board: Board, total: int) -> None:
         self.driver, self.ledgers, self.board = driver, ledgers, board
         self.total = total * len(STREAMS)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from integration.epochs import MySqlQuery, Query
+from integration.epochs import DirectQuery, MySqlQuery
 from integration.servers.process import wait_until
 
 from sparkonce.errors import SparkonceError
@@ -40,7 +40,7 @@ def counts(mysql: Cursor, table: str) -> Counter[int]:
     return Counter(dict(mysql.fetchall()))
 
 
-def until_committed(query: Query, epoch: int, ids: range) -> list[SparkonceError]:
+def until_committed(query: DirectQuery, epoch: int, ids: range) -> list[SparkonceError]:
     """Run an epoch of ones in two partitions as Spark would; its failures."""
     middle = len(ids) // 2
     return query.run_until_done(epoch, ones(ids[:middle]), ones(ids[middle:]))

@@ -12,7 +12,7 @@ from pathlib import Path
 from integration.runs import Job
 
 
-class Driver:
+class DriverProcess:
     """`integration/driver_program.py` in a process group of its own."""
 
     def __init__(

@@ -27,7 +27,7 @@ LONG_AGO = 3600.0
 """Seconds after which others may have taken over."""
 
 
-class Query:
+class DirectQuery:
     """A streaming query in miniature: a query id, a run id, and epochs of Arrow batches."""
 
     connector, overwrite, follows = REDIS, False, Follows.NEXT
@@ -106,7 +106,7 @@ class Query:
         return Committer(sink.store, sink.plan, sink.policy, Patience(3, first=0.01))
 
 
-class MySqlQuery(Query):
+class MySqlQuery(DirectQuery):
     """A query that writes to MySQL or MariaDB."""
 
     connector, checked = MYSQL, None
@@ -129,7 +129,7 @@ class MySqlQuery(Query):
         return super().committer()
 
 
-class ElasticsearchQuery(Query):
+class ElasticsearchQuery(DirectQuery):
     """A query that writes to Elasticsearch."""
 
     connector = ELASTICSEARCH

@@ -11,7 +11,7 @@ from integration.chaos.elasticsearch import VISIBLE
 from integration.chaos.oracle import Verdict, compare
 from integration.chaos.target import COUNTERS, MAKERS, ROWS, SIDES, Target, maker
 from integration.chaos.topic import Event
-from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.proxy import Proxy
 from integration.servers.elasticsearch import connect
 from integration.servers.finder import or_skip
@@ -23,7 +23,7 @@ PLACE = [("part", pa.int32()), ("place", pa.int64())]
 SUMS = [("n", pa.int64()), ("amount", pa.int64())]
 MANY = 20_000
 """Rows of an epoch that no store applies with its decision, in one step."""
-QUERIES = {"redis": Query, "mysql": MySqlQuery, "elasticsearch": ElasticsearchQuery}
+QUERIES = {"redis": DirectQuery, "mysql": MySqlQuery, "elasticsearch": ElasticsearchQuery}
 
 
 @pytest.fixture(params=MAKERS)
@@ -34,7 +34,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         yield made
 
 
-def query(target: Target, name: str, url: str | None = None) -> Query:
+def query(target: Target, name: str, url: str | None = None) -> DirectQuery:
     adds = target.options(name)["writeMode"] == "increment"
     where = PLACE if name == ROWS else [("side", pa.string()), ("bucket", pa.int32())]
     schema = pa.schema([*where, *(SUMS if adds else SUMS[1:])])

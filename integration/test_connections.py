@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 import pyarrow as pa
 import pytest
-from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.runs import Job
 from integration.servers.process import wait_until
 from pymysql.cursors import Cursor
@@ -31,7 +31,7 @@ NEW = 3
 """Connections that all of them may need."""
 
 
-def run(number: int, make: Callable[..., Query], **options: str) -> None:
+def run(number: int, make: Callable[..., DirectQuery], **options: str) -> None:
     """An epoch of a query with a name and a checkpoint of its own."""
     own = {"sinkId": f"q{number}", "checkpointLocation": f"/nowhere/{number}", "timeout": "29s"}
     query = make(SCHEMA, **options, **own)
@@ -77,10 +77,10 @@ def test_many_queries_into_redis_share_their_connections(redis_url: str, unique:
             return {one["id"] for one in client.client_list()} - before
 
         for number in range(QUERIES):
-            run(number, Query, url=redis_url, key=f"{unique}:{{id}}")
+            run(number, DirectQuery, url=redis_url, key=f"{unique}:{{id}}")
         assert 1 <= len(new()) <= NEW
         wait_until(lambda: not new(), 10, "idle connections to be closed")
-        run(QUERIES, Query, url=redis_url, key=f"{unique}:{{id}}")
+        run(QUERIES, DirectQuery, url=redis_url, key=f"{unique}:{{id}}")
         assert len(client.keys(f"{unique}:*")) == QUERIES + 1
 
 

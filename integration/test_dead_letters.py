@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.marks import also, each
 from pymysql.cursors import Cursor
 from pyspark.errors import PythonException
@@ -99,7 +99,7 @@ def rows(spark: SparkSession) -> DataFrame:
     return whole.coalesce(1).localCheckpoint()
 
 
-def refused_rows(query: Query, rows: DataFrame) -> pa.Table:
+def refused_rows(query: DirectQuery, rows: DataFrame) -> pa.Table:
     """The rows as Spark has them, after all of them were refused."""
     table = rows.toArrow()
     query.sink.check()

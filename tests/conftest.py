@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.answering import Say, saying
 from tests.ways import Fake
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.operate.admin import Admin
 from sparkonce.tck.simulation.actors import Query
@@ -21,19 +21,19 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request: pytest.FixtureRequest) -> MemoryWorld:
     """A store in memory that publishes whole epochs, and one that applies chunk by chunk."""
-    return World(whole_epochs=request.param)
+    return MemoryWorld(whole_epochs=request.param)
 
 
 @pytest.fixture
-def query(world: World) -> Query:
+def query(world: MemoryWorld) -> Query:
     """A query that increments, so that a repeated row would be seen."""
     return Query(world)
 
 
 @pytest.fixture
-def admin(world: World) -> Admin:
+def admin(world: MemoryWorld) -> Admin:
     """An operator beside that query."""
     return Admin(world.memory)
 

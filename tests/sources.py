@@ -12,7 +12,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from tests.worlds import TARGET, World, encode
+from tests.worlds import TARGET, MemoryWorld, encode
 
 from sparkonce import sink
 from sparkonce.options import COMMON
@@ -31,7 +31,7 @@ class MemoryConnector:
 
     name = "memory"
     options = COMMON
-    world = World()
+    world = MemoryWorld()
     repeatable = False
 
     def plan(self, _: Mapping[str, Any], schema: pa.Schema) -> Plan[None]:
@@ -64,9 +64,9 @@ class Context:
         return 3
 
 
-def into_memory(monkeypatch: pytest.MonkeyPatch, *, repeatable: bool = False) -> World:
+def into_memory(monkeypatch: pytest.MonkeyPatch, *, repeatable: bool = False) -> MemoryWorld:
     """A world of the running test, into which the source writes."""
-    found = World()
+    found = MemoryWorld()
     # The class that `registry.load` finds, however pytest has imported this module.
     connector = importlib.import_module("tests.sources").MemoryConnector
     monkeypatch.setattr(connector, "world", found)

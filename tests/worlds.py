@@ -17,7 +17,7 @@ from sparkonce.tck.subject import batch
 TARGET = PLAN.target
 
 
-class World(MemorySubject):
+class MemoryWorld(MemorySubject):
     """A store in memory that publishes whole epochs, or applies them chunk by chunk."""
 
     def __init__(self, *, whole_epochs: bool = True) -> None:
@@ -53,7 +53,7 @@ def decide_and_die(query: Query, epoch: int, *partitions: list[str]) -> None:
 
 def encode(rows: object) -> bytes:
     """Rows as a chunk."""
-    return World().encode(rows)
+    return MemoryWorld().encode(rows)
 
 
 def assert_refused(make: Callable[[], object], said: str) -> None:
@@ -67,7 +67,7 @@ def assert_refused(make: Callable[[], object], said: str) -> None:
 __all__ = [
     "PLAN",
     "TARGET",
-    "World",
+    "MemoryWorld",
     "assert_refused",
     "batch",
     "decide_and_die",

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 from integration.bench.elasticsearch_speed import fresh, measured
 from integration.bench.mysql_apply import DDL, SCHEMA, make_rows
-from integration.epochs import ElasticsearchQuery, MySqlQuery, Query
+from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.servers.mysql import MySqlProcess, connect, private_binary
 from integration.servers.redis import RedisProcess
 from rich.console import Console
@@ -28,13 +28,13 @@ from rich.table import Table
 
 
 @contextmanager
-def on_redis() -> Iterator[Query]:
+def on_redis() -> Iterator[DirectQuery]:
     with RedisProcess() as server:
-        yield Query(SCHEMA, url=server.url, key="row:{id}")
+        yield DirectQuery(SCHEMA, url=server.url, key="row:{id}")
 
 
 @contextmanager
-def on_mysql() -> Iterator[Query]:
+def on_mysql() -> Iterator[DirectQuery]:
     with MySqlProcess(private_binary("mysql"), "--local-infile=0") as server:
         with connect(server.url) as client, client.cursor() as cursor:
             cursor.execute(f"CREATE TABLE bench {DDL}")
@@ -42,20 +42,20 @@ def on_mysql() -> Iterator[Query]:
 
 
 @contextmanager
-def on_elasticsearch() -> Iterator[Query]:
+def on_elasticsearch() -> Iterator[DirectQuery]:
     with measured() as node:
         fresh(node.url, "bench")
         yield ElasticsearchQuery(SCHEMA, url=node.url, index="bench", key="id")
 
 
-STORES: dict[str, Callable[[], Iterator[Query]]] = {
+STORES: dict[str, Callable[[], Iterator[DirectQuery]]] = {
     "Redis": on_redis,
     "MySQL": on_mysql,
     "Elasticsearch": on_elasticsearch,
 }
 
 
-def rate(query: Query, rows: pa.RecordBatch, rounds: int) -> float:
+def rate(query: DirectQuery, rows: pa.RecordBatch, rounds: int) -> float:
     """Rows for each second of CPU time in a commit."""
     query.sink.check()
     batches = [rows.slice(at, 10_000) for at in range(0, len(rows), 10_000)]

@@ -44,7 +44,7 @@ class Mode:
     patient: bool = False
 
 
-class Driver:
+class ChaosDriver:
     """A driver process."""
 
     def __init__(self, home: Path, job: Job, env: Mapping[str, str], mode: Mode) -> None:

@@ -20,11 +20,11 @@ from integration.chaos.drivers import Mode
 from integration.chaos.plan import Fault
 from integration.chaos.reader import Reader
 from integration.chaos.result import Result, Struck
-from integration.chaos.spark import Spark
+from integration.chaos.spark import ChaosSpark
 from integration.chaos.strikes import strike
 from integration.chaos.target import Make, Target
 from integration.chaos.topic import Topic
-from integration.chaos.world import Broken, NotReached, World, fresh
+from integration.chaos.world import Broken, ChaosWorld, NotReached, fresh
 from integration.proxy import Proxy
 from integration.servers import kafka
 from integration.servers.kafka import KafkaProcess
@@ -93,11 +93,11 @@ class Run:
     def _run(self, stack: ExitStack, target: Target, disk: small_disk.SmallDisk | None) -> None:
         broker = stack.enter_context(KafkaProcess())
         faults = plan.draw(self.seed, self.kills, target, disk=disk is not None)
-        world = World(
+        world = ChaosWorld(
             target,
             stack.enter_context(Proxy(target.url)),
             Topic(broker.address, self.seed),
-            stack.enter_context(closing(Spark(self.home / "spark"))),
+            stack.enter_context(closing(ChaosSpark(self.home / "spark"))),
             self.home,
             burst=max(LEAST, self.rows // (2 * len(faults) + 2)),
             deadline=self.began + 300 + 100 * len(faults) + self.rows / 1000,
@@ -129,14 +129,14 @@ class Run:
     # -- the faults
 
     def _strike_all(
-        self, faults: list[Fault], disk: small_disk.SmallDisk | None, world: World
+        self, faults: list[Fault], disk: small_disk.SmallDisk | None, world: ChaosWorld
     ) -> None:
         for number, fault in enumerate(faults, 1):
             seen = self._strike(world, fault, disk)
             epochs = ", ".join(f"{name} {epoch}" for name, epoch in world.progress.epochs().items())
             self._say(world, f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
 
-    def _strike(self, world: World, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
+    def _strike(self, world: ChaosWorld, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
         began, why = time.monotonic(), ""
         for tries in range(1, TRIES + 1):
             fault = replace(fault, early=fault.early and world.driver is None)
@@ -160,14 +160,14 @@ class Run:
 
     # -- the end
 
-    def _finish(self, world: World) -> None:
+    def _finish(self, world: ChaosWorld) -> None:
         """Let the queries come to the end of the topic, with nobody in their way."""
         world.topic.produce(max(1, self.rows - world.topic.produced))
         world.need(Mode())
         self._say(world, "no more faults; the queries read to the end")
         world.drain()
 
-    def _count(self, world: World) -> None:
+    def _count(self, world: ChaosWorld) -> None:
         result, target = self.result, world.target
         world.close()
         result.ends, result.alarms, result.drivers = world.ends(), world.alarms(), world.drivers
@@ -180,7 +180,7 @@ class Run:
         result.leftovers = _gc(target.url)
         result.residue = [*target.residue(), *_unfinished(target.url)]
 
-    def _look(self, reader: Reader, _: World) -> None:
+    def _look(self, reader: Reader, _: ChaosWorld) -> None:
         """A reader that does not see all that was counted could not have seen what is torn."""
         limit, rows = time.monotonic() + SIGHT, self.result.rows
         while reader.last != (rows, rows):
@@ -188,12 +188,12 @@ class Run:
                 raise Broken(f"the reader saw {reader.last} of {rows} rows on both sides")
             time.sleep(0.1)
 
-    def _check(self, name: str, check: Callable[[World], str], world: World) -> None:
+    def _check(self, name: str, check: Callable[[ChaosWorld], str], world: ChaosWorld) -> None:
         world.need(Mode())
         self.result.checks[name] = check(world)
         self._say(world, f"{name}: {self.result.checks[name]}")
 
-    def _say(self, world: World, what: str) -> None:
+    def _say(self, world: ChaosWorld, what: str) -> None:
         passed = time.monotonic() - self.began
         self.tell(f"{passed // 60:3.0f}:{passed % 60:02.0f} {world.topic.produced:9,} rows  {what}")
 

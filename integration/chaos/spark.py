@@ -13,7 +13,7 @@ from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 
 
-class Spark:
+class ChaosSpark:
     """Settings and environment of drivers, and the cluster, once one is needed."""
 
     def __init__(self, home: Path) -> None:

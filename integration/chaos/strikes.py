@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import psutil
 from integration.chaos import plan
-from integration.chaos.drivers import Driver, Mode
+from integration.chaos.drivers import ChaosDriver, Mode
 from integration.chaos.plan import DONE, NEVER, Fault
 from integration.chaos.world import PATIENT as PATIENT_FOR
-from integration.chaos.world import TIMEOUT, Broken, NotReached, World
+from integration.chaos.world import TIMEOUT, Broken, ChaosWorld, NotReached
 
 if TYPE_CHECKING:
     from integration.chaos.disk import SmallDisk
@@ -33,7 +33,7 @@ STOPS_ZOMBIES = {
 the connection on which it waited is gone."""
 
 
-def strike(world: World, fault: Fault, disk: SmallDisk | None) -> str:
+def strike(world: ChaosWorld, fault: Fault, disk: SmallDisk | None) -> str:
     """Bring a fault about.
 
     Raises:
@@ -50,7 +50,7 @@ def strike(world: World, fault: Fault, disk: SmallDisk | None) -> str:
         world.proxy.restore()
 
 
-def kill_driver(world: World, fault: Fault) -> str:
+def kill_driver(world: ChaosWorld, fault: Fault) -> str:
     _reach(world, fault)
     if not (world.driver and world.driver.alive):
         raise NotReached("the driver has ended by itself")
@@ -59,7 +59,7 @@ def kill_driver(world: World, fault: Fault) -> str:
     return ""
 
 
-def kill_executor(world: World, fault: Fault) -> str:
+def kill_executor(world: ChaosWorld, fault: Fault) -> str:
     owner = psutil.Process(_reach(world, fault, CLUSTERED))
     above = [one for one in owner.parents() if one.name() == "java"]
     if not above:
@@ -69,7 +69,7 @@ def kill_executor(world: World, fault: Fault) -> str:
     return ""
 
 
-def kill_worker(world: World, fault: Fault) -> str:
+def kill_worker(world: ChaosWorld, fault: Fault) -> str:
     owner, drivers = _reach(world, fault), world.drivers
     os.kill(owner, signal.SIGKILL)
     _let_go(world, fault)
@@ -78,7 +78,7 @@ def kill_worker(world: World, fault: Fault) -> str:
     return ""
 
 
-def zombie(world: World, fault: Fault) -> str:
+def zombie(world: ChaosWorld, fault: Fault) -> str:
     """A driver that hangs is taken for dead; another one takes over; then the first wakes up."""
     _go_on(world, Mode())
     _reach(world, fault, Mode())
@@ -101,13 +101,13 @@ def zombie(world: World, fault: Fault) -> str:
         frozen.session.close()
 
 
-def _go_on(world: World, mode: Mode) -> None:
+def _go_on(world: ChaosWorld, mode: Mode) -> None:
     """Have a driver that commits, so that what follows is not owed to the fault before."""
     world.need(mode)
     world.advance(1)
 
 
-def _end_of(world: World, frozen: Driver) -> str:
+def _end_of(world: ChaosWorld, frozen: ChaosDriver) -> str:
     try:
         world.until(lambda: not frozen.alive, "the zombie ends", 120.0)
     except NotReached:
@@ -120,7 +120,7 @@ def _end_of(world: World, frozen: Driver) -> str:
     return name
 
 
-def kill_store(world: World, fault: Fault) -> str:
+def kill_store(world: ChaosWorld, fault: Fault) -> str:
     _reach(world, fault)
     server = world.target.server
     server.kill()
@@ -136,21 +136,21 @@ def kill_store(world: World, fault: Fault) -> str:
     return f"away for {fault.outage:g} s" if fault.outage else "away until the driver gave up"
 
 
-def fail_network(world: World, fault: Fault) -> str:
+def fail_network(world: ChaosWorld, fault: Fault) -> str:
     _reach(world, fault)
     if fault.kind == plan.STALL:
         time.sleep(1.5 * TIMEOUT)
     return ""
 
 
-def straggler(world: World, fault: Fault) -> str:
+def straggler(world: ChaosWorld, fault: Fault) -> str:
     """A task whose request is held gets a twin, which wins; then the request arrives."""
     _reach(world, fault, PATIENT)
     world.advance(1, patience=PATIENT_FOR - 10.0)
     return "its epoch was committed meanwhile"
 
 
-def fill_disk(world: World, disk: SmallDisk) -> str:
+def fill_disk(world: ChaosWorld, disk: SmallDisk) -> str:
     _go_on(world, world.mode)
     server, drivers, began = world.target.server, world.drivers, time.monotonic()
     disk.fill()
@@ -167,7 +167,7 @@ def fill_disk(world: World, disk: SmallDisk) -> str:
     return f"{what} gave up after {time.monotonic() - began:.0f} s"
 
 
-def _gives_up(world: World, drivers: int) -> bool:
+def _gives_up(world: ChaosWorld, drivers: int) -> bool:
     """Whether store or driver gives up; else the store waits, and nothing may be committed.
 
     Raises:
@@ -189,7 +189,7 @@ def _gives_up(world: World, drivers: int) -> bool:
     return False
 
 
-STRIKES: dict[str, Callable[[World, Fault], str]] = {
+STRIKES: dict[str, Callable[[ChaosWorld, Fault], str]] = {
     plan.DRIVER: kill_driver,
     plan.TREE: kill_driver,
     plan.EXECUTOR: kill_executor,
@@ -204,7 +204,7 @@ STRIKES: dict[str, Callable[[World, Fault], str]] = {
 # -- the moment
 
 
-def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
+def _reach(world: ChaosWorld, fault: Fault, mode: Mode | None = None) -> int:
     """Wait for the fault's request, and hold it; the process that sent it."""
     # A cluster is slower: it is left when its driver has ended, unless it is needed. A patient
     # driver is left at once: nothing that strikes at others would make it give up.
@@ -222,7 +222,7 @@ def _reach(world: World, fault: Fault, mode: Mode | None = None) -> int:
     return _owner(world, fault)
 
 
-def _arm(world: World, fault: Fault) -> None:
+def _arm(world: ChaosWorld, fault: Fault) -> None:
     point, proxy = world.target.points[fault.point], world.proxy
     arm = {
         plan.CUT_REQUEST: proxy.cut_request,
@@ -234,7 +234,7 @@ def _arm(world: World, fault: Fault) -> None:
     (proxy.cut_reply if answered else arm)(point, fault.nth)
 
 
-def _owner(world: World, fault: Fault) -> int:
+def _owner(world: ChaosWorld, fault: Fault) -> int:
     """The process at the client's end of the connection that was hit."""
     if fault.kind not in (plan.EXECUTOR, plan.WORKER):
         return 0
@@ -246,7 +246,7 @@ def _owner(world: World, fault: Fault) -> int:
     raise NotReached(f"nobody holds port {ends[0]} any more")
 
 
-def _let_go(world: World, fault: Fault) -> None:
+def _let_go(world: ChaosWorld, fault: Fault) -> None:
     """Let the request arrive after all, or take care that it never does."""
     if fault.fate == NEVER:
         world.proxy.disconnect()

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from integration.chaos.drivers import Driver, Mode
+from integration.chaos.drivers import ChaosDriver, Mode
 from integration.chaos.progress import Progress
 from integration.chaos.query import Job, Sink
-from integration.chaos.spark import Spark
+from integration.chaos.spark import ChaosSpark
 from integration.chaos.target import COUNTERS, QUERIES, ROWS, Target
 from integration.chaos.topic import Topic
 from integration.proxy import Proxy
@@ -32,7 +32,7 @@ class Broken(Exception):
     """The run can't go on, or something is not as it is promised."""
 
 
-class World:
+class ChaosWorld:
     """What a run consists of.
 
     Args:
@@ -50,7 +50,7 @@ class World:
         target: Target,
         proxy: Proxy,
         topic: Topic,
-        spark: Spark,
+        spark: ChaosSpark,
         home: Path,
         *,
         burst: int,
@@ -59,14 +59,14 @@ class World:
         self.target, self.proxy, self.topic, self.spark = target, proxy, topic, spark
         self.home, self.burst, self.deadline = home, burst, deadline
         self.progress = Progress(home / "checkpoints")
-        self.driver: Driver | None = None
+        self.driver: ChaosDriver | None = None
         self.mode = Mode()
         self.drivers = 0
-        self.zombies: list[Driver] = []
-        self._started: list[Driver] = []
-        self._ended: list[Driver] = []
+        self.zombies: list[ChaosDriver] = []
+        self._started: list[ChaosDriver] = []
+        self._ended: list[ChaosDriver] = []
         self._same_end = (0, {"": 0})
-        self._dead: list[Driver] = []
+        self._dead: list[ChaosDriver] = []
 
     # -- the driver
 
@@ -80,11 +80,11 @@ class World:
             self.start()
             self.advance(1)
 
-    def start(self) -> Driver:
+    def start(self) -> ChaosDriver:
         """Start a driver, beside what there is."""
         self.drivers += 1
         home = self.home / f"driver-{self.drivers:03d}"
-        self.driver = Driver(home, self._job(), self.spark.env, self.mode)
+        self.driver = ChaosDriver(home, self._job(), self.spark.env, self.mode)
         self._started.append(self.driver)
         return self.driver
 
@@ -116,7 +116,7 @@ class World:
             self._dead.append(self.driver)
         self.driver = None
 
-    def bury(self, driver: Driver) -> None:
+    def bury(self, driver: ChaosDriver) -> None:
         """Forget a driver that has ended."""
         driver.session.close()
         if driver is self.driver:
@@ -133,7 +133,7 @@ class World:
         if self.driver:
             self.bury(self.driver)
 
-    def _note_end(self, driver: Driver) -> None:
+    def _note_end(self, driver: ChaosDriver) -> None:
         often, epochs = self._same_end
         now = self.progress.epochs()
         self._same_end = (often + 1 if now == epochs else 1, now)
@@ -151,7 +151,7 @@ class World:
         said = ((driver.home.name, driver.alarms()) for driver in self._judged())
         return [f"{name}: {', '.join(sorted(alarms))}" for name, alarms in said if alarms]
 
-    def _judged(self) -> list[Driver]:
+    def _judged(self) -> list[ChaosDriver]:
         return [driver for driver in self._started if driver not in self.zombies]
 
     # -- moments

@@ -7,15 +7,15 @@ from base64 import b64decode, b64encode
 from collections import Counter
 
 from integration.counters import COUNTER
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.history.story import CHUNK, QUERY, tell
 from integration.servers.redis import connect
 
 PREFIX = "history"
 
 
-def query(url: str) -> Query:
-    made = Query(
+def query(url: str) -> DirectQuery:
+    made = DirectQuery(
         COUNTER,
         url=url,
         key=f"{PREFIX}:{{id}}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from integration.counters import ones
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.retry import Patience
@@ -63,7 +63,7 @@ def _plain(word: str) -> str:
     return ""
 
 
-def tell(query: Query) -> None:
+def tell(query: DirectQuery) -> None:
     """An epoch is done; the next is decided, one chunk of it applied; one more is staged."""
     query.run(0, ones(DONE))
     receipts = query.stage(1, ones(DECIDED[:15]), ones(DECIDED[15:]))
@@ -76,7 +76,7 @@ def tell(query: Query) -> None:
     query.stage(2, ones(STAGED))
 
 
-def goes_on(query: Query, counts: Callable[[], Counter[int]]) -> None:
+def goes_on(query: DirectQuery, counts: Callable[[], Counter[int]]) -> None:
     """The query is started again, by the present release: Spark replays epoch 1."""
     query.run(1, ones(REPLAYED))
     assert counts() == Counter([*DONE, *DECIDED])
@@ -85,7 +85,7 @@ def goes_on(query: Query, counts: Callable[[], Counter[int]]) -> None:
     assert query.sink.store.staged(query.name) == []
 
 
-def is_recovered(query: Query, counts: Callable[[], Counter[int]]) -> None:
+def is_recovered(query: DirectQuery, counts: Callable[[], Counter[int]]) -> None:
     """An operator recovers it, by the present release, without Spark."""
     admin = Admin(query.sink.store)
     (sink,) = [sink for sink in admin.sinks() if sink.name == query.name]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreRefused
 
@@ -26,14 +26,14 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def counters(redis_url: str, unique: str) -> Query:
-    return Query(COUNTER, url=redis_url, key=f"{unique}:{{id}}", writeMode="increment")
+def counters(redis_url: str, unique: str) -> DirectQuery:
+    return DirectQuery(COUNTER, url=redis_url, key=f"{unique}:{{id}}", writeMode="increment")
 
 
 @pytest.fixture
-def hashes(redis_url: str, unique: str) -> Query:
+def hashes(redis_url: str, unique: str) -> DirectQuery:
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
-    return Query(schema, url=redis_url, key=f"{unique}:{{id}}")
+    return DirectQuery(schema, url=redis_url, key=f"{unique}:{{id}}")
 
 
 def ones(ids: range) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def ones(ids: range) -> list[dict[str, Any]]:
 
 
 def test_upsert_writes_every_column_and_the_last_row_of_a_key_wins(
-    hashes: Query, client: redis.Redis, unique: str
+    hashes: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     hashes.run(
         0, [{"id": 1, "name": "first", "x": 1.5}], [{"id": 1, "name": "last", "x": float("nan")}]
@@ -50,7 +50,7 @@ def test_upsert_writes_every_column_and_the_last_row_of_a_key_wins(
 
 
 def test_null_deletes_its_field_or_keeps_it_as_told(
-    hashes: Query, client: redis.Redis, unique: str
+    hashes: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     hashes.run(0, [{"id": 1, "name": "a", "x": 1.0}])
     hashes.restart(nulls="keep")
@@ -66,7 +66,7 @@ def test_hash_of_many_columns(
     redis_url: str, unique: str, client: redis.Redis, columns: int
 ) -> None:
     names = ["id", *(f"c'\"\\\n{n}" for n in range(columns))]
-    query = Query(
+    query = DirectQuery(
         pa.schema([(name, pa.int64()) for name in names]), url=redis_url, key=f"{unique}:{{id}}"
     )
     row = {name: at for at, name in enumerate(names)}
@@ -79,7 +79,7 @@ def test_hash_of_many_columns(
 
 
 def test_increment_adds_integers_exactly_and_nulls_add_nothing(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     big = 2**62 + 1
     counters.run(0, [{"id": 1, "a": big, "b": 0.25}, {"id": 1, "a": None, "b": None}])
@@ -92,7 +92,7 @@ def test_delete_removes_hashes_and_nothing_else(
 ) -> None:
     client.hset(f"{unique}:1", "x", "1")
     client.rpush(f"{unique}:2", "x")
-    query = Query(
+    query = DirectQuery(
         pa.schema([("id", pa.int64())]), url=redis_url, key=f"{unique}:{{id}}", writeMode="delete"
     )
     with pytest.raises(RowRefused, match="WRONGTYPE"):
@@ -101,7 +101,7 @@ def test_delete_removes_hashes_and_nothing_else(
 
 
 def test_expiry_is_set_with_the_value(
-    hashes: Query, counters: Query, client: redis.Redis, unique: str
+    hashes: DirectQuery, counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     hashes.options["ttl"] = "100s"
     hashes.run(0, [{"id": 1, "name": "a", "x": 1.0}])
@@ -114,7 +114,7 @@ def test_expiry_is_set_with_the_value(
 def test_values_of_a_column_key_never_collide(redis_url: str, unique: str) -> None:
     schema = pa.schema([("p", pa.string()), ("q", pa.string()), ("r", pa.string())])
     rows = [{"p": unique, "q": q, "r": r} for q, r in (("a:b", "c"), ("a", "b:c"), ("a%3Ab", "c"))]
-    query = Query(schema, url=redis_url, key="p,q,r")
+    query = DirectQuery(schema, url=redis_url, key="p,q,r")
     query.run(0, rows)
     with redis.Redis.from_url(redis_url, decode_responses=True) as client:
         assert sorted(client.keys(f"{unique}:*")) == sorted(
@@ -123,13 +123,13 @@ def test_values_of_a_column_key_never_collide(redis_url: str, unique: str) -> No
 
 
 def test_row_that_would_overwrite_the_ledger_is_refused(redis_url: str) -> None:
-    query = Query(pa.schema([("id", pa.string())]), url=redis_url, key="id")
+    query = DirectQuery(pa.schema([("id", pa.string())]), url=redis_url, key="id")
     with pytest.raises(BadRow, match=r"begins with '\{sparkonce\}:'"):
         query.run(0, [{"id": "fine"}, {"id": "{sparkonce}:names"}])
 
 
 def test_null_key_and_infinite_increment_are_refused_before_the_decision(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     with pytest.raises(BadRow, match="Column 'id' is null"):
         counters.run(0, ones(range(3)), [{"id": None, "a": 1, "b": 1.0}])
@@ -141,7 +141,7 @@ def test_null_key_and_infinite_increment_are_refused_before_the_decision(
 @pytest.mark.parametrize("chunk", [SMALL, LARGE], ids=["small chunks", "large chunks"])
 @pytest.mark.parametrize("rows", [300, 20_000])
 def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
-    counters: Query, client: redis.Redis, unique: str, rows: int, chunk: dict[str, str]
+    counters: DirectQuery, client: redis.Redis, unique: str, rows: int, chunk: dict[str, str]
 ) -> None:
     counters.options.update(chunk)
     client.set(f"{unique}:217", "a string, not a hash")
@@ -164,7 +164,7 @@ def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
 
 
 def test_row_refused_in_its_second_column_does_not_repeat_the_first(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     client.hset(f"{unique}:1", mapping={"b": "no number"})
     with pytest.raises(RowRefused, match="not a float"):
@@ -176,7 +176,7 @@ def test_row_refused_in_its_second_column_does_not_repeat_the_first(
 
 
 def test_counter_overflow_is_refused_and_says_so(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     counters.run(0, [{"id": 1, "a": 2**63 - 1, "b": None}])
     with pytest.raises(RowRefused, match="64-bit range"):
@@ -186,7 +186,7 @@ def test_counter_overflow_is_refused_and_says_so(
 
 @pytest.mark.parametrize("added", [1e308, -1e308, 1.7976931348623157e308])
 def test_a_sum_that_is_no_double_is_refused_and_goes_on_once_there_is_room(
-    counters: Query, client: redis.Redis, unique: str, added: float
+    counters: DirectQuery, client: redis.Redis, unique: str, added: float
 ) -> None:
     key, row = f"{unique}:1", {"id": 1, "a": 1, "b": added}
     counters.run(0, [row])
@@ -203,14 +203,14 @@ def test_a_sum_that_is_no_double_is_refused_and_goes_on_once_there_is_room(
 
 def test_advice_goes_by_what_happened_not_by_a_columns_name(redis_url: str, unique: str) -> None:
     schema = pa.schema([("id", pa.int64()), ("OOM", pa.float64())])
-    query = Query(schema, url=redis_url, key=f"{unique}:{{id}}", writeMode="increment")
+    query = DirectQuery(schema, url=redis_url, key=f"{unique}:{{id}}", writeMode="increment")
     query.run(0, [{"id": 1, "OOM": 1e308}])
     with pytest.raises(RowRefused, match="set that field to a smaller number"):
         query.run(1, [{"id": 1, "OOM": 1e308}])
 
 
 def test_a_counter_that_holds_an_infinity_is_refused_and_says_so(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     client.hset(f"{unique}:1", "b", "inf")
     with pytest.raises(RowRefused, match="the field holds an infinity"):
@@ -219,14 +219,14 @@ def test_a_counter_that_holds_an_infinity_is_refused_and_says_so(
 
 def test_a_database_that_is_not_there_is_named(redis_url: str, unique: str) -> None:
     url = f"{redis_url.rpartition('/')[0]}/9999"
-    query = Query(pa.schema([("id", pa.int64())]), url=url, key=f"{unique}:{{id}}")
+    query = DirectQuery(pa.schema([("id", pa.int64())]), url=url, key=f"{unique}:{{id}}")
     with pytest.raises(StoreRefused, match="fewer databases"):
         query.run(0, [{"id": 1}])
 
 
 @pytest.mark.parametrize("added", [1e290, 9e269])
 def test_no_number_of_small_additions_leads_out_of_the_doubles(
-    counters: Query, client: redis.Redis, unique: str, added: float
+    counters: DirectQuery, client: redis.Redis, unique: str, added: float
 ) -> None:
     counters.run(0, [{"id": 1, "a": 1, "b": LARGEST}])
     with contextlib.suppress(RowRefused):
@@ -246,17 +246,17 @@ def test_text_that_is_not_utf8_is_a_bad_row(redis_url: str, unique: str, place: 
         "raw": raw,
     }
     rows = pa.RecordBatch.from_pydict(columns)
-    query = Query(rows.schema, url=redis_url, key=f"{unique}:{{id}}")
+    query = DirectQuery(rows.schema, url=redis_url, key=f"{unique}:{{id}}")
     with pytest.raises(BadRow, match="a string is not valid UTF-8"):
         query.stage_batches(0, [rows])
     fine = rows.set_column(0, "id", good).set_column(1, "v", good)
-    Query(fine.schema, url=redis_url, key=f"{unique}:{{raw}}").run_batches(0, [fine])
+    DirectQuery(fine.schema, url=redis_url, key=f"{unique}:{{raw}}").run_batches(0, [fine])
     with redis.Redis.from_url(redis_url) as client:
         assert client.hget(f"{unique}:".encode() + b"\xff", "raw") == b"\xff"
 
 
 def test_vanished_chunk_is_found_before_the_decision_and_after_it(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     counters.options["chunkRows"] = "5000"
     receipts = counters.stage(0, ones(range(20_000)))
@@ -277,7 +277,7 @@ def test_vanished_chunk_is_found_before_the_decision_and_after_it(
 
 
 def test_flushed_script_cache_is_filled_again(
-    counters: Query, client: redis.Redis, unique: str
+    counters: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     counters.run(0, ones(range(10)))
     client.script_flush()

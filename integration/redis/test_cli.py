@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import redis
 from click.testing import CliRunner, Result
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.servers.redis import RedisProcess
 
 from sparkonce.errors import BatchUnfinished, RowRefused
@@ -27,8 +27,8 @@ def server(private_redis: Callable[..., RedisProcess]) -> RedisProcess:
 
 
 @pytest.fixture
-def query(server: RedisProcess) -> Query:
-    return Query(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
+def query(server: RedisProcess) -> DirectQuery:
+    return DirectQuery(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
 
 
 def sparkonce(*arguments: str, answer: str | None = None) -> Result:
@@ -45,7 +45,7 @@ def test_status_of_an_empty_store(server: RedisProcess) -> None:
 
 
 def test_status_shows_query_epoch_rows_and_what_is_staged(
-    server: RedisProcess, query: Query
+    server: RedisProcess, query: DirectQuery
 ) -> None:
     query.run(0, ones(range(1500)))
     query.stage(1, ones(range(5)))
@@ -58,7 +58,9 @@ def test_status_shows_query_epoch_rows_and_what_is_staged(
     assert query.query_id in table
 
 
-def test_recover_finishes_a_decided_epoch_without_spark(server: RedisProcess, query: Query) -> None:
+def test_recover_finishes_a_decided_epoch_without_spark(
+    server: RedisProcess, query: DirectQuery
+) -> None:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         client.set("c:7", "in the way")
         with pytest.raises(RowRefused):
@@ -77,7 +79,7 @@ def test_recover_finishes_a_decided_epoch_without_spark(server: RedisProcess, qu
     ("follows", "error"), [(Follows.GROWS, RowRefused), (Follows.ONCE, BatchUnfinished)]
 )
 def test_a_batch_whose_driver_died_is_shown_and_finished(
-    server: RedisProcess, query: Query, follows: Follows, error: type[Exception]
+    server: RedisProcess, query: DirectQuery, follows: Follows, error: type[Exception]
 ) -> None:
     query.follows = follows
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
@@ -96,7 +98,7 @@ def test_a_batch_whose_driver_died_is_shown_and_finished(
 
 
 def test_gc_asks_drops_only_what_is_over_and_can_just_look(
-    server: RedisProcess, query: Query
+    server: RedisProcess, query: DirectQuery
 ) -> None:
     query.run(0, ones(range(5)))
     for attempt in ("zombie", "twin"):
@@ -110,7 +112,7 @@ def test_gc_asks_drops_only_what_is_over_and_can_just_look(
 
 
 def test_gc_makes_a_driver_that_comes_too_late_fail_not_lose(
-    server: RedisProcess, query: Query
+    server: RedisProcess, query: DirectQuery
 ) -> None:
     query.run(0, ones(range(5)))
     receipts = query.stage(1, ones(range(5)))
@@ -120,7 +122,7 @@ def test_gc_makes_a_driver_that_comes_too_late_fail_not_lose(
 
 
 def test_forget_asks_and_the_query_is_refused_from_then_on(
-    server: RedisProcess, query: Query
+    server: RedisProcess, query: DirectQuery
 ) -> None:
     query.run(0, ones(range(5)))
     assert sparkonce("forget", server.url, "nobody").exit_code == 1
@@ -133,7 +135,9 @@ def test_forget_asks_and_the_query_is_refused_from_then_on(
         query.run(1, ones(range(5)))
 
 
-def test_forget_refuses_while_an_epoch_is_not_applied(server: RedisProcess, query: Query) -> None:
+def test_forget_refuses_while_an_epoch_is_not_applied(
+    server: RedisProcess, query: DirectQuery
+) -> None:
     with redis.Redis.from_url(server.url) as client:
         client.set("c:1", "in the way")
     with pytest.raises(RowRefused):
@@ -147,8 +151,10 @@ def test_forget_refuses_while_an_epoch_is_not_applied(server: RedisProcess, quer
 def test_forget_of_several_goes_on_behind_one_that_it_refuses(
     server: RedisProcess, form: list[str]
 ) -> None:
-    others = [Query(COUNTER, url=server.url, key="d:{id}", writeMode="increment") for _ in "ab"]
-    stuck = Query(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
+    others = [
+        DirectQuery(COUNTER, url=server.url, key="d:{id}", writeMode="increment") for _ in "ab"
+    ]
+    stuck = DirectQuery(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
     for other in others:
         other.run(0, ones(range(5)))
     with redis.Redis.from_url(server.url) as client:
@@ -187,7 +193,7 @@ def test_error_is_one_clear_message(arguments: tuple[str, ...], said: str) -> No
 
 
 def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
-    server: RedisProcess, query: Query, monkeypatch: pytest.MonkeyPatch
+    server: RedisProcess, query: DirectQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query.run(0, ones(range(5)))
     sparkonce("forget", server.url, query.name, "--yes")

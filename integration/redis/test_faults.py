@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.counters import ones, until_committed
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.proxy import CUTS, Proxy
 from integration.servers.redis import RedisProcess
 
@@ -34,8 +34,8 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
         yield client
 
 
-def counting(url: str, unique: str, **options: str) -> Query:
-    return Query(COUNTER, url=url, key=f"{unique}:{{id}}", writeMode="increment", **options)
+def counting(url: str, unique: str, **options: str) -> DirectQuery:
+    return DirectQuery(COUNTER, url=url, key=f"{unique}:{{id}}", writeMode="increment", **options)
 
 
 def counts(client: redis.Redis, unique: str) -> Counter[int]:
@@ -217,7 +217,7 @@ def test_documented_rights_suffice(private_redis: Callable[..., RedisProcess], u
         {"writeMode": "upsert"},
         {"writeMode": "delete"},
     ):
-        query = Query(COUNTER, url=server.url, key=f"{unique}:{{id}}", user="app", **options)
+        query = DirectQuery(COUNTER, url=server.url, key=f"{unique}:{{id}}", user="app", **options)
         query.options["password"] = "pw"
         query.sink.check()
         query.run(0, ones(range(10)))

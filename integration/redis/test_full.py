@@ -9,7 +9,7 @@ import pytest
 import redis
 from click.testing import CliRunner
 from integration.counters import COUNTER, ones
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.servers.redis import RedisProcess
 
 from sparkonce.errors import QueryRetired, StoreRefused
@@ -29,11 +29,13 @@ def client(server: RedisProcess) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def query(server: RedisProcess) -> Query:
-    return Query(COUNTER, url=server.url, key="c:{id}", writeMode="increment", chunkRows="1000")
+def query(server: RedisProcess) -> DirectQuery:
+    return DirectQuery(
+        COUNTER, url=server.url, key="c:{id}", writeMode="increment", chunkRows="1000"
+    )
 
 
-def abort(query: Query, epoch: int, receipts: list[Receipt]) -> None:
+def abort(query: DirectQuery, epoch: int, receipts: list[Receipt]) -> None:
     driver = query.driver(epoch)
     query.committer().abort(driver, receipts)
 
@@ -49,7 +51,7 @@ def logs(client: redis.Redis) -> list[str]:
 
 
 @pytest.mark.parametrize("epoch", [0, 1], ids=["no ledger yet", "a ledger"])
-def test_an_abort_makes_room(client: redis.Redis, query: Query, epoch: int) -> None:
+def test_an_abort_makes_room(client: redis.Redis, query: DirectQuery, epoch: int) -> None:
     if epoch:
         query.run(0, ones(range(10)))
     receipts = query.stage(epoch, ones(range(5000)), ones(range(5000)))
@@ -63,7 +65,7 @@ def test_an_abort_makes_room(client: redis.Redis, query: Query, epoch: int) -> N
 
 
 def test_an_abort_with_nothing_to_drop_asks_nothing_of_a_full_server(
-    client: redis.Redis, query: Query
+    client: redis.Redis, query: DirectQuery
 ) -> None:
     fill(client)
     abort(query, 0, [])
@@ -71,7 +73,7 @@ def test_an_abort_with_nothing_to_drop_asks_nothing_of_a_full_server(
 
 @pytest.mark.parametrize("epoch", [0, 1], ids=["no ledger yet", "a ledger"])
 def test_forget_makes_room(
-    server: RedisProcess, client: redis.Redis, query: Query, epoch: int
+    server: RedisProcess, client: redis.Redis, query: DirectQuery, epoch: int
 ) -> None:
     if epoch:
         query.run(0, ones(range(10)))
@@ -88,7 +90,7 @@ def test_forget_makes_room(
 
 @pytest.mark.parametrize("decided", [False, True], ids=["undecided", "over"])
 def test_gc_makes_room(
-    server: RedisProcess, client: redis.Redis, query: Query, decided: bool
+    server: RedisProcess, client: redis.Redis, query: DirectQuery, decided: bool
 ) -> None:
     if decided:
         leftover = query.stage(0, ones(range(5000)))
@@ -106,7 +108,9 @@ def test_gc_makes_room(
     assert logs(client) == []
 
 
-def test_gc_spares_what_is_decided(server: RedisProcess, client: redis.Redis, query: Query) -> None:
+def test_gc_spares_what_is_decided(
+    server: RedisProcess, client: redis.Redis, query: DirectQuery
+) -> None:
     receipts = query.stage(0, ones(range(20_000)))
     query.sink.store.apply = dies
     with pytest.raises(KeyboardInterrupt):
@@ -124,7 +128,7 @@ def test_gc_spares_what_is_decided(server: RedisProcess, client: redis.Redis, qu
 
 
 def test_a_restarted_query_is_told_of_gc_and_leaves_nothing_behind(
-    client: redis.Redis, query: Query
+    client: redis.Redis, query: DirectQuery
 ) -> None:
     query.run(0, ones(range(10)))
     fill(client)
@@ -137,7 +141,7 @@ def test_a_restarted_query_is_told_of_gc_and_leaves_nothing_behind(
 
 
 def test_a_task_that_finds_no_room_in_its_middle_drops_what_it_staged(
-    client: redis.Redis, query: Query
+    client: redis.Redis, query: DirectQuery
 ) -> None:
     """Its supervisor starts it again and again: the store does not fill."""
     for _ in range(3):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.servers.redis import RedisProcess
 
 from sparkonce.errors import OptionError
@@ -30,9 +30,9 @@ def server(private_redis: Callable[..., RedisProcess]) -> RedisProcess:
     return private_redis("user app on >right ~* &* +@all")
 
 
-def query(server: RedisProcess, secret: Path, **options: str) -> Query:
+def query(server: RedisProcess, secret: Path, **options: str) -> DirectQuery:
     url = server.url.replace("redis://", "redis://app@").removesuffix("/0") + "/5"
-    return Query(SCHEMA, url=url, key="t:{id}", passwordFile=str(secret), **options)
+    return DirectQuery(SCHEMA, url=url, key="t:{id}", passwordFile=str(secret), **options)
 
 
 def rows(epoch: int) -> list[dict[str, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 
 from sparkonce.errors import RowRefused
 
@@ -25,11 +25,13 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 @pytest.fixture(params=WAYS.values(), ids=list(WAYS))
 def strings(
     redis_url: str, unique: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Query]:
+) -> Callable[..., DirectQuery]:
     """Give queries into strings; an epoch is applied by one script, or by a script a chunk."""
 
-    def make(**options: str) -> Query:
-        query = Query(SCHEMA, url=redis_url, model="string", key=f"{unique}:{{id}}", **options)
+    def make(**options: str) -> DirectQuery:
+        query = DirectQuery(
+            SCHEMA, url=redis_url, model="string", key=f"{unique}:{{id}}", **options
+        )
         monkeypatch.setattr(query.sink.store, "small_cost", request.param)
         return query
 
@@ -41,14 +43,14 @@ def rows(*values: str | None) -> list[dict[str, Any]]:
 
 
 def test_the_last_row_of_a_key_is_its_string(
-    strings: Callable[..., Query], client: redis.Redis, unique: str
+    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
 ) -> None:
     strings().run(0, rows("a", "b"), [{"id": 1, "v": "né\0w"}])
     assert client.mget(f"{unique}:0", f"{unique}:1") == ["a", "né\0w"]
 
 
 def test_a_null_deletes_the_string_or_keeps_it_as_told(
-    strings: Callable[..., Query], client: redis.Redis, unique: str
+    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
 ) -> None:
     strings().run(0, rows("a", "b"))
     strings(nulls="keep").run(0, rows(None, "c"))
@@ -58,7 +60,7 @@ def test_a_null_deletes_the_string_or_keeps_it_as_told(
 
 
 def test_a_string_expires_so_long_after_its_last_write(
-    strings: Callable[..., Query], client: redis.Redis, unique: str
+    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
 ) -> None:
     strings(ttl="1h").run(0, rows("a"))
     assert 3_590 < client.ttl(f"{unique}:0") <= 3_600
@@ -67,7 +69,7 @@ def test_a_string_expires_so_long_after_its_last_write(
 
 
 def test_strings_are_deleted(
-    strings: Callable[..., Query], client: redis.Redis, unique: str
+    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
 ) -> None:
     strings().run(0, rows("a", "", "c"))
     strings(writeMode="delete").run(0, rows("", "")[:2])
@@ -76,7 +78,7 @@ def test_strings_are_deleted(
 
 @pytest.mark.parametrize("mode", ["upsert", "delete"])
 def test_a_key_of_another_type_stops_the_query_and_is_left_alone(
-    strings: Callable[..., Query], client: redis.Redis, unique: str, mode: str
+    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str, mode: str
 ) -> None:
     """SET and UNLINK would take it, whatever it holds."""
     client.hset(f"{unique}:1", "f", "mine")

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 
 from pyspark_redis.journal import scripts
 from pyspark_redis.target import emptying
@@ -31,14 +31,14 @@ def client(redis_url: str) -> redis.Redis:
 @pytest.fixture
 def query(
     redis_url: str, unique: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> Query:
+) -> DirectQuery:
     """An overwrite of keys that were written before, beside others that only look like them."""
     monkeypatch.setattr(emptying, "SCANNED", 100)
     prefix = f"{unique}[a-z]:"
-    Query(SCHEMA, url=redis_url, key=f"{prefix}{{id}}").run(0, rows(OLD))
+    DirectQuery(SCHEMA, url=redis_url, key=f"{prefix}{{id}}").run(0, rows(OLD))
     client.set(f"{unique}b:1", "another pattern")
     client.set(f"{unique}", "no prefix")
-    made = Query(SCHEMA, url=redis_url, key=f"{prefix}{{id}}", chunkRows="100")
+    made = DirectQuery(SCHEMA, url=redis_url, key=f"{prefix}{{id}}", chunkRows="100")
     made.overwrite = True
     return made
 
@@ -52,7 +52,7 @@ def replaced(unique: str) -> set[str]:
 
 
 def test_rows_take_the_place_of_all_keys_of_the_template(
-    query: Query, client: redis.Redis, unique: str
+    query: DirectQuery, client: redis.Redis, unique: str
 ) -> None:
     query.run(0, rows(NEW))
     assert held(client, unique) == replaced(unique)
@@ -62,7 +62,7 @@ def test_rows_take_the_place_of_all_keys_of_the_template(
 
 @pytest.mark.parametrize("step", [0, 1, 5, 20])
 def test_what_dies_while_it_empties_or_fills_is_finished(
-    query: Query, client: redis.Redis, unique: str, step: int, monkeypatch: pytest.MonkeyPatch
+    query: DirectQuery, client: redis.Redis, unique: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, run, calls = query.sink.store, query.sink.store._run, iter(range(1000))
 
@@ -82,7 +82,7 @@ def test_what_dies_while_it_empties_or_fills_is_finished(
 
 
 def test_a_request_to_empty_that_comes_late_deletes_nothing(
-    query: Query, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+    query: DirectQuery, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, run, sent = query.sink.store, query.sink.store._run, []
 
@@ -106,7 +106,7 @@ def test_a_request_to_empty_that_comes_late_deletes_nothing(
 def test_an_overwrite_that_could_delete_all_or_write_nothing_is_refused(
     redis_url: str, options: dict[str, str], said: str
 ) -> None:
-    query = Query(SCHEMA, url=redis_url, **options)
+    query = DirectQuery(SCHEMA, url=redis_url, **options)
     query.overwrite = True
     with pytest.raises(OptionError, match=said):
         assert query.sink

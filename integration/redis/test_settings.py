@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.counters import COUNTER, ones
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.proxy import Proxy
 from integration.servers.process import wait_until
 from integration.servers.redis import RedisProcess
@@ -22,8 +22,8 @@ VOLATILE = ["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"]
 Private = Callable[..., RedisProcess]
 
 
-def counting(url: str, **options: str) -> Query:
-    return Query(COUNTER, url=url, key="c:{id}", writeMode="increment", **options)
+def counting(url: str, **options: str) -> DirectQuery:
+    return DirectQuery(COUNTER, url=url, key="c:{id}", writeMode="increment", **options)
 
 
 def address(server: RedisProcess) -> tuple[str, str]:
@@ -159,8 +159,8 @@ def narrow(private_redis: Private, request: pytest.FixtureRequest) -> Iterator[R
     _open.cache_clear()
 
 
-def texts(url: str, **options: str) -> Query:
-    return Query(TEXTS, url=url, key="t:{id}", maxRetries="0", **options)
+def texts(url: str, **options: str) -> DirectQuery:
+    return DirectQuery(TEXTS, url=url, key="t:{id}", maxRetries="0", **options)
 
 
 def test_chunks_are_cut_to_what_the_server_takes(narrow: RedisProcess) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.servers.finder import UnavailableError
 from integration.servers.port import Port
 from integration.servers.redis import RedisProcess
@@ -53,12 +53,12 @@ def make_certificate(home: Path, name: str) -> None:
 def test_server_is_verified_and_the_client_shows_its_certificate(secure: Secure) -> None:
     url, home = secure
     client = {"tlsCertFile": f"{home}/client.crt", "tlsKeyFile": f"{home}/client.key"}
-    query = Query(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt", **client)
+    query = DirectQuery(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt", **client)
     assert query.run(0, [{"id": 1}]).rows == 1
 
-    stranger = Query(ROWS, url=url, key="tls:{id}", **client)
+    stranger = DirectQuery(ROWS, url=url, key="tls:{id}", **client)
     with pytest.raises(StoreUnreachable, match=r"(?i)certificate verify failed"):
         stranger.sink.check()
-    silent = Query(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt")
+    silent = DirectQuery(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt")
     with pytest.raises(StoreUnreachable):
         silent.sink.check()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from integration.driver import Driver
+from integration.driver import DriverProcess
 from integration.proxy import Proxy
 from integration.runs import Job, once
 from integration.servers.redis import RedisProcess
@@ -34,11 +34,11 @@ def wait_until(reached: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
-    started: list[Driver] = []
+def driver(counting: Job) -> Iterator[Callable[[], DriverProcess]]:
+    started: list[DriverProcess] = []
 
-    def start() -> Driver:
-        started.append(Driver(counting))
+    def start() -> DriverProcess:
+        started.append(DriverProcess(counting))
         return started[-1]
 
     yield start
@@ -53,7 +53,7 @@ def driver(counting: Job) -> Iterator[Callable[[], Driver]]:
 )
 def test_killed_driver_loses_and_doubles_nothing(
     counting: Job,
-    driver: Callable[[], Driver],
+    driver: Callable[[], DriverProcess],
     redis_proxy: Proxy,
     request_: bytes,
     at: tuple[int, int],

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from integration.driver import Driver
+from integration.driver import DriverProcess
 from integration.proxy import Proxy
 from integration.runs import Job, once
 from integration.servers.finder import or_skip
@@ -88,11 +88,11 @@ def test_killed_driver_loses_and_doubles_nothing(
         counting.put(range(start, start + 2000))
     direct, counting.url = counting.url, redis_proxy.url
     redis_proxy.stall(EVALSHA, nth=4)
-    with closing(Driver(counting, **started)) as victim:
+    with closing(DriverProcess(counting, **started)) as victim:
         wait_until(lambda: redis_proxy.cuts > 0, PATIENCE, "no epoch was cut")
         victim.kill()
     redis_proxy.restore()
-    with closing(Driver(counting, **started)) as second:
+    with closing(DriverProcess(counting, **started)) as second:
         assert second.process.wait(PATIENCE) == 0
     counting.url = direct
     assert counting.counts() == once(range(6000))

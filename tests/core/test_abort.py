@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.worlds import World, move_ledger
+from tests.worlds import MemoryWorld, move_ledger
 
 from sparkonce.errors import (
     ConcurrentDriver,
@@ -62,7 +62,9 @@ def test_what_is_doomed_without_an_answer_is_dropped_all_the_same(
     assert query.world.staged() == 0
 
 
-def test_what_a_store_without_one_step_doomed_and_did_not_drop_is_dropped(world: World) -> None:
+def test_what_a_store_without_one_step_doomed_and_did_not_drop_is_dropped(
+    world: MemoryWorld,
+) -> None:
     """The answer to the record is lost: nobody knows whether the drop was reached."""
     query = Query(world)
     run = query.start()
@@ -198,7 +200,7 @@ def test_a_commit_whose_chunks_an_abort_dropped_is_refused(query: Query) -> None
 
 def test_an_abort_never_drops_what_a_commit_decides_meanwhile() -> None:
     """The abort has moved the revision; the commit that it should stop is still alive."""
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     query = Query(world)
     run = query.start()
     run.write(0, ["a"])
@@ -221,7 +223,7 @@ def test_an_abort_never_drops_what_a_commit_decides_meanwhile() -> None:
 
 def test_an_abort_that_loses_the_revision_moves_it_again() -> None:
     """Or a decide that was read after the other move would still land."""
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     query = Query(world)
     run = query.start()
     run.write(0, ["a"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.worlds import World, decide_and_die, die_before, move_ledger
+from tests.worlds import MemoryWorld, decide_and_die, die_before, move_ledger
 
 from sparkonce.errors import StoreLostData
 from sparkonce.operate.admin import Admin, ago
@@ -16,7 +16,7 @@ from sparkonce.tck.simulation.faults import FaultyStore
 @pytest.fixture
 def decided() -> Query:
     """Its last epoch is decided and not applied."""
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     decide_and_die(query, 0, ["a", "b", "c", "d", "e"])
     return query
 
@@ -42,7 +42,7 @@ def test_a_store_that_nobody_has_written_to_has_no_sinks(admin: Admin) -> None:
     assert admin.sinks() == []
 
 
-def test_status_tells_of_every_sink_and_of_no_claim(world: World, admin: Admin) -> None:
+def test_status_tells_of_every_sink_and_of_no_claim(world: MemoryWorld, admin: Admin) -> None:
     Query(world, id="a", checkpoint="/a").start().write(0, ["x", "y", "z"])
     Query(world, id="b", sink_id="orders", checkpoint="/b").start().stage(0, ["x"])
     found = {sink.name: sink for sink in admin.sinks()}
@@ -59,7 +59,7 @@ def test_status_tells_what_waits_to_be_applied(decided: Query) -> None:
 
 
 def test_sinks_are_chosen_by_age_target_and_whether_they_decided(
-    world: World, admin: Admin
+    world: MemoryWorld, admin: Admin
 ) -> None:
     new = Query(world, id="new", checkpoint="/c/new")
     die_before(new, "publish", 0, ["a"])

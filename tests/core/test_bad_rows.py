@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.errors import BadRow
 from sparkonce.exactly_once.bad_rows import (
@@ -135,7 +135,7 @@ def refused_by_tasks(run: Run, epoch: int, rows: int, bad: int) -> list[Receipt]
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_too_many_that_tasks_refuse_stop_an_epoch_before_it_is_decided(whole: bool) -> None:
-    world = World(whole_epochs=whole)
+    world = MemoryWorld(whole_epochs=whole)
     query = Query(world)
     run = query.start()
     committer = run.committer()
@@ -150,7 +150,7 @@ def test_too_many_that_tasks_refuse_stop_an_epoch_before_it_is_decided(whole: bo
 
 
 def test_a_replay_counts_nothing_again() -> None:
-    world = World()
+    world = MemoryWorld()
     run = Query(world).start()
     receipts = refused_by_tasks(run, 0, rows=10, bad=10)
     committer = run.committer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.errors import ConcurrentDriver, VersionBehindSink, WrittenTwice
 from sparkonce.operate.admin import Admin
@@ -19,7 +19,7 @@ from sparkonce.tck.simulation.faults import DIES_BEFORE, DIES_WITHIN, Crash
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])
 def batches(request: pytest.FixtureRequest) -> Query:
     """What foreachBatch writes: no checkpoint is known, and numbers only grow."""
-    world = World(whole_epochs=request.param)
+    world = MemoryWorld(whole_epochs=request.param)
     return Query(world, checkpoint=None, follows=Follows.GROWS)
 
 
@@ -66,7 +66,7 @@ def test_a_run_that_has_skipped_a_batch_does_not_skip_again(batches: Query) -> N
 
 
 def test_a_write_that_failed_undecided_is_written_by_its_repetition() -> None:
-    query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.GROWS)
+    query = Query(MemoryWorld(whole_epochs=False), checkpoint=None, follows=Follows.GROWS)
     run = query.start()
     dies_at(query, "decide", 3, ["a"], run)
     run.write(3, ["b"])
@@ -75,7 +75,7 @@ def test_a_write_that_failed_undecided_is_written_by_its_repetition() -> None:
 
 def test_a_second_write_of_one_run_is_refused_also_if_the_first_was_not_finished() -> None:
     """It may be the same rows again, or others: nobody can tell. The first ones are finished."""
-    query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.GROWS)
+    query = Query(MemoryWorld(whole_epochs=False), checkpoint=None, follows=Follows.GROWS)
     run = query.start()
     dies_at(query, "apply", 3, ["a"], run)
     with pytest.raises(WrittenTwice):
@@ -123,7 +123,7 @@ def test_a_batch_without_a_name_leaves_nothing(nameless: Query) -> None:
 
 def test_what_such_a_batch_has_decided_can_be_finished_without_it() -> None:
     """Its record stays until gc: the driver may live, and must not miss it."""
-    query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
+    query = Query(MemoryWorld(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
     dies_at(query, "apply", 0, ["a"], Run(query, ""))
     admin = Admin(query.store)
     (sink,) = admin.sinks()
@@ -134,7 +134,7 @@ def test_what_such_a_batch_has_decided_can_be_finished_without_it() -> None:
 
 def test_what_such_a_batch_has_decided_is_finished_before_another_batch_of_its_target() -> None:
     """Or `recover` would put its rows over newer ones."""
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     died = Query(world, "died", checkpoint=None, follows=Follows.ONCE)
     dies_at(died, "apply", 0, ["old"], Run(died, ""))
     other = Query(world, "other", checkpoint=None, follows=Follows.ONCE)
@@ -143,7 +143,7 @@ def test_what_such_a_batch_has_decided_is_finished_before_another_batch_of_its_t
 
 
 def test_a_driver_that_finds_its_batch_finished_by_others_does_not_write_it_again() -> None:
-    query = Query(World(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
+    query = Query(MemoryWorld(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
     store = query.faulty()
     store.before("apply", lambda: recover_all(query.world.store))
     Run(query, "").write(0, ["a"])
@@ -151,7 +151,7 @@ def test_a_driver_that_finds_its_batch_finished_by_others_does_not_write_it_agai
 
 
 def test_who_finishes_it_meets_its_driver_that_has_finished_it_too() -> None:
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     slow = Query(world, "slow", checkpoint=None, follows=Follows.ONCE)
     dies_at(slow, "apply", 0, ["old"], Run(slow, ""))
     other = Query(world, "other", checkpoint=None, follows=Follows.ONCE)

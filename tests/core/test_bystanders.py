@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.errors import QueryRetired, SparkonceError
 from sparkonce.operate.admin import Admin
@@ -16,7 +16,7 @@ from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.duel import Duel, every_order
 from sparkonce.tck.simulation.oracles import require_clean, require_exactly_once
-from sparkonce.tck.simulation.restarts import Spark
+from sparkonce.tck.simulation.restarts import SimulatedSpark
 
 pytestmark = pytest.mark.usefixtures("quiet")
 WHOLE = pytest.mark.parametrize(
@@ -26,8 +26,8 @@ WHOLE = pytest.mark.parametrize(
 
 def lone_driver(whole_epochs: bool, epoch: int) -> Duel:
     """A driver that is about to commit."""
-    duel = Duel(World(whole_epochs=whole_epochs))
-    spark = Spark(Query(duel.world))
+    duel = Duel(MemoryWorld(whole_epochs=whole_epochs))
+    spark = SimulatedSpark(Query(duel.world))
     spark.run_to(epoch - 1)
     duel.driver(spark, epoch)
     return duel

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from tests.worlds import PLAN, World
+from tests.worlds import PLAN, MemoryWorld
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkRenamed, SparkonceError
 from sparkonce.tck.simulation.actors import Query
@@ -23,7 +23,7 @@ from sparkonce.tck.simulation.faults import (
 PATH, OTHER = "/checkpoints/orders", "/checkpoints/moved"
 
 
-def test_two_queries_with_paths_of_their_own_share_a_target(world: World) -> None:
+def test_two_queries_with_paths_of_their_own_share_a_target(world: MemoryWorld) -> None:
     one, two = Query(world, id="one", checkpoint=PATH), Query(world, id="two", checkpoint=OTHER)
     for epoch in range(2):
         one.start().write(epoch, [f"one {epoch}"])
@@ -31,7 +31,7 @@ def test_two_queries_with_paths_of_their_own_share_a_target(world: World) -> Non
     assert world.rows == ["one 0", "two 0", "one 1", "two 1"]
 
 
-def test_a_path_may_write_to_two_targets(world: World) -> None:
+def test_a_path_may_write_to_two_targets(world: MemoryWorld) -> None:
     """After a change of the target, with a new checkpoint at the old path."""
     one, two = (replace(PLAN, target=f"memory:{name}") for name in ("one", "two"))
     Query(world, id="one", plan=one).start().write(0, ["a"])
@@ -40,7 +40,7 @@ def test_a_path_may_write_to_two_targets(world: World) -> None:
     assert world.rows == ["a", "b", "c"]
 
 
-def test_a_moved_checkpoint_goes_on(world: World) -> None:
+def test_a_moved_checkpoint_goes_on(world: MemoryWorld) -> None:
     Query(world, checkpoint=PATH).start().write(0, ["a"])
     moved = Query(world, checkpoint=OTHER)
     moved.start().write(0, ["replayed"])
@@ -50,7 +50,7 @@ def test_a_moved_checkpoint_goes_on(world: World) -> None:
     assert moved.ledger.generation == 1
 
 
-def test_a_moved_checkpoint_holds_its_new_path(world: World) -> None:
+def test_a_moved_checkpoint_holds_its_new_path(world: MemoryWorld) -> None:
     Query(world, checkpoint=PATH).start().write(0, ["a"])
     Query(world, checkpoint=OTHER).start().write(1, ["b"])
     with pytest.raises(CheckpointReplaced):
@@ -59,7 +59,7 @@ def test_a_moved_checkpoint_holds_its_new_path(world: World) -> None:
     assert world.rows == ["a", "b", "c"]
 
 
-def test_moving_into_the_path_of_another_query_replaces_that_query(world: World) -> None:
+def test_moving_into_the_path_of_another_query_replaces_that_query(world: MemoryWorld) -> None:
     mover, other = Query(world, id="mover", checkpoint=PATH), Query(world, id="o", checkpoint=OTHER)
     mover.start().write(0, ["a"])
     other.start().write(0, ["b"])
@@ -73,7 +73,7 @@ def test_moving_into_the_path_of_another_query_replaces_that_query(world: World)
     assert world.rows == ["a", "b", "c"]
 
 
-def test_a_path_taken_over_can_be_taken_over_again(world: World) -> None:
+def test_a_path_taken_over_can_be_taken_over_again(world: MemoryWorld) -> None:
     for number in range(4):
         override = f"continue:query{number - 1}"
         query = Query(world, id=f"query{number}", on_new_checkpoint=override)
@@ -85,7 +85,7 @@ def test_a_path_taken_over_can_be_taken_over_again(world: World) -> None:
     assert world.rows == ["row 0", "row 1", "row 2", "row 3", "last"]
 
 
-def test_from_sink_id_to_default_and_back_the_path_is_the_same(world: World) -> None:
+def test_from_sink_id_to_default_and_back_the_path_is_the_same(world: MemoryWorld) -> None:
     Query(world, id="one", sink_id="orders").start().write(0, ["a"])
     with pytest.raises(CheckpointReplaced, match="continue:one"):
         Query(world, id="two").start().write(0, ["x"])
@@ -95,14 +95,14 @@ def test_from_sink_id_to_default_and_back_the_path_is_the_same(world: World) -> 
     assert world.rows == ["a", "b"]
 
 
-def test_where_the_path_is_not_known_the_sink_id_still_tells(world: World) -> None:
+def test_where_the_path_is_not_known_the_sink_id_still_tells(world: MemoryWorld) -> None:
     Query(world, id="one", sink_id="orders", checkpoint=None).start().write(0, ["a"])
     with pytest.raises(CheckpointReplaced):
         Query(world, id="two", sink_id="orders", checkpoint=None).start().write(0, ["x"])
     assert world.rows == ["a"]
 
 
-def test_a_path_that_becomes_known_is_claimed(world: World) -> None:
+def test_a_path_that_becomes_known_is_claimed(world: MemoryWorld) -> None:
     Query(world, checkpoint=None).start().write(0, ["a"])
     Query(world, checkpoint=PATH).start().write(1, ["b"])
     with pytest.raises(CheckpointReplaced):
@@ -118,7 +118,7 @@ def test_a_take_over_interrupted_anywhere_is_taken_up_again(
     sink_id: str | None, fault: Fault, whole_epochs: bool
 ) -> None:
     for at in count():
-        world = World(whole_epochs=whole_epochs)
+        world = MemoryWorld(whole_epochs=whole_epochs)
         old = Query(world, id="old", sink_id=sink_id)
         old.start().write(0, ["a"])
         new = Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old")
@@ -141,7 +141,7 @@ def test_a_take_over_interrupted_anywhere_is_taken_up_again(
             return
 
 
-def test_a_take_over_after_a_refusal_is_the_same_as_without(world: World) -> None:
+def test_a_take_over_after_a_refusal_is_the_same_as_without(world: MemoryWorld) -> None:
     Query(world, id="old").start().write(0, ["a"])
     new = Query(world, id="new")
     run = new.start()
@@ -154,7 +154,7 @@ def test_a_take_over_after_a_refusal_is_the_same_as_without(world: World) -> Non
     assert (ledger.generation, ledger.retired) == (2, ("old",))
 
 
-def replaced_twice_over(world: World, *, repeatable: bool) -> tuple[Query, Query, Query]:
+def replaced_twice_over(world: MemoryWorld, *, repeatable: bool) -> tuple[Query, Query, Query]:
     """Two queries, and one that takes the sinkId of the one and the path of the other."""
     by_id = Query(world, id="x", sink_id="orders", checkpoint=PATH, repeatable=repeatable)
     by_path = Query(world, id="y", checkpoint=OTHER, repeatable=repeatable)
@@ -164,7 +164,7 @@ def replaced_twice_over(world: World, *, repeatable: bool) -> tuple[Query, Query
     return by_id, by_path, new
 
 
-def test_a_query_that_takes_over_a_sink_id_and_a_path_retires_both(world: World) -> None:
+def test_a_query_that_takes_over_a_sink_id_and_a_path_retires_both(world: MemoryWorld) -> None:
     by_id, by_path, new = replaced_twice_over(world, repeatable=True)
     new.on_new_checkpoint = "continue:x"
     ledger = new.start().write(0, ["new 0"])
@@ -178,7 +178,9 @@ def test_a_query_that_takes_over_a_sink_id_and_a_path_retires_both(world: World)
 
 
 @pytest.mark.parametrize("override", ["continue:x", "continue:y"])
-def test_a_query_that_may_replace_only_one_of_two_retires_none(world: World, override: str) -> None:
+def test_a_query_that_may_replace_only_one_of_two_retires_none(
+    world: MemoryWorld, override: str
+) -> None:
     by_id, by_path, new = replaced_twice_over(world, repeatable=False)
     new.on_new_checkpoint = override
     with pytest.raises(CheckpointReplaced):
@@ -188,7 +190,7 @@ def test_a_query_that_may_replace_only_one_of_two_retires_none(world: World, ove
     assert world.rows == ["x 0", "y 0", "x 1", "y 1"]
 
 
-def test_a_query_that_replaces_one_after_the_other_retires_both(world: World) -> None:
+def test_a_query_that_replaces_one_after_the_other_retires_both(world: MemoryWorld) -> None:
     """It died before its first epoch, and its checkpoint was moved to a path that was in use."""
     first = Query(world, id="x", sink_id="orders", checkpoint=PATH, repeatable=True)
     first.start().write(0, ["x 0"])
@@ -220,7 +222,7 @@ RENAMES = pytest.mark.parametrize(
 @RENAMES
 @pytest.mark.parametrize("override", [None, "continue@1"])
 def test_another_sink_id_on_the_same_checkpoint_is_refused_until_it_is_set_back(
-    world: World, before: str | None, after: str | None, override: str | None
+    world: MemoryWorld, before: str | None, after: str | None, override: str | None
 ) -> None:
     Query(world, sink_id=before).start().write(0, ["a"])
     renamed = Query(world, sink_id=after, on_lost_commit=override, repeatable=True).start()
@@ -236,7 +238,7 @@ def test_another_sink_id_on_the_same_checkpoint_is_refused_until_it_is_set_back(
 @RENAMES
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_another_sink_id_does_not_apply_a_replayed_epoch_again(
-    world: World, before: str | None, after: str | None, epoch: int
+    world: MemoryWorld, before: str | None, after: str | None, epoch: int
 ) -> None:
     """Spark replays an epoch that was decided but is not in its commit log."""
     run = Query(world, sink_id=before).start()
@@ -250,7 +252,7 @@ def test_another_sink_id_does_not_apply_a_replayed_epoch_again(
 
 @RENAMES
 def test_two_drivers_of_one_checkpoint_with_other_sink_ids_do_not_both_commit(
-    world: World, before: str | None, after: str | None
+    world: MemoryWorld, before: str | None, after: str | None
 ) -> None:
     old = Query(world, sink_id=before).start()
     old.write(0, ["row 0"])

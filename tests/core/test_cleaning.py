@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.errors import StoreError
 from sparkonce.tck.simulation.actors import Query
@@ -47,7 +47,9 @@ def test_what_tasks_stage_too_late_is_dropped_by_the_next_commit(query: Query) -
     assert query.world.rows == ["a", "b", "c"]
 
 
-def test_cleaning_leaves_what_a_later_epoch_and_another_sink_have_staged(world: World) -> None:
+def test_cleaning_leaves_what_a_later_epoch_and_another_sink_have_staged(
+    world: MemoryWorld,
+) -> None:
     query = Query(world)
     other = Query(world, id="b", sink_id="other", checkpoint="/other")
     run = query.start()

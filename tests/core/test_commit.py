@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.worlds import World, move_ledger
+from tests.worlds import MemoryWorld, move_ledger
 
 from sparkonce.errors import ConcurrentDriver, StagedDataMissing, StoreUnreachable
 from sparkonce.exactly_once.commit import LOST_RACES
@@ -63,7 +63,7 @@ def test_every_write_of_the_ledger_moves_its_revision_and_its_stamp(query: Query
     assert len({revision for revision, _ in seen}) == len({stamp for _, stamp in seen}) == 4
 
 
-def test_two_sinks_of_one_store_do_not_see_each_other(world: World) -> None:
+def test_two_sinks_of_one_store_do_not_see_each_other(world: MemoryWorld) -> None:
     first = Query(world, id="a", sink_id="first", checkpoint="/one")
     second = Query(world, id="b", sink_id="second", checkpoint="/two")
     receipts = second.start().stage(0, ["later"])

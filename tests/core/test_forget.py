@@ -7,7 +7,7 @@ import time
 from functools import partial
 
 import pytest
-from tests.worlds import World, decide_and_die, die_before
+from tests.worlds import MemoryWorld, decide_and_die, die_before
 
 from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError
 from sparkonce.operate.admin import Admin
@@ -17,7 +17,7 @@ from sparkonce.tck.simulation.faults import FaultyStore
 HOUR = 3600.0
 
 
-def test_forget_leaves_a_tombstone_and_no_claim(world: World, admin: Admin) -> None:
+def test_forget_leaves_a_tombstone_and_no_claim(world: MemoryWorld, admin: Admin) -> None:
     query, other = Query(world, id="a"), Query(world, id="b", checkpoint="/other")
     for each in (query, other):
         each.start().write(0, ["x"])
@@ -28,7 +28,9 @@ def test_forget_leaves_a_tombstone_and_no_claim(world: World, admin: Admin) -> N
     assert query.ledger.forgotten
 
 
-def test_forget_survives_a_claim_that_is_gone(query: Query, world: World, admin: Admin) -> None:
+def test_forget_survives_a_claim_that_is_gone(
+    query: Query, world: MemoryWorld, admin: Admin
+) -> None:
     """The store lost it between the listing and the reading."""
     query.start().write(0, ["a"])
     names = world.memory.names()
@@ -41,7 +43,7 @@ def test_forget_survives_a_claim_that_is_gone(query: Query, world: World, admin:
 
 @pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
 def test_a_sink_that_is_forgotten_may_be_written_by_a_new_query(
-    world: World, admin: Admin, sink_id: str | None
+    world: MemoryWorld, admin: Admin, sink_id: str | None
 ) -> None:
     old = Query(world, id="old", sink_id=sink_id)
     old.start().write(0, ["a"])
@@ -59,7 +61,7 @@ def test_a_sink_that_is_forgotten_may_be_written_by_a_new_query(
 
 @pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
 def test_a_query_that_still_runs_when_its_sink_is_forgotten_is_refused(
-    world: World, admin: Admin, sink_id: str | None
+    world: MemoryWorld, admin: Admin, sink_id: str | None
 ) -> None:
     query = Query(world, sink_id=sink_id, repeatable=True, on_lost_commit="continue@1")
     run = query.start()
@@ -72,7 +74,7 @@ def test_a_query_that_still_runs_when_its_sink_is_forgotten_is_refused(
 
 
 def test_a_sink_with_an_unfinished_epoch_is_not_forgotten() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     decide_and_die(query, 0, ["a", "b"])
     with pytest.raises(SparkonceError, match="recover first"):
         Admin(query.world.memory).forget(query.name)
@@ -80,7 +82,7 @@ def test_a_sink_with_an_unfinished_epoch_is_not_forgotten() -> None:
     assert query.world.rows == ["a", "b"]
 
 
-def test_forgetting_one_sink_leaves_the_others(world: World, admin: Admin) -> None:
+def test_forgetting_one_sink_leaves_the_others(world: MemoryWorld, admin: Admin) -> None:
     kept = Query(world, id="kept", checkpoint="/kept")
     kept.start().write(0, ["a"])
     receipts = kept.start().stage(1, ["b"])
@@ -93,7 +95,7 @@ def test_forgetting_one_sink_leaves_the_others(world: World, admin: Admin) -> No
 
 def test_a_query_that_begins_while_its_predecessor_is_forgotten_loses_nothing() -> None:
     """Its epoch is decided after the tombstone was written, and before the log is swept."""
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     Query(world, id="old", sink_id="orders").start().write(0, ["a"])
     new = Query(world, id="new", sink_id="orders")
 
@@ -105,7 +107,7 @@ def test_a_query_that_begins_while_its_predecessor_is_forgotten_loses_nothing() 
     assert world.rows == ["a", "b", "c", "d"]
 
 
-def test_offsets_of_a_query_that_begins_behind_the_tombstone_stay(world: World) -> None:
+def test_offsets_of_a_query_that_begins_behind_the_tombstone_stay(world: MemoryWorld) -> None:
     old = Query(world, id="old", sink_id="orders")
     old.start().commit(0, [], "offsets of the old query")
     new = Query(world, id="new", sink_id="orders")
@@ -118,7 +120,7 @@ def test_offsets_of_a_query_that_begins_behind_the_tombstone_stay(world: World) 
 
 
 def test_bad_rows_of_a_query_that_was_forgotten_do_not_count_for_the_next(
-    world: World, admin: Admin
+    world: MemoryWorld, admin: Admin
 ) -> None:
     old = Query(world, id="old", sink_id="orders")
     ledger = old.start().write(0, ["a"])
@@ -128,7 +130,7 @@ def test_bad_rows_of_a_query_that_was_forgotten_do_not_count_for_the_next(
 
 
 def test_a_query_that_was_forgotten_undecided_stays_so_while_the_next_decides_nothing(
-    world: World, admin: Admin
+    world: MemoryWorld, admin: Admin
 ) -> None:
     old, new = (Query(world, id=name, sink_id="orders") for name in ("old", "new"))
     die_before(old, "publish", 0, ["a"])
@@ -143,7 +145,7 @@ def test_a_query_that_was_forgotten_undecided_stays_so_while_the_next_decides_no
 
 
 def test_a_tombstone_goes_at_last_and_takes_late_claims_along(
-    world: World, admin: Admin, monkeypatch: pytest.MonkeyPatch
+    world: MemoryWorld, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query, other = Query(world, id="a"), Query(world, id="b", checkpoint="/other")
     for each in (query, other):
@@ -162,7 +164,7 @@ def test_a_tombstone_goes_at_last_and_takes_late_claims_along(
     assert other.start().write(1, ["y"]).epoch == 1
 
 
-def _holder(world: World, name: str) -> str | None:
+def _holder(world: MemoryWorld, name: str) -> str | None:
     body = world.memory.read(name).body
     return json.loads(body).get("sink") if name.startswith("checkpoint/") else None
 
@@ -185,7 +187,7 @@ def test_a_query_that_comes_back_after_its_tombstone_is_refused_for_what_is_miss
         query.start().write(1, ["y"])
 
 
-def test_a_tombstone_that_moves_while_it_is_swept_stays(world: World, admin: Admin) -> None:
+def test_a_tombstone_that_moves_while_it_is_swept_stays(world: MemoryWorld, admin: Admin) -> None:
     query = Query(world)
     query.start().write(0, ["x"])
     admin.forget(query.name)

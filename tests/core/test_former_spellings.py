@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from tests.worlds import TARGET, World
+from tests.worlds import TARGET, MemoryWorld
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired
 from sparkonce.exactly_once.registers import claim_name
@@ -35,31 +35,31 @@ STORED = {
 """What the release before this spelling left of one epoch of query `old` at `GIVEN`."""
 
 
-def left() -> World:
+def left() -> MemoryWorld:
     """A store as the earlier release left it."""
-    found = World()
+    found = MemoryWorld()
     for name, record in STORED.items():
         found.memory.swap(name, record, "")
     return found
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> MemoryWorld:
     return left()
 
 
-def query(world: World, id: str, given: str = GIVEN, *, repeatable: bool = False) -> Query:  # noqa: A002
+def query(world: MemoryWorld, id: str, given: str = GIVEN, *, repeatable: bool = False) -> Query:  # noqa: A002
     """A query of this release, whose checkpoint a user spells so."""
     now, *old = spellings(given)
     return Query(world, id, checkpoint=now, formerly=tuple(old), repeatable=repeatable)
 
 
-def as_then(world: World, id: str, given: str, *, repeatable: bool = False) -> Query:  # noqa: A002
+def as_then(world: MemoryWorld, id: str, given: str, *, repeatable: bool = False) -> Query:  # noqa: A002
     """A query of the earlier release."""
     return Query(world, id, checkpoint=given.rstrip("/"), repeatable=repeatable)
 
 
-def test_a_running_query_goes_on_and_its_place_gets_the_new_spelling(world: World) -> None:
+def test_a_running_query_goes_on_and_its_place_gets_the_new_spelling(world: MemoryWorld) -> None:
     running = query(world, "old")
     running.start().write(1, ["b"])
     running.start().write(2, ["c"])
@@ -68,7 +68,7 @@ def test_a_running_query_goes_on_and_its_place_gets_the_new_spelling(world: Worl
 
 
 @pytest.mark.parametrize("given", [GIVEN, "s3a://bucket//orders"])
-def test_a_checkpoint_deleted_before_the_upgrade_is_noticed(world: World, given: str) -> None:
+def test_a_checkpoint_deleted_before_the_upgrade_is_noticed(world: MemoryWorld, given: str) -> None:
     with pytest.raises(CheckpointReplaced, match="continue:old"):
         query(world, "new", given).start().write(0, ["again"])
     assert world.rows == []
@@ -76,7 +76,7 @@ def test_a_checkpoint_deleted_before_the_upgrade_is_noticed(world: World, given:
 
 @pytest.mark.parametrize("given", ["s3://bucket/orders", "s3n://bucket/orders/", GIVEN])
 def test_a_checkpoint_deleted_after_the_upgrade_is_noticed_under_any_spelling(
-    world: World, given: str
+    world: MemoryWorld, given: str
 ) -> None:
     query(world, "old").start().write(1, ["b"])
     with pytest.raises(CheckpointReplaced, match="continue:old"):
@@ -88,7 +88,7 @@ def test_a_checkpoint_deleted_after_the_upgrade_is_noticed_under_any_spelling(
 )
 def test_an_upsert_takes_its_place_over_as_it_did(sink_id: str | None, given: str) -> None:
     """Where a sink id names the ledger, the place may be spelled anew at the same time."""
-    world = World()
+    world = MemoryWorld()
     before = replace(as_then(world, "old", GIVEN, repeatable=True), sink_id=sink_id)
     before.start().write(0, ["a"])
     after = replace(query(world, "new", given, repeatable=True), sink_id=sink_id)
@@ -103,7 +103,7 @@ def test_a_query_that_ran_is_not_refused_for_one_that_spelled_its_place_otherwis
     first: str,
 ) -> None:
     """The earlier release took them for two places, and let the second begin."""
-    world = World()
+    world = MemoryWorld()
     spelled = [first, *{"s3a://bucket/orders", "s3://bucket/orders"} - {first}]
     for number, given in enumerate(spelled):
         as_then(world, f"q{number}", given).start().write(0, [f"{number} 0"])
@@ -113,7 +113,7 @@ def test_a_query_that_ran_is_not_refused_for_one_that_spelled_its_place_otherwis
     assert len(world.rows) == 3 * len(spelled)
 
 
-def test_the_last_one_that_ran_there_holds_the_place(world: World) -> None:
+def test_the_last_one_that_ran_there_holds_the_place(world: MemoryWorld) -> None:
     as_then(world, "first", "s3://bucket/orders").start().write(0, ["x"])
     query(world, "old").start().write(1, ["b"])
     with pytest.raises(CheckpointReplaced, match="continue:old"):
@@ -140,7 +140,7 @@ def test_the_first_commit_after_the_upgrade_may_die_anywhere(fault: Fault) -> No
             return
 
 
-def test_a_place_that_was_forgotten_is_free(world: World) -> None:
+def test_a_place_that_was_forgotten_is_free(world: MemoryWorld) -> None:
     query(world, "old").start().write(1, ["b"])
     Admin(world.memory).forget("old@cdaa34252a408990")
     assert not world.memory.read(claim_name(TARGET, "s3a://bucket//orders")).revision

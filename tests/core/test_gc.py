@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.worlds import World, decide_and_die, die_before
+from tests.worlds import MemoryWorld, decide_and_die, die_before
 
 from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.protocol import Staged, attempt_of
@@ -37,14 +37,14 @@ def test_gc_drops_what_is_over_whatever_its_age(query: Query, admin: Admin) -> N
 
 
 def test_what_is_decided_is_no_leftover() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     decide_and_die(query, 0, ["a", "b", "c"])
     [sink] = Admin(query.world.memory).sinks()
     assert sink.leftovers(0.0) == []
 
 
 def test_gc_never_drops_what_was_decided_since_it_looked() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     admin, run = Admin(query.world.memory), query.start()
     receipts = run.stage(0, ["a", "b", "c"])
     [sink] = admin.sinks()
@@ -81,14 +81,14 @@ def test_gc_reads_what_an_older_release_staged_as_of_one_run() -> None:
     assert SinkStatus("s", None, (*aged, new)).leftovers(HOUR) == aged
 
 
-def undecided(world: World, name: str, checkpoint: str) -> Query:
+def undecided(world: MemoryWorld, name: str, checkpoint: str) -> Query:
     query = Query(world, id=name, checkpoint=checkpoint)
     [receipt] = die_before(query, "publish", 0, ["a"])
     world.memory.discard(query.name, [receipt.task.attempt])
     return query
 
 
-def test_gc_takes_ledgers_away_that_decided_nothing(world: World, admin: Admin) -> None:
+def test_gc_takes_ledgers_away_that_decided_nothing(world: MemoryWorld, admin: Admin) -> None:
     left, busy = undecided(world, "left", "/c/left"), undecided(world, "busy", "/c/busy")
     busy.start().stage(0, ["a"])
     decided = Query(world, id="decided", checkpoint="/c/decided")

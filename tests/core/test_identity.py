@@ -7,7 +7,7 @@ where only the path of the checkpoint tells that a new query replaces an old one
 from __future__ import annotations
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SinkBehindCheckpoint
 from sparkonce.tck.simulation.actors import Query
@@ -17,7 +17,7 @@ SINK_IDS = pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", 
 
 
 def old_and_new(
-    world: World, sink_id: str | None, *, repeatable: bool = False
+    world: MemoryWorld, sink_id: str | None, *, repeatable: bool = False
 ) -> tuple[Query, Query]:
     """A query that has written two epochs, and one with a new checkpoint at the same path."""
     old = Query(world, id="old", sink_id=sink_id, repeatable=repeatable)
@@ -32,7 +32,7 @@ def old_and_new(
 
 @SINK_IDS
 def test_a_new_checkpoint_is_refused_and_the_override_named(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     _, new = old_and_new(world, sink_id)
     with pytest.raises(CheckpointReplaced, match="onNewCheckpoint=continue:old"):
@@ -42,7 +42,7 @@ def test_a_new_checkpoint_is_refused_and_the_override_named(
 
 @SINK_IDS
 @pytest.mark.parametrize("epoch", [0, 1, 2, 7])
-def test_identity_comes_before_epochs(world: World, sink_id: str | None, epoch: int) -> None:
+def test_identity_comes_before_epochs(world: MemoryWorld, sink_id: str | None, epoch: int) -> None:
     _, new = old_and_new(world, sink_id)
     new.on_lost_commit = f"continue@{epoch}"
     with pytest.raises(CheckpointReplaced):
@@ -51,7 +51,7 @@ def test_identity_comes_before_epochs(world: World, sink_id: str | None, epoch: 
 
 
 @SINK_IDS
-def test_a_refused_query_leaves_the_old_one_alone(world: World, sink_id: str | None) -> None:
+def test_a_refused_query_leaves_the_old_one_alone(world: MemoryWorld, sink_id: str | None) -> None:
     old, new = old_and_new(world, sink_id)
     run = new.start()
     receipts = run.stage(0, ["x"])
@@ -64,7 +64,9 @@ def test_a_refused_query_leaves_the_old_one_alone(world: World, sink_id: str | N
 
 
 @SINK_IDS
-def test_the_override_lets_the_new_query_start_anew(world: World, sink_id: str | None) -> None:
+def test_the_override_lets_the_new_query_start_anew(
+    world: MemoryWorld, sink_id: str | None
+) -> None:
     _, new = old_and_new(world, sink_id)
     new.on_new_checkpoint = "continue:old"
     run = new.start()
@@ -77,7 +79,7 @@ def test_the_override_lets_the_new_query_start_anew(world: World, sink_id: str |
 @SINK_IDS
 @pytest.mark.parametrize("override", ["continue:other", "continue:new", "continue:", "fail"])
 def test_the_override_is_good_for_the_query_it_names(
-    world: World, sink_id: str | None, override: str
+    world: MemoryWorld, sink_id: str | None, override: str
 ) -> None:
     _, new = old_and_new(world, sink_id)
     new.on_new_checkpoint = override
@@ -87,7 +89,7 @@ def test_the_override_is_good_for_the_query_it_names(
 
 @SINK_IDS
 def test_the_override_left_in_does_not_let_the_next_query_pass(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     _, new = old_and_new(world, sink_id)
     new.on_new_checkpoint = "continue:old"
@@ -100,7 +102,7 @@ def test_the_override_left_in_does_not_let_the_next_query_pass(
 
 
 @SINK_IDS
-def test_an_override_for_nobody_is_harmless(world: World, sink_id: str | None) -> None:
+def test_an_override_for_nobody_is_harmless(world: MemoryWorld, sink_id: str | None) -> None:
     query = Query(world, sink_id=sink_id, on_new_checkpoint="continue:nobody")
     query.start().write(0, ["a"])
     query.start().write(1, ["b"])
@@ -109,7 +111,7 @@ def test_an_override_for_nobody_is_harmless(world: World, sink_id: str | None) -
 
 @SINK_IDS
 def test_a_new_query_that_does_not_start_at_epoch_0_is_refused(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     _, new = old_and_new(world, sink_id)
     new.on_new_checkpoint = "continue:old"
@@ -119,7 +121,7 @@ def test_a_new_query_that_does_not_start_at_epoch_0_is_refused(
 
 @SINK_IDS
 def test_a_new_query_is_refused_though_the_one_before_never_got_to_commit(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     """The second was allowed to go on after the first, say with later offsets; nobody allowed
     the third, which reads from the beginning.
@@ -136,7 +138,7 @@ def test_a_new_query_is_refused_though_the_one_before_never_got_to_commit(
 
 @SINK_IDS
 def test_a_query_that_never_committed_is_replaced_without_a_word(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     run = Query(world, id="old", sink_id=sink_id).start()
     run.abort(0, run.stage(0, ["x"]))
@@ -149,7 +151,7 @@ def test_a_query_that_never_committed_is_replaced_without_a_word(
 
 @SINK_IDS
 def test_upsert_goes_on_under_a_new_generation_and_says_so(
-    world: World, sink_id: str | None, caplog: pytest.LogCaptureFixture
+    world: MemoryWorld, sink_id: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, new = old_and_new(world, sink_id, repeatable=True)
     ledger = new.start().write(0, ["a again"])
@@ -159,7 +161,7 @@ def test_upsert_goes_on_under_a_new_generation_and_says_so(
 
 
 @SINK_IDS
-def test_upsert_refuses_too_where_it_is_told_to(world: World, sink_id: str | None) -> None:
+def test_upsert_refuses_too_where_it_is_told_to(world: MemoryWorld, sink_id: str | None) -> None:
     _, new = old_and_new(world, sink_id, repeatable=True)
     new.on_new_checkpoint = "fail"
     with pytest.raises(CheckpointReplaced):
@@ -167,7 +169,7 @@ def test_upsert_refuses_too_where_it_is_told_to(world: World, sink_id: str | Non
 
 
 @SINK_IDS
-def test_generations_count_on(world: World, sink_id: str | None) -> None:
+def test_generations_count_on(world: MemoryWorld, sink_id: str | None) -> None:
     for number in range(4):
         query = Query(world, id=f"query {number}", sink_id=sink_id, repeatable=True)
         ledger = query.start().write(0, [f"row {number}"])
@@ -182,7 +184,7 @@ def test_generations_count_on(world: World, sink_id: str | None) -> None:
 @pytest.mark.parametrize("repeatable", [True, False], ids=["upsert", "increment"])
 @pytest.mark.parametrize("override", [None, "continue:new", "continue:old"])
 def test_a_retired_query_can_never_commit_again(
-    world: World, sink_id: str | None, repeatable: bool, override: str | None
+    world: MemoryWorld, sink_id: str | None, repeatable: bool, override: str | None
 ) -> None:
     old, new = old_and_new(world, sink_id, repeatable=repeatable)
     new.on_new_checkpoint = "continue:old"
@@ -201,7 +203,7 @@ def test_a_retired_query_can_never_commit_again(
 
 @SINK_IDS
 def test_a_driver_retired_in_the_middle_of_its_commit_is_refused(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     old, new = old_and_new(world, sink_id, repeatable=True)
     run = old.start()
@@ -213,14 +215,16 @@ def test_a_driver_retired_in_the_middle_of_its_commit_is_refused(
     assert world.rows == ["a", "b", "c"]
 
 
-def test_what_a_retired_query_staged_is_dropped(world: World) -> None:
+def test_what_a_retired_query_staged_is_dropped(world: MemoryWorld) -> None:
     old, new = old_and_new(world, "orders", repeatable=True)
     old.start().stage(2, ["of the old query"])
     new.start().write(0, ["c"])
     assert world.staged() == 0
 
 
-def test_what_a_retired_query_staged_is_dropped_under_the_default_sink_id(world: World) -> None:
+def test_what_a_retired_query_staged_is_dropped_under_the_default_sink_id(
+    world: MemoryWorld,
+) -> None:
     old, new = old_and_new(world, None, repeatable=True)
     old.start().stage(2, ["of the old query"])
     run = new.start()
@@ -231,7 +235,7 @@ def test_what_a_retired_query_staged_is_dropped_under_the_default_sink_id(world:
 
 @SINK_IDS
 def test_a_decide_of_the_old_query_that_arrives_late_is_void(
-    world: World, sink_id: str | None
+    world: MemoryWorld, sink_id: str | None
 ) -> None:
     old, new = old_and_new(world, sink_id, repeatable=True)
     store = old.faulty()
@@ -248,7 +252,7 @@ def test_a_decide_of_the_old_query_that_arrives_late_is_void(
 # -- two queries that both run
 
 
-def test_the_error_of_two_queries_with_one_sink_id_names_it(world: World) -> None:
+def test_the_error_of_two_queries_with_one_sink_id_names_it(world: MemoryWorld) -> None:
     owner = Query(world, "owner", "orders", "/checkpoints/a", repeatable=True)
     owner.start().write(0, ["a"])
     other = Query(world, "other", "orders", "/checkpoints/b", repeatable=True)
@@ -267,7 +271,7 @@ def test_the_error_of_two_queries_with_one_sink_id_names_it(world: World) -> Non
 @pytest.mark.parametrize("repeatable", [True, False])
 @pytest.mark.parametrize("neighbour", [True, False])
 def test_rows_that_may_be_added_again_are_told_of_where_nothing_else_would(
-    world: World,
+    world: MemoryWorld,
     caplog: pytest.LogCaptureFixture,
     sink_id: str | None,
     repeatable: bool,

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.exactly_once.offsets import LONGEST, Offsets
 from sparkonce.operate.admin import Admin
@@ -38,7 +38,7 @@ def offsets_of(epoch: int, partitions: int = 10_000) -> str:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_those_of_the_last_two_epochs_are_kept_and_the_ledger_carries_none(whole: bool) -> None:
-    world = World(whole_epochs=whole)
+    world = MemoryWorld(whole_epochs=whole)
     query, admin = Query(world), Admin(world.connect())
     for epoch in range(3):
         query.start().commit(epoch, [], offsets_of(epoch))
@@ -50,7 +50,7 @@ def test_those_of_the_last_two_epochs_are_kept_and_the_ledger_carries_none(whole
 
 
 def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
-    world = World()
+    world = MemoryWorld()
     query, admin = Query(world), Admin(world.connect())
     for epoch in range(2):
         query.start().commit(epoch, [], offsets_of(epoch, 1))
@@ -64,7 +64,7 @@ def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
 
 
 def test_a_sink_that_is_forgotten_keeps_none() -> None:
-    world = World()
+    world = MemoryWorld()
     query, admin = Query(world), Admin(world.connect())
     query.start().commit(0, [], offsets_of(0))
     assert [sink.name for sink in admin.sinks()] == [query.name]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.errors import SparkonceError, StoreError, StoreLostData
 from sparkonce.protocol import Receipt
@@ -40,7 +40,7 @@ class Site:
 
     def __init__(self, seed: str, *, sink_id: str | None, whole_epochs: bool) -> None:
         self.dice = random.Random(seed)
-        self.world = World(whole_epochs=whole_epochs)
+        self.world = MemoryWorld(whole_epochs=whole_epochs)
         self.sink_id = sink_id
         self._ids = (f"query-{number}" for number in count())
         self.paths: dict[str, Checkpoint] = {"/p": self.new()}
@@ -189,7 +189,9 @@ def test_no_order_of_events_loses_or_doubles_a_row(
     assert acknowledged > 180, "hardly anything was written"
 
 
-def test_a_checkpoint_whose_last_epoch_is_not_that_of_the_sink_is_refused(world: World) -> None:
+def test_a_checkpoint_whose_last_epoch_is_not_that_of_the_sink_is_refused(
+    world: MemoryWorld,
+) -> None:
     site = Site("", sink_id="orders", whole_epochs=world.memory.whole_epochs)
     site._commit("/p", {})
     site.back_up_store()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.worlds import PLAN, World, decide_and_die, move_ledger
+from tests.worlds import PLAN, MemoryWorld, decide_and_die, move_ledger
 
 from sparkonce.errors import CheckpointBehindSink, CheckpointReplaced, RowRefused, SparkonceError
 from sparkonce.protocol import Applied, Manifest
@@ -17,7 +17,7 @@ from sparkonce.tck.simulation.faults import Crash, FaultyStore
 class Watched(FaultyStore):
     """Remembers the manifests that were applied."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemoryWorld) -> None:
         super().__init__(world.memory)
         self.applied: list[Manifest] = []
 
@@ -27,7 +27,7 @@ class Watched(FaultyStore):
 
 
 def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     decide_and_die(query, 0, ["a", "b", "c"], ["d"])
     assert query.world.rows == []
     query.start().write(0, ["other"])
@@ -36,7 +36,7 @@ def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
 
 
 def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> None:
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     decide_and_die(Query(world, plan=replace(PLAN, stored={"mode": "increment"})), 0, ["a"])
     today = Query(world, plan=replace(PLAN, stored={"mode": "upsert"}), repeatable=True)
     store = Watched(world)
@@ -52,7 +52,7 @@ def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> Non
 
 
 def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     run = query.start()
     receipts = run.stage(0, ["a", "b", "c"])
     query.faulty().before("apply", lambda: move_ledger(query))
@@ -62,7 +62,7 @@ def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> N
 
 
 def test_roll_forward_goes_on_at_the_chunk_that_was_reached() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     decide_and_die(query, 0, ["a", "b", "c", "d", "e"])
     take = query.world.memory.take
 
@@ -92,7 +92,7 @@ def refused(query: Query) -> Callable[[], None]:
 
 
 def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     query = Query(world)
     accept = refused(query)
     assert query.ledger.epoch == 0
@@ -105,7 +105,7 @@ def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
 
 
 def test_a_row_refused_in_a_transaction_leaves_nothing_of_its_epoch() -> None:
-    world = World(whole_epochs=True)
+    world = MemoryWorld(whole_epochs=True)
     query = Query(world)
     accept = refused(query)
     assert (world.rows, world.memory.records) == ([], {})
@@ -116,7 +116,7 @@ def test_a_row_refused_in_a_transaction_leaves_nothing_of_its_epoch() -> None:
 
 
 def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     query.start().write(0, ["a"])
     decide_and_die(query, 1, ["b"])
     with pytest.raises(CheckpointBehindSink):
@@ -127,7 +127,7 @@ def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> Non
 
 @pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default sink id", "sinkId"])
 def test_a_new_query_finishes_what_the_old_one_decided(sink_id: str | None) -> None:
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     old = Query(world, id="old", sink_id=sink_id)
     decide_and_die(old, 0, ["a", "b", "c"])
     Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old").start().write(
@@ -138,7 +138,7 @@ def test_a_new_query_finishes_what_the_old_one_decided(sink_id: str | None) -> N
 
 
 def test_a_refused_query_finishes_nothing() -> None:
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     old = Query(world, id="old", sink_id="orders")
     decide_and_die(old, 0, ["a"])
     with pytest.raises(CheckpointReplaced):
@@ -151,7 +151,7 @@ def test_a_refused_query_finishes_nothing() -> None:
 def test_a_decision_that_the_store_loses_before_it_is_finished_is_not_acknowledged(
     step: str,
 ) -> None:
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     run = query.start()
     run.write(0, ["a"])
     before = query.world.snapshot()
@@ -175,7 +175,7 @@ def test_a_decision_that_the_store_loses_before_it_is_finished_is_not_acknowledg
 
 def test_a_decision_that_gets_another_name_meanwhile_is_finished_before_its_commit_ends() -> None:
     """An operator sends the rest of it elsewhere while its driver still applies it."""
-    query = Query(World(whole_epochs=False))
+    query = Query(MemoryWorld(whole_epochs=False))
     memory = query.world.memory
 
     def rename() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.worlds import World, move_ledger
+from tests.worlds import MemoryWorld, move_ledger
 
 from sparkonce.errors import ConcurrentDriver
 from sparkonce.tck.simulation.actors import Query
@@ -80,7 +80,7 @@ def test_runs_superseded_are_remembered_but_not_all(query: Query) -> None:
     assert query.world.rows == ["a"] * 40
 
 
-def test_a_commit_without_any_task_does_not_end_the_run(world: World) -> None:
+def test_a_commit_without_any_task_does_not_end_the_run(world: MemoryWorld) -> None:
     """Where a batch has no task there is no message, and so no run id."""
     query = Query(world)
     run = query.start()

@@ -8,7 +8,7 @@ from typing import cast
 
 import pyarrow as pa
 import pytest
-from tests.worlds import World, batch, encode
+from tests.worlds import MemoryWorld, batch, encode
 
 from sparkonce.errors import BadRow, ChunkTooLarge, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.staging import ChunkSize, stage
@@ -224,7 +224,7 @@ def test_the_next_epoch_is_staged(query: Query) -> None:
     assert receipt.rows == (1,)
 
 
-def test_another_query_does_not_skip_what_this_one_has_committed(world: World) -> None:
+def test_another_query_does_not_skip_what_this_one_has_committed(world: MemoryWorld) -> None:
     old = Query(world, id="old", sink_id="orders", on_lost_commit="continue@3")
     old.start().write(3, ["a"])
     [receipt] = Query(world, id="new", sink_id="orders").start().stage(0, ["b"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from integration.counters import COUNTER
-from integration.epochs import Query
+from integration.epochs import DirectQuery
 from integration.history import story
 
 from sparkonce.errors import SparkonceError
@@ -25,7 +25,7 @@ from sparkonce.tck.simulation.memory import MemoryStore
 ENDINGS = pytest.mark.parametrize("ending", [story.goes_on, story.is_recovered])
 
 
-class MemoryQuery(Query):
+class MemoryQuery(DirectQuery):
     """A query into a store in memory that applies an epoch chunk by chunk."""
 
     def __init__(self) -> None:

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.worlds import World
+from tests.worlds import MemoryWorld
 
 from sparkonce.store import Store
 from sparkonce.tck.simulation import turns
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.duel import Duel
 from sparkonce.tck.simulation.faults import DIES_AFTER, DIES_WITHIN, REPLY_LOST, Crash, FaultyStore
-from sparkonce.tck.simulation.restarts import Spark
+from sparkonce.tck.simulation.restarts import SimulatedSpark
 from sparkonce.tck.simulation.turns import CHUNK, Turns
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -32,7 +32,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 class Clients:
     """A world that counts its clients."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemoryWorld) -> None:
         self.world, self.made = world, 0
 
     def connect(self) -> Store:
@@ -41,7 +41,7 @@ class Clients:
 
 
 def test_an_actor_that_hangs_in_a_call_is_a_failure(release: threading.Event) -> None:
-    world = World()
+    world = MemoryWorld()
     slow = world.memory.through(lambda _name, request: (release.wait(), request())[1])
     stores = iter([world.memory, slow])
     acting = Turns(lambda: next(stores), [0, 1, 0])
@@ -50,19 +50,19 @@ def test_an_actor_that_hangs_in_a_call_is_a_failure(release: threading.Event) ->
 
 
 def test_an_actor_that_never_calls_is_a_failure(release: threading.Event) -> None:
-    acting = Turns(World().connect, [])
+    acting = Turns(MemoryWorld().connect, [])
     with pytest.raises(AssertionError, match="actor 0 hangs in what it does before its first"):
         acting.run(lambda _: release.wait())
 
 
 def test_an_actor_is_as_slow_as_it_likes_while_it_takes_turns(release: threading.Event) -> None:
-    acting = Turns(World().connect, [])
+    acting = Turns(MemoryWorld().connect, [])
     acting.run(lambda store: [(release.wait(0.04), store.names()) for _ in range(5)])
     assert acting.calls == [(0, "names")] * 5
 
 
 def test_each_actor_has_a_client_of_its_own() -> None:
-    clients = Clients(World())
+    clients = Clients(MemoryWorld())
     Turns(clients.connect, []).run(*[lambda store: store.names()] * 3)
     assert clients.made == 3
 
@@ -70,8 +70,8 @@ def test_each_actor_has_a_client_of_its_own() -> None:
 def test_another_has_its_turn_between_two_chunks() -> None:
     def fight(order: list[int]) -> tuple[list[str], int]:
         """The calls of a commit, and how many rows were there when another looked."""
-        duel, seen = Duel(World(whole_epochs=False)), []
-        duel.driver(Spark(Query(duel.world)), 0)
+        duel, seen = Duel(MemoryWorld(whole_epochs=False)), []
+        duel.driver(SimulatedSpark(Query(duel.world)), 0)
         duel.actors.append(lambda store: (store.names(), seen.append(len(duel.world.rows))))
         calls = [name for number, name in duel.fight(order).calls if number == 0]
         return calls, seen[0]
@@ -86,7 +86,7 @@ def test_another_has_its_turn_between_two_chunks() -> None:
 
 @pytest.mark.parametrize("fault", [DIES_AFTER, DIES_WITHIN])
 def test_who_comes_after_a_crash_has_a_client_of_its_own(fault: object) -> None:
-    world = World(whole_epochs=False)
+    world = MemoryWorld(whole_epochs=False)
     clients = Clients(world)
     store = FaultyStore(clients.connect(), connect=clients.connect)
     query = Query(world, through=store)  # type: ignore[arg-type]

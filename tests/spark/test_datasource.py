@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 from tests.sources import RUN, SCHEMA, Context, Source, in_a_task, into_memory, pickled, writer
-from tests.worlds import TARGET, World, batch
+from tests.worlds import TARGET, MemoryWorld, batch
 
 from sparkonce import __version__
 from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("world", "task")
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
     return into_memory(monkeypatch)
 
 
@@ -32,7 +32,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Context:
     return in_a_task(monkeypatch)
 
 
-def test_a_writer_stages_in_the_task_and_commits_on_the_driver(world: World) -> None:
+def test_a_writer_stages_in_the_task_and_commits_on_the_driver(world: MemoryWorld) -> None:
     message = writer().write(iter([batch(["a", "b"]), batch(["c"])]))
     assert world.rows == []
     writer().commit([message], 0)
@@ -67,19 +67,19 @@ def test_a_receipt_says_who_staged_what() -> None:
     assert receipt.task.sink == sink_name("a", TARGET)
 
 
-def test_rows_of_other_columns_than_announced_are_refused(world: World) -> None:
+def test_rows_of_other_columns_than_announced_are_refused(world: MemoryWorld) -> None:
     cut = pa.RecordBatch.from_arrays(batch(["a"]).columns, ["i", "n"])
     with pytest.raises(UnsupportedQuery, match="announced"):
         writer().write(iter([cut]))
     assert world.staged() == 0
 
 
-def test_the_sink_id_names_the_ledger(world: World) -> None:
+def test_the_sink_id_names_the_ledger(world: MemoryWorld) -> None:
     writer(sinkid="orders").commit([writer(sinkid="orders").write(iter([batch(["a"])]))], 0)
     assert world.memory.read(sink_name("orders", TARGET)).revision > 0
 
 
-def test_an_aborted_epoch_leaves_nothing_staged(world: World) -> None:
+def test_an_aborted_epoch_leaves_nothing_staged(world: MemoryWorld) -> None:
     message = writer().write(iter([batch(["a"])]))
     writer().abort([message, None], 0)
     assert world.staged() == 0
@@ -87,13 +87,13 @@ def test_an_aborted_epoch_leaves_nothing_staged(world: World) -> None:
 
 
 @pytest.mark.parametrize("messages", [[], [None], [None, None]])
-def test_an_abort_without_messages_is_quiet(world: World, messages: list[None]) -> None:
+def test_an_abort_without_messages_is_quiet(world: MemoryWorld, messages: list[None]) -> None:
     writer().abort(messages, 0)
     assert world.memory.records == {}
 
 
 @pytest.mark.parametrize("good", [0, 1])
-def test_a_missing_message_names_the_trigger(world: World, good: int) -> None:
+def test_a_missing_message_names_the_trigger(world: MemoryWorld, good: int) -> None:
     messages: list[Message | None] = [writer().write(iter([batch(["a"])])) for _ in range(good)]
     with pytest.raises(UnsupportedQuery, match="trigger"):
         writer().commit([*messages, None], 0)
@@ -116,7 +116,7 @@ def test_options_are_checked_before_any_row_is_read() -> None:
 
 
 def test_the_server_is_checked_before_any_row_is_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_plan: object) -> None:
         raise StoreUnsafe("evicts keys")
@@ -182,7 +182,7 @@ def test_reading_is_refused_with_what_can_be_done_instead() -> None:
         assert "writeStream" in refused.value.todo
 
 
-def test_a_batch_of_which_a_message_is_missing_is_refused(world: World) -> None:
+def test_a_batch_of_which_a_message_is_missing_is_refused(world: MemoryWorld) -> None:
     made = Source({}).writer(schema=SCHEMA, overwrite=False)
     message = made.write(iter([batch(["a"])]))
     with pytest.raises(UnsupportedQuery, match="without the messages"):

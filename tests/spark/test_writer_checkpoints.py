@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.sources import Context, Source, in_a_task, into_memory, writer
-from tests.worlds import TARGET, World, batch
+from tests.worlds import TARGET, MemoryWorld, batch
 
 from sparkonce.errors import CheckpointReplaced, CheckpointUnreadable, OptionError, UnsupportedQuery
 from sparkonce.exactly_once.ledger import from_record, sink_name
@@ -21,7 +21,7 @@ KEY = "wJalrXUtnFEMI"
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
     return into_memory(monkeypatch)
 
 
@@ -40,7 +40,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def test_an_epoch_without_tasks_takes_its_query_from_the_checkpoint(
-    world: World, checkpoint: Path
+    world: MemoryWorld, checkpoint: Path
 ) -> None:
     writer(checkpointlocation=str(checkpoint)).commit([], 0)
     ledger = from_record(world.memory.read(sink_name("a", TARGET)))
@@ -54,7 +54,7 @@ def test_an_epoch_without_tasks_and_without_checkpoint_is_refused() -> None:
 
 
 def test_an_epoch_without_tasks_does_not_end_the_run(
-    world: World, task: Context, checkpoint: Path
+    world: MemoryWorld, task: Context, checkpoint: Path
 ) -> None:
     where = {"checkpointlocation": str(checkpoint)}
     writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
@@ -64,7 +64,7 @@ def test_an_epoch_without_tasks_does_not_end_the_run(
     assert world.rows == ["a", "b"]
 
 
-def test_a_commit_notes_checkpoint_and_offsets(world: World, checkpoint: Path) -> None:
+def test_a_commit_notes_checkpoint_and_offsets(world: MemoryWorld, checkpoint: Path) -> None:
     where = {"checkpointlocation": str(checkpoint)}
     writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
     ledger = from_record(world.memory.read(sink_name("a", TARGET)))
@@ -74,7 +74,7 @@ def test_a_commit_notes_checkpoint_and_offsets(world: World, checkpoint: Path) -
 
 
 def test_an_epoch_whose_offsets_are_not_written_yet_is_refused(
-    world: World, checkpoint: Path
+    world: MemoryWorld, checkpoint: Path
 ) -> None:
     """As a real-time trigger commits it; after a crash it would be another epoch."""
     (checkpoint / "offsets" / "0").unlink()
@@ -87,7 +87,7 @@ def test_an_epoch_whose_offsets_are_not_written_yet_is_refused(
 
 
 def test_a_checkpoint_of_another_query_says_nothing_of_offsets(
-    world: World, tmp_path: Path
+    world: MemoryWorld, tmp_path: Path
 ) -> None:
     (tmp_path / "metadata").write_text(json.dumps({"id": "another"}))
     where = {"checkpointlocation": str(tmp_path)}
@@ -96,7 +96,7 @@ def test_a_checkpoint_of_another_query_says_nothing_of_offsets(
 
 
 def test_a_deleted_checkpoint_is_noticed_by_its_path(
-    world: World, task: Context, checkpoint: Path
+    world: MemoryWorld, task: Context, checkpoint: Path
 ) -> None:
     where = {"checkpointlocation": str(checkpoint)}
     writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
@@ -110,7 +110,7 @@ def test_a_deleted_checkpoint_is_noticed_by_its_path(
 # -- what can't be read
 
 
-def once(world: World, epoch: int = 0, **options: str) -> None:
+def once(world: MemoryWorld, epoch: int = 0, **options: str) -> None:
     """Write one row, as Spark would: what commit refuses is aborted."""
     message = writer(**options).write(iter([batch([f"row {epoch}"])]))
     try:
@@ -144,7 +144,7 @@ def test_what_may_not_be_repeated_needs_a_checkpoint_that_can_be_read(
 
 
 def test_a_checkpoint_that_nobody_can_find_is_refused_before_anything_is_decided(
-    world: World, tmp_path: Path
+    world: MemoryWorld, tmp_path: Path
 ) -> None:
     for where in (tmp_path / "elsewhere", "oss://bucket/orders"):
         with pytest.raises(CheckpointUnreadable, match="can't be read by Python on the driver"):
@@ -169,7 +169,7 @@ def test_a_file_of_options_that_is_not_there_is_refused_before_a_row_is_staged()
 
 
 def test_an_outage_in_mid_query_is_no_absent_file(
-    world: World, task: Context, checkpoint: Path
+    world: MemoryWorld, task: Context, checkpoint: Path
 ) -> None:
     """Taken for absent, the offsets of the epoch before would not be compared."""
     once(world, **strict(checkpoint))
@@ -186,7 +186,7 @@ def test_an_outage_in_mid_query_is_no_absent_file(
 
 
 def test_an_abort_reads_no_checkpoint(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: MemoryWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Spark waits for it, and a server that is dead answers late."""
     file = tmp_path / "storage.json"
@@ -200,7 +200,10 @@ def test_an_abort_reads_no_checkpoint(
 
 
 def test_keys_of_the_session_reach_the_driver_and_stay_there(
-    world: World, task: Context, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: MemoryWorld,
+    task: Context,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen = []
 

@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka import Producer
 from integration.chaos import run as runs
 from integration.chaos import topic
-from integration.chaos.drivers import Driver, Mode
+from integration.chaos.drivers import ChaosDriver, Mode
 from integration.chaos.plan import Fault
 from integration.chaos.result import Result
 from integration.chaos.run import Run
-from integration.chaos.world import Broken, World
+from integration.chaos.world import Broken, ChaosWorld
 
 RETRIED = "sparkonce.errors.StoreUnreachable: MySQL failed while staging rows: 1205\n"
 FAILED = "26/11/22 09:16:44 ERROR MicroBatchExecution: Query {} [id = 9e24] terminated with error\n"
@@ -33,7 +33,7 @@ STRANGE = "redis.exceptions.ResponseError: WRONGTYPE\n"
 BUG = "Traceback (most recent call last):\nKeyError: 'fence'\n"
 
 
-class FakeDriver(Driver):
+class FakeDriver(ChaosDriver):
     def __init__(self, home: Path, log: str, *, alive: bool = False) -> None:
         path = home / "driver.log"
         path.write_text(log)
@@ -83,9 +83,9 @@ def test_what_faults_bring_about_is_no_alarm(tmp_path: Path) -> None:
     assert not FakeDriver(tmp_path, log).alarms()
 
 
-def a_world(tmp_path: Path) -> World:
+def a_world(tmp_path: Path) -> ChaosWorld:
     nothing: Any = None
-    return World(nothing, nothing, nothing, nothing, tmp_path, burst=1, deadline=0.0)
+    return ChaosWorld(nothing, nothing, nothing, nothing, tmp_path, burst=1, deadline=0.0)
 
 
 def test_alarms_of_drivers_count_whoever_ended_them_but_zombies(tmp_path: Path) -> None:

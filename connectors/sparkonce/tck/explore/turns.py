@@ -69,7 +69,7 @@ class Pool:
             seat.turn.release()
 
 
-class Turns:
+class ActorTurns:
     """One schedule's actors.
 
     Args:

@@ -33,7 +33,7 @@ from sparkonce.tck.simulation.oracles import (
     require_nothing_staged,
     require_witness,
 )
-from sparkonce.tck.simulation.restarts import Checkpoint, Spark
+from sparkonce.tck.simulation.restarts import Checkpoint, SimulatedSpark
 
 REPLACED = (QueryRetired, CheckpointReplaced)
 
@@ -233,7 +233,7 @@ class Verdict:
         if not self._partly:
             require_witness(self.subject)
         for stream in self.streams:
-            require_exactly_once(Spark(stream.query, self._view(stream)))
+            require_exactly_once(SimulatedSpark(stream.query, self._view(stream)))
         self._require_no_gap()
         require_in_order(self.subject.in_order() or [])
         if self.loss != RECORDS and not self._partly:

@@ -11,7 +11,7 @@ from sparkonce.protocol import Record
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.losses import NOTHING, Losses
 from sparkonce.tck.explore.requests import Client, Request, ledger_in, told
-from sparkonce.tck.explore.turns import Actor, Pool, Turns
+from sparkonce.tck.explore.turns import Actor, ActorTurns, Pool
 from sparkonce.tck.explore.watch import APPLYING, Watch
 from sparkonce.tck.memory_subject import MemorySubject
 from sparkonce.tck.simulation.converging import ConvergingStore
@@ -63,7 +63,7 @@ class World:
         self.memory, self.choices, self.history = memory, choices, history
         self.watch, self.subject = Watch(), MemorySubject(memory)
         self.losses = Losses(memory, self.watch)
-        self.turns = Turns(pool, self._choose)
+        self.turns = ActorTurns(pool, self._choose)
         self.refused: set[str] = set()
         self.late: list[Request] = []
         self.faults = self.requests = 0

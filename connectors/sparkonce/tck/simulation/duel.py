@@ -11,7 +11,7 @@ from itertools import groupby
 
 from sparkonce.store import Store
 from sparkonce.tck.simulation.oracles import require
-from sparkonce.tck.simulation.restarts import Spark
+from sparkonce.tck.simulation.restarts import SimulatedSpark
 from sparkonce.tck.simulation.turns import Turns, interleavings
 from sparkonce.tck.subject import Subject
 
@@ -21,11 +21,11 @@ class Duel:
     """Two actors in one world, and what must be true afterwards."""
 
     world: Subject
-    sparks: list[Spark] = field(default_factory=list)
+    sparks: list[SimulatedSpark] = field(default_factory=list)
     actors: list[Callable[[Store], object]] = field(default_factory=list)
     turns: Turns | None = None
 
-    def driver(self, spark: Spark, epoch: int) -> None:
+    def driver(self, spark: SimulatedSpark, epoch: int) -> None:
         """An actor that commits an epoch whose tasks have staged already, or aborts it."""
         planned = spark.plan(epoch)
 
@@ -36,7 +36,7 @@ class Duel:
         self.sparks.append(spark)
         self.actors.append(act)
 
-    def running(self, spark: Spark, last: int) -> None:
+    def running(self, spark: SimulatedSpark, last: int) -> None:
         """An actor that stages and commits."""
 
         def act(store: Store) -> None:

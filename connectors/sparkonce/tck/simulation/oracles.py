@@ -12,7 +12,7 @@ from sparkonce.exactly_once.commit import leftovers
 
 if TYPE_CHECKING:
     from sparkonce.tck.simulation.actors import Query
-    from sparkonce.tck.simulation.restarts import Spark
+    from sparkonce.tck.simulation.restarts import SimulatedSpark
     from sparkonce.tck.subject import Subject
 
 WITNESS = "witness"
@@ -81,7 +81,7 @@ def by_attempt(rows: Mapping[str, int]) -> str:
     return " + ".join(f"{times} rows of {attempt}" for attempt, times in counts.items()) or "none"
 
 
-def require_exactly_once(*sparks: Spark) -> None:
+def require_exactly_once(*sparks: SimulatedSpark) -> None:
     """O1: each committed epoch took effect once: all rows of one attempt, and no others.
 
     Raises:
@@ -98,7 +98,7 @@ def require_exactly_once(*sparks: Spark) -> None:
             require(whole, f"O1: of epoch {epoch} of {spark.query.id} took effect {seen}")
 
 
-def require_whole(seen: Sequence[Mapping[str, int]], spark: Spark) -> None:
+def require_whole(seen: Sequence[Mapping[str, int]], spark: SimulatedSpark) -> None:
     """O3: each time, a reader saw whole epochs, and all those before them.
 
     Raises:

@@ -47,7 +47,7 @@ class Planned:
 
 
 @dataclass
-class Spark:
+class SimulatedSpark:
     """A driver of one query. Several may share a checkpoint.
 
     Attributes:

@@ -13,7 +13,7 @@ from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.faults import SIDE, Board
-from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.remote import RemoteDriver
 from sparkonce.tck.spark.sink import Sink
 
 SEED = "SPARKONCE_TCK_SEED"
@@ -31,7 +31,7 @@ class Bench:
         self._scratch = home / "scratch"
         self._scratch.mkdir(exist_ok=True)
         self._cluster: Cluster | None = None
-        self._driver: Driver | None = None
+        self._driver: RemoteDriver | None = None
         self._kept: object = None
         self._started = 0
 
@@ -39,15 +39,15 @@ class Bench:
         """Moments for the kills and stops of the check of a rule."""
         return Random(f"{self.seed} {number}")  # noqa: S311
 
-    def local(self, sink: Sink) -> Driver:
+    def local(self, sink: Sink) -> RemoteDriver:
         """The driver whose tasks run in its own JVM."""
         return self._keep(("local", sink.settings, sink.env), lambda: self.victim(sink))
 
-    def clustered(self, sink: Sink) -> Driver:
+    def clustered(self, sink: Sink) -> RemoteDriver:
         """The driver with two executors, and speculation."""
         return self._keep(("cluster", sink.settings, sink.env), lambda: self._on_cluster(sink))
 
-    def victim(self, sink: Sink) -> Driver:
+    def victim(self, sink: Sink) -> RemoteDriver:
         """A driver for the caller to kill."""
         return self._launch(sink, setup.LOCAL)
 
@@ -75,19 +75,19 @@ class Bench:
     ) -> None:
         self.reset()
 
-    def _keep(self, wanted: object, start: Callable[[], Driver]) -> Driver:
+    def _keep(self, wanted: object, start: Callable[[], RemoteDriver]) -> RemoteDriver:
         if self._driver is None or self._kept != wanted or not self._driver.session.alive:
             self.reset()
             self._driver, self._kept = start(), wanted
         return self._driver
 
-    def _on_cluster(self, sink: Sink) -> Driver:
+    def _on_cluster(self, sink: Sink) -> RemoteDriver:
         self._cluster = Cluster(self.new_home("cluster"), self._environment(sink))
         return self._launch(sink, {**setup.SPECULATIVE, "spark.master": self._cluster.url})
 
-    def _launch(self, sink: Sink, settings: Mapping[str, str]) -> Driver:
+    def _launch(self, sink: Sink, settings: Mapping[str, str]) -> RemoteDriver:
         home, env = self.new_home("driver"), self._environment(sink)
-        return Driver(home, {**self._settings(home), **settings, **sink.settings}, env)
+        return RemoteDriver(home, {**self._settings(home), **settings, **sink.settings}, env)
 
     def _environment(self, sink: Sink) -> dict[str, str]:
         return {

@@ -31,7 +31,7 @@ from sparkonce.tck.spark.hits import (
 )
 from sparkonce.tck.spark.kills import KILLS, kill_near
 from sparkonce.tck.spark.query import WATCHED, Shape
-from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.remote import RemoteDriver
 from sparkonce.tck.spark.trial import PATIENCE, NotGiven, NotReached, Trial, until
 
 Check = Callable[[Bench, Trial], str]
@@ -109,7 +109,7 @@ def lost_executor(bench: Bench, trial: Trial) -> str:
     return _often(lost, "an executor was killed in the middle of a task")
 
 
-def _lose(bench: Bench, trial: Trial, driver: Driver, point: str) -> bool:
+def _lose(bench: Bench, trial: Trial, driver: RemoteDriver, point: str) -> bool:
     """Whether an executor was killed, and its task ran again elsewhere."""
     epoch = epoch_to_hit(bench, trial, point, HOLD)
     driver.start(trial.query(WATCHED))
@@ -134,7 +134,7 @@ def redrawn(bench: Bench, trial: Trial) -> str:
     return "rows were drawn again, when some tasks of the epoch had sent theirs"
 
 
-def _redraw(bench: Bench, trial: Trial, driver: Driver) -> bool:
+def _redraw(bench: Bench, trial: Trial, driver: RemoteDriver) -> bool:
     """Whether rows were drawn a second time while tasks that had read the first ones were done."""
     shape = Shape(partitions=8, random=True, watched=True)
     epoch = epoch_to_hit(bench, trial, AFTER_ROWS, HOLD, rows=800)
@@ -170,7 +170,7 @@ def twins(bench: Bench, trial: Trial) -> str:
     return _often(launched, "a twin sent the rows of a slow task, too")
 
 
-def _twin(bench: Bench, trial: Trial, driver: Driver, point: str, attempts: int) -> bool:
+def _twin(bench: Bench, trial: Trial, driver: RemoteDriver, point: str, attempts: int) -> bool:
     """Whether the rows of a task were sent by a twin as well."""
     epoch = epoch_to_hit(bench, trial, point, HOLD, attempts=attempts)
     driver.start(trial.query(WATCHED))
@@ -182,7 +182,7 @@ def _twin(bench: Bench, trial: Trial, driver: Driver, point: str, attempts: int)
     return slow is not None
 
 
-def _await_twin(bench: Bench, driver: Driver, point: str, epoch: int) -> None:
+def _await_twin(bench: Bench, driver: RemoteDriver, point: str, epoch: int) -> None:
     def twin_came() -> bool:
         return len(attempts_at(bench, point, epoch)) > 1
 
@@ -239,7 +239,7 @@ def stopped(bench: Bench, trial: Trial) -> str:
     return f"stopped {STOPS} times in tasks, {committing} times between tasks and Spark's note"
 
 
-def _stop_in_task(bench: Bench, trial: Trial, driver: Driver) -> None:
+def _stop_in_task(bench: Bench, trial: Trial, driver: RemoteDriver) -> None:
     epoch = epoch_to_hit(bench, trial, AFTER_ROWS, HOLD)
     driver.start(trial.query(WATCHED))
     await_hit(bench, trial, driver, AFTER_ROWS, epoch)
@@ -249,7 +249,9 @@ def _stop_in_task(bench: Bench, trial: Trial, driver: Driver) -> None:
         raise NotReached("the query was stopped while a task ran, but its epoch had ended")
 
 
-def _stop_soon(bench: Bench, trial: Trial, driver: Driver, point: str, delay: float) -> bool | None:
+def _stop_soon(
+    bench: Bench, trial: Trial, driver: RemoteDriver, point: str, delay: float
+) -> bool | None:
     """Stop so long after a held task has gone on; whether that came before Spark's note.
 
     None where no task came to that point: the sink runs no Python, or knew the epoch already.

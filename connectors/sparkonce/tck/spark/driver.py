@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from sparkonce.tck.spark.batches import Job, imported, write
 from sparkonce.tck.spark.draws import DRAW, with_draw
 from sparkonce.tck.spark.faults import SIDE, watch
-from sparkonce.tck.spark.query import Known, Query, Shape, Status
+from sparkonce.tck.spark.query import DescribedQuery, Known, Shape, Status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,7 @@ Attach = Callable[["DataStreamWriter", Mapping[str, str]], "DataStreamWriter"]
 COLUMNS = "id string, n bigint"
 
 
-class Driver:
+class DriverProgram:
     """A Spark session, and the query or batch that it runs."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -38,7 +38,7 @@ class Driver:
 
     def start(self, query: dict[str, Any]) -> Status:
         """Start a query or a batch."""
-        described = Query(**{**query, "shape": Shape(**query["shape"])})
+        described = DescribedQuery(**{**query, "shape": Shape(**query["shape"])})
         self.query, self.error = None, ""
         try:
             self.query = _started(self.spark, described)
@@ -72,17 +72,17 @@ class Driver:
         return Status(self.query.isActive, str(failed) if failed else "")
 
 
-def _started(spark: SparkSession, query: Query) -> StreamingQuery | Job:
+def _started(spark: SparkSession, query: DescribedQuery) -> StreamingQuery | Job:
     return Job(lambda: _write(spark, query)) if query.mode else _writer(spark, query).start()
 
 
-def _write(spark: SparkSession, query: Query) -> None:
+def _write(spark: SparkSession, query: DescribedQuery) -> None:
     spark.createDataFrame([], "id int")  # or Spark 4.3 finds no Python format in this thread
     rows = _shaped(spark.read.schema(COLUMNS).json(query.input), query.shape)
     write(query.format, query.attach)(rows.selectExpr(*query.columns), query.mode, query.options)
 
 
-def _writer(spark: SparkSession, query: Query) -> DataStreamWriter:
+def _writer(spark: SparkSession, query: DescribedQuery) -> DataStreamWriter:
     files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(query.input)
     rows = _shaped(files, query.shape).selectExpr(*query.columns)
     # Spark hands the name to the sink, as one more option.
@@ -90,7 +90,7 @@ def _writer(spark: SparkSession, query: Query) -> DataStreamWriter:
     return _attach(query)(writer.trigger(availableNow=True), query.options)
 
 
-def _attach(query: Query) -> Attach:
+def _attach(query: DescribedQuery) -> Attach:
     if query.attach:
         attach: Attach = imported(query.attach)
         return attach
@@ -120,7 +120,7 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
 def main(settings: str, replies: str) -> None:
     """Answer each line of standard input by one line."""
     with os.fdopen(int(replies), "w") as out:
-        driver = Driver(_session(json.loads(Path(settings).read_text())))
+        driver = DriverProgram(_session(json.loads(Path(settings).read_text())))
         print(json.dumps({"ready": True}), file=out, flush=True)
         for line in sys.stdin:
             call, arguments = json.loads(line)

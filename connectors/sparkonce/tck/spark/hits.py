@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.faults import AFTER_ROWS, Note, Plan
-from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.remote import RemoteDriver
 from sparkonce.tck.spark.trial import ROWS, Trial, until
 
 
@@ -32,7 +32,9 @@ def _of_the_hit(bench: Bench, point: str, epoch: int) -> list[Note]:
     return [note for note in bench.board.notes(point, epoch) if note.partition == 0]
 
 
-def await_hit(bench: Bench, trial: Trial, driver: Driver, point: str, epoch: int) -> Note | None:
+def await_hit(
+    bench: Bench, trial: Trial, driver: RemoteDriver, point: str, epoch: int
+) -> Note | None:
     """The task that is held; None where no first attempt of the sink comes to that point."""
 
     def hit() -> list[Note]:

@@ -30,7 +30,7 @@ WATCHED = Shape(watched=True, pause=0.01)
 
 
 @dataclass(frozen=True)
-class Query:
+class DescribedQuery:
     """One run of a streaming query over a directory of files: one file is one epoch.
 
     Where ``mode`` says how (``append`` or ``overwrite``), it is a batch of one file's rows instead.

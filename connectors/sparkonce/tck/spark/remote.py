@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkonce.tck.spark.processes import Session
-from sparkonce.tck.spark.query import Query, Status
+from sparkonce.tck.spark.query import DescribedQuery, Status
 
 START, ANSWER = 300.0, 300.0
 
@@ -23,7 +23,7 @@ class SparkTrouble(Exception):
     """Spark itself, not the sink, did not do what the suite needs."""
 
 
-class Driver:
+class RemoteDriver:
     """A driver process, and the query that it runs."""
 
     def __init__(self, home: Path, settings: Mapping[str, str], env: Mapping[str, str]) -> None:
@@ -39,7 +39,7 @@ class Driver:
         self._replies = os.fdopen(reading)
         self._ready = False
 
-    def start(self, query: Query) -> Status:
+    def start(self, query: DescribedQuery) -> Status:
         """Start a query."""
         return self._ask("start", query=asdict(query))
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sparkonce.tck.spark.query import Query, Shape, Status
-from sparkonce.tck.spark.remote import Driver
+from sparkonce.tck.spark.query import DescribedQuery, Shape, Status
+from sparkonce.tck.spark.remote import RemoteDriver
 from sparkonce.tck.spark.sink import BatchSink, Sink
 
 PATIENCE = 300.0
@@ -62,10 +62,10 @@ class Trial:
 
     # -- the query
 
-    def query(self, shape: Shape | None = None) -> Query:
+    def query(self, shape: Shape | None = None) -> DescribedQuery:
         """The query that carries the rows to the sink."""
         sink = self.sink
-        return Query(
+        return DescribedQuery(
             input=str(self.input),
             checkpoint=str(self.checkpoint),
             format=sink.format,
@@ -75,12 +75,12 @@ class Trial:
             shape=shape or Shape(),
         )
 
-    def run(self, driver: Driver, shape: Shape | None = None) -> None:
+    def run(self, driver: RemoteDriver, shape: Shape | None = None) -> None:
         """Run until the input is used up."""
         driver.start(self.query(shape))
         self.finish(driver)
 
-    def finish(self, driver: Driver) -> None:
+    def finish(self, driver: RemoteDriver) -> None:
         """Wait until the input is used up.
 
         Raises:
@@ -112,7 +112,7 @@ class Trial:
         (self.checkpoint / "commits" / str(epoch)).unlink()
         (self.checkpoint / "commits" / f".{epoch}.crc").unlink(missing_ok=True)
 
-    def replay(self, driver: Driver, epoch: int, shape: Shape | None = None) -> None:
+    def replay(self, driver: RemoteDriver, epoch: int, shape: Shape | None = None) -> None:
         """Run again with that epoch first.
 
         Raises:
@@ -165,7 +165,7 @@ class BatchTrial(Trial):
         """A batch has no number that its tasks see."""
         return -1
 
-    def query(self, shape: Shape | None = None) -> Query:
+    def query(self, shape: Shape | None = None) -> DescribedQuery:
         """The job; its name is the same until more rows are put."""
         sink, filled = self.sink, {"job": self.tag, "version": self.files}
         options = (sink.overwriting if self.mode == "overwrite" else None) or sink.options
@@ -183,7 +183,9 @@ class BatchTrial(Trial):
         del self.sent[-rows:]
 
 
-def until(reached: Callable[[], bool], what: str, driver: Driver, patience: float = 180.0) -> None:
+def until(
+    reached: Callable[[], bool], what: str, driver: RemoteDriver, patience: float = 180.0
+) -> None:
     """Wait for something that the query will do.
 
     Raises:

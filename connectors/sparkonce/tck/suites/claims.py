@@ -14,7 +14,7 @@ from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.duel import Duel, every_order
 from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash
 from sparkonce.tck.simulation.oracles import require_exactly_once, with_witness
-from sparkonce.tck.simulation.restarts import Spark
+from sparkonce.tck.simulation.restarts import SimulatedSpark
 from sparkonce.tck.simulation.turns import Actor
 from sparkonce.tck.subject import NewSubject, Subject
 from sparkonce.tck.suites.suite import Contract
@@ -39,7 +39,7 @@ class ClaimRules(Contract):
                 first.faulty().fail_next("publish", DIES_BEFORE)
                 raises(Crash, run.commit, 0, receipts)
                 duel.actors.append(cleans(duel.world, run, receipts))
-                duel.running(Spark(Query(duel.world)), 0)
+                duel.running(SimulatedSpark(Query(duel.world)), 0)
                 return duel
 
             every_order(prepare, _its_path_is_claimed, step=new_subject().step)
@@ -53,7 +53,7 @@ class ClaimRules(Contract):
             first.start().write(0, with_witness(["old/0#a"]))
             duel.actors.append(_forgets(first))
             heir = Query(duel.world, id="a", sink_id="orders", on_new_checkpoint="continue:old")
-            duel.driver(Spark(heir), 0)
+            duel.driver(SimulatedSpark(heir), 0)
             return duel
 
         every_order(prepare, _its_path_is_claimed, step=new_subject().step)

@@ -34,26 +34,26 @@ from sparkonce.tck.simulation.oracles import (
     with_witness,
 )
 from sparkonce.tck.simulation.race import reading
-from sparkonce.tck.simulation.restarts import Spark
+from sparkonce.tck.simulation.restarts import SimulatedSpark
 from sparkonce.tck.subject import NewSubject, Subject
 from sparkonce.tck.suites.suite import Contract
 
-Scenario = Callable[[Subject], list[Spark]]
+Scenario = Callable[[Subject], list[SimulatedSpark]]
 ZOMBIES = (ConcurrentDriver, StaleSkip)
 """What may refuse a run after a request of an earlier one arrived late."""
 
 
-def one_query(world: Subject) -> list[Spark]:
+def one_query(world: Subject) -> list[SimulatedSpark]:
     """Two epochs of one query, with restarts."""
-    spark = Spark(Query(world))
+    spark = SimulatedSpark(Query(world))
     spark.run_to(1)
     return [spark]
 
 
-def moved_query(world: Subject) -> list[Spark]:
+def moved_query(world: Subject) -> list[SimulatedSpark]:
     """A query that is stopped, moved, and gets the path of its checkpoint as an option."""
     query = Query(world, checkpoint=None)
-    spark = Spark(query)
+    spark = SimulatedSpark(query)
     spark.run_to(0)
     for path in ("/here", "/there"):
         query.checkpoint = path
@@ -64,9 +64,11 @@ def moved_query(world: Subject) -> list[Spark]:
 def replaced_query(sink_id: str | None) -> Scenario:
     """A query whose checkpoint is deleted, and the one that goes on for it."""
 
-    def run(world: Subject) -> list[Spark]:
-        old = Spark(Query(world, id="old", sink_id=sink_id))
-        new = Spark(Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old"))
+    def run(world: Subject) -> list[SimulatedSpark]:
+        old = SimulatedSpark(Query(world, id="old", sink_id=sink_id))
+        new = SimulatedSpark(
+            Query(world, id="new", sink_id=sink_id, on_new_checkpoint="continue:old")
+        )
         old.run_to(0)
         new.run_to(0)
         went_on = old.run_until_failure(1)
@@ -86,7 +88,7 @@ def calls_of(new_subject: NewSubject, scenario: Scenario) -> list[str]:
     return store.calls
 
 
-def fail(world: Subject, scenario: Scenario, faults: dict[int, Fault]) -> list[Spark]:
+def fail(world: Subject, scenario: Scenario, faults: dict[int, Fault]) -> list[SimulatedSpark]:
     """Run with faults, let late requests arrive, commit one more epoch without any, and count.
 
     Raises:
@@ -225,7 +227,7 @@ class CrashRules(Contract):
             world = new_subject()
             faults = {at: CRASHES[1]}
             world.store = FaultyStore(world.connect(), faults, connect=world.connect)
-            spark = Spark(Query(world))
+            spark = SimulatedSpark(Query(world))
             seen = world.store.watch(world.took_effect)
             spark.run_to(2)
             require(len(seen) > 20, f"read {len(seen)} times only")
@@ -235,7 +237,7 @@ class CrashRules(Contract):
         """It reads all the time, in a thread of its own."""
         world = new_subject()
         world.need("whole epochs")
-        spark = Spark(Query(world))
+        spark = SimulatedSpark(Query(world))
         with reading(world.took_effect) as seen:
             spark.run_to(12)
         require(len(seen) > 5, f"read {len(seen)} times only")

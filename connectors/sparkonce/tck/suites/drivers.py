@@ -17,7 +17,7 @@ from sparkonce.tck.simulation.oracles import (
     require_exactly_once,
     require_nothing_staged,
 )
-from sparkonce.tck.simulation.restarts import Checkpoint, Planned, Spark
+from sparkonce.tck.simulation.restarts import Checkpoint, Planned, SimulatedSpark
 from sparkonce.tck.simulation.turns import Actor
 from sparkonce.tck.subject import NewSubject
 from sparkonce.tck.suites.suite import Contract
@@ -29,13 +29,13 @@ def successor_goes_on(duel: Duel) -> None:
     Raises:
         AssertionError: something was lost or doubled.
     """
-    spark = Spark(Query(duel.world), duel.sparks[0].checkpoint)
+    spark = SimulatedSpark(Query(duel.world), duel.sparks[0].checkpoint)
     spark.run_to(spark.checkpoint.committed + 2)
     require_exactly_once(spark)
     require_clean(duel.world, spark.query)
 
 
-def commits_and_aborts(duel: Duel, spark: Spark, planned: Planned) -> list[Actor]:
+def commits_and_aborts(duel: Duel, spark: SimulatedSpark, planned: Planned) -> list[Actor]:
     """Two actors: the commit of an epoch, and its abort in another worker of the same run."""
     elsewhere = Query(duel.world)
 
@@ -61,9 +61,9 @@ class DriverRules(Contract):
 
             def prepare(epoch: int = before) -> Duel:
                 duel, checkpoint = Duel(new_subject()), Checkpoint()
-                Spark(Query(duel.world), checkpoint).run_to(epoch - 1)
+                SimulatedSpark(Query(duel.world), checkpoint).run_to(epoch - 1)
                 for _ in range(2):
-                    duel.driver(Spark(Query(duel.world), checkpoint), epoch)
+                    duel.driver(SimulatedSpark(Query(duel.world), checkpoint), epoch)
                 return duel
 
             every_order(prepare, _only_rivals_are_refused, alike=True, step=new_subject().step)
@@ -75,8 +75,8 @@ class DriverRules(Contract):
 
         def prepare() -> Duel:
             duel, checkpoint = Duel(new_subject()), Checkpoint()
-            duel.running(Spark(Query(duel.world), checkpoint), 1)
-            duel.driver(Spark(Query(duel.world), checkpoint), 0)
+            duel.running(SimulatedSpark(Query(duel.world), checkpoint), 1)
+            duel.driver(SimulatedSpark(Query(duel.world), checkpoint), 0)
             return duel
 
         every_order(prepare, successor_goes_on, alike=True, step=max(4, new_subject().step))
@@ -87,7 +87,7 @@ class DriverRules(Contract):
         def prepare() -> Duel:
             duel, checkpoint = Duel(new_subject()), Checkpoint()
             for sink_id in (None, "orders"):
-                duel.driver(Spark(Query(duel.world, sink_id=sink_id), checkpoint), 0)
+                duel.driver(SimulatedSpark(Query(duel.world, sink_id=sink_id), checkpoint), 0)
             return duel
 
         def verify(duel: Duel) -> None:
@@ -124,7 +124,7 @@ class DriverRules(Contract):
 
             def prepare(epoch: int = before) -> Duel:
                 duel = Duel(new_subject())
-                spark = Spark(Query(duel.world))
+                spark = SimulatedSpark(Query(duel.world))
                 spark.run_to(epoch - 1)
                 duel.sparks.append(spark)
                 duel.actors = commits_and_aborts(duel, spark, spark.plan(epoch))
@@ -183,7 +183,7 @@ class DriverRules(Contract):
             def prepare(sink_id: str | None = sink_id) -> Duel:
                 duel = Duel(new_subject())
                 for name in "ab":
-                    duel.driver(Spark(Query(duel.world, id=name, sink_id=sink_id)), 0)
+                    duel.driver(SimulatedSpark(Query(duel.world, id=name, sink_id=sink_id)), 0)
                 return duel
 
             every_order(prepare, _one_query_wrote, alike=True, step=new_subject().step)
@@ -199,7 +199,7 @@ class DriverRules(Contract):
                     for name in ("old", "new")
                 )
                 new.on_new_checkpoint = None if repeatable else "continue:old"
-                sparks = Spark(old), Spark(new)
+                sparks = SimulatedSpark(old), SimulatedSpark(new)
                 sparks[0].run_to(0)
                 duel.driver(sparks[0], 1)
                 duel.driver(sparks[1], 0)
