@@ -37,7 +37,8 @@ def _drawn(side: str | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     for batch in batches:
         noise = pa.py_buffer(os.urandom(8 * batch.num_rows))
         column = pa.Array.from_buffers(pa.int64(), batch.num_rows, [None, noise])
-        yield batch.append_column(DRAW, column)
+        names = [*batch.schema.names, DRAW]
+        yield pa.RecordBatch.from_arrays([*batch.columns, column], names)
     context = TaskContext.get()
     if context is not None and side:
         Board(Path(side)).reached(note(DRAWN, context))
