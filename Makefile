@@ -150,3 +150,4 @@ conformance: $(DEV)
 docs: $(DEV)
 	@for name in redis mysql elasticsearch; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done
 	@$(BIN)/python -m sparkonce.tck.spec > docs/spec.md
+	@$(BIN)/python -m integration.rooms > docs/rooms.svg

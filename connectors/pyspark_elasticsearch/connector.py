@@ -1,4 +1,4 @@
-"""The Elasticsearch connector: its options, and where plan, store and encoder come from."""
+"""The Elasticsearch connector: where plan, store and encoder come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MySQL connector: its options, and where plan, store and encoder come from."""
+"""The MySQL connector: where plan, store and encoder come from."""
 
 from __future__ import annotations
 

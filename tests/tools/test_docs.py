@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from integration import rooms
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
@@ -28,6 +29,18 @@ def test_page_of_options_is_made_from_the_table(
 
 def test_page_of_rules_is_made_from_the_rulebook() -> None:
     assert (ROOT / "docs" / "spec.md").read_text() == spec.as_markdown(), "run `make docs`"
+
+
+def test_map_is_made_from_the_rooms_that_there_are() -> None:
+    assert (ROOT / "docs" / "rooms.svg").read_text() == rooms.svg(), "run `make docs`"
+    named = {room.path for storey in rooms.STOREYS for column in storey.rooms for room in column}
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    packages = ("sparkonce", "sparkonce/tck", "pyspark_redis", "pyspark_mysql")
+    for package in (*packages, "pyspark_elasticsearch"):
+        folder = ROOT / "connectors" / package
+        there = {str(one.parent.relative_to(ROOT)) for one in folder.glob("*/__init__.py")}
+        shown = {path for path in there if any(name.startswith(path) for name in named)}
+        assert there == shown, "integration/rooms.py names each room"
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)
