@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparkonce import habits
 from sparkonce.errors import OptionError
 from sparkonce.option_values import Parser, choice, integer, json_object, pattern, seconds
 from sparkonce.suggestions import suggestion
@@ -217,7 +218,7 @@ def _unknown(name: str, options: list[Option]) -> OptionError:
     return OptionError(
         f"Option {name!r} is unknown",
         why="a misspelt option would be ignored in silence",
-        todo=suggestion(name, names) or "known: " + ", ".join(names),
+        todo=habits.answer(name, names) or suggestion(name, names) or f"known: {', '.join(names)}",
     )
 
 
