@@ -73,6 +73,7 @@ class Delivery:
             StoreRefused: it has too many chunks, or the target is not fit any more.
         """
         manifest = self.manifest
+        # Nothing is sent without a chunk; but an overwrite by no rows leaves none.
         if not (self.places or self.documents.overwrites):
             return manifest
         if len(self.places) >> ORDINAL_BITS:
@@ -81,6 +82,7 @@ class Delivery:
         name, replaces = index.name if index else "", ""
         if self.documents.overwrites:
             name, replaces = replacing.successor(self.documents.index, manifest.token), name
+        # Queries that name the index by an alias draw from the same counter as others.
         fence = self.means.records.draw(name or manifest.target)
         to = Destination(fence, name, index.since if index else "", replaces)
         return replace(manifest, notes=asdict(to))
@@ -95,6 +97,7 @@ class Delivery:
         done = self._begun(acknowledged=since is not None)
         documents = self.documents
         if done is None or not (total or documents.overwrites):
+            # If another decision came since, the caller's swap will find that.
             return ALL_STORED
         aside = Aside(means.log, manifest, documents, means.dead_letter, means.max_bad_rows)
         aside.resume(self.places[:done])
@@ -103,8 +106,10 @@ class Delivery:
         require_known(manifest, documents)
         to = Destination(**manifest.notes)
         if to.replaces and not replacing.make(means.cluster, to, documents.index):
+            # A later overwrite took that index's place; a finish asks for all chunks all the same.
             self._advance(total)
             return ALL_STORED
+        # Whoever goes on may find another index, or pipeline; else `prepare` has just looked.
         if since is None:
             means.watch.require_still_fit(self._behind(to))
         piped = means.watch.piped
@@ -120,6 +125,7 @@ class Delivery:
             reached = self._advance(0, always=True)
             if reached is not None and reached < total:
                 raise _lost(manifest, gone.place) from None
+            # Else another driver has applied all of it, and dropped the chunks.
             return ALL_STORED
         self._show(to)
         aside.warn()  # before that it is all done is noted, after which nobody says it any more
@@ -135,6 +141,7 @@ class Delivery:
         means, manifest, alias = self.means, self.manifest, self.documents.alias
         if not (alias or to.replaces):
             return
+        # Overtaken, it would set the filter back, and hide epochs that readers have seen.
         if means.records.progress(manifest.sink, manifest.token) is None:
             return
         if alias:
@@ -164,6 +171,7 @@ class Delivery:
             advance(rows)
             # The end is noted by `apply`, once readers see the epoch.
             due = reached < len(self.places) and time.monotonic() - marked > MARK_EVERY
+            # Held bad rows are not noted yet, and chunks before a mark are not looked at again.
             if due and not aside.held:
                 if self._advance(reached) is None:
                     raise Superseded
@@ -188,6 +196,7 @@ class Delivery:
         chunk, fence = unpacked(found.payload), sender.to.fence
         lines = chunk.filled(
             name=chunk_name(place.attempt, place.seq),
+            # Of a key's rows in several chunks the last one stays, in whatever order they arrive.
             version=fence << ORDINAL_BITS | ordinal,
             script=self._script(fence, ordinal),
             stamp=visibility.stamp(self.manifest.sink, fence),

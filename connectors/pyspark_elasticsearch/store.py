@@ -59,6 +59,7 @@ class ElasticsearchStore:
 
     def check(self, plan: P) -> P:
         """Refuse cluster and target, unless they were fit a moment ago."""
+        # `prepare` looks at the target once more, before each decision.
         if time.monotonic() - self._checked >= CHECKED_FOR:
             self._require_fit(plan)
             self._checked = time.monotonic()
@@ -117,6 +118,7 @@ class ElasticsearchStore:
         gone = self.log.missing(places(manifest.sink, manifest.parts))
         if gone is None:
             return self.records.decide(decision)
+        # Whoever was first may have dropped these chunks: then a race is lost, and no data.
         there = self.records.read(manifest.sink)
         if there.stamp != decision.over:
             return there
@@ -128,6 +130,7 @@ class ElasticsearchStore:
     ) -> Applied:
         """See `Store.apply`."""
         delivery = Delivery(self._means, manifest)
+        # `recover` may be the first to name dead letters.
         if since is None and self.dead_letter is not None:
             self._require_apart(manifest.notes.get("index") or delivery.documents.index)
         return delivery.apply(advance, since)

@@ -61,11 +61,14 @@ class Delivery:
             BadRow: a row is refused.
             StagedDataMissing: a chunk is gone.
         """
+        # Before any look at the tables: what is learned of them stays true until COMMIT.
         hold(self.session, self.own, self.letters, self.detail)
         applier = self._new_applier()
         if self.detail.overwrites:
+            # TRUNCATE would commit: readers would see the table empty, and a bad row leave it so.
             self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
         try:
+            # Closed also where a row is refused: the thread that reads ahead ends here.
             with closing(self._chunks()) as found:
                 applier.apply(found)
             return self._end()
@@ -98,6 +101,7 @@ class Delivery:
             return done
         if done.chunks < ordinal:
             epoch = self.manifest.epoch
+            # Unreachable, as that is tried again: the next try begins where the server is now.
             raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
         hold(self.session, self.own, self.letters, self.detail)
         part, seq = self._at[ordinal]
@@ -131,6 +135,7 @@ class Delivery:
         if len(steps) <= FEW:
             yield from (step() for step in steps)
         else:
+            # The thread reads over a connection of its own, so outside of this transaction.
             yield from in_order(steps, 1, "sparkonce-ahead")
 
     def _chunk(self, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
@@ -139,6 +144,7 @@ class Delivery:
 
     def _held_applier(self) -> Applier:
         """What applies rows to the target, which is looked at again only where it was altered."""
+        # Nothing holds the tables between two chunks: one may have been altered since.
         held = definitions(self.session, self._written())
         if self._applier is None or not held or held != self._looked:
             self._applier, self._looked = self._new_applier(), held

@@ -82,6 +82,7 @@ def _require_fit_there(session: Session, detail: TableRows) -> None:
     written = stored(detail, target)
     _require_rights(session, written, [*idle(written), *_looks(session, detail)])
     with translated("trying a temporary table"):
+        # Whether this user may have temporary tables only a try tells.
         Applier(session, detail, target, None).way.begin()
 
 
@@ -98,6 +99,7 @@ def _make(session: Session, detail: TableRows) -> bool:
     except pymysql.MySQLError as error:
         if number(error) == TABLE_IS_THERE:
             return False
+        # Kind.ROW, too: what elsewhere is said of a row, as 1118 (too large), is said of the table.
         if known(error).kind is not Kind.ROW and known(error) is not OTHER:
             raise
         raise OptionError(
@@ -113,6 +115,7 @@ def _take_back(session: Session, detail: TableRows) -> None:
     """Drop the table that was made, unless someone has written to it already."""
     table = identifier(*detail.table)
     with suppress(pymysql.MySQLError):  # without the rights to do so it stays, empty
+        # Else a row could come between the look and DROP.
         session.run(f"LOCK TABLES {table} WRITE")
         try:
             if not session.run(f"SELECT 1 FROM {table} LIMIT 1"):
@@ -235,6 +238,7 @@ def _require_rights(
         try:
             session.run(statement)
         except pymysql.MySQLError as error:
+            # The right is there: the servers look at rights before they look for the table.
             if number(error) == NO_SUCH_TABLE and not there:
                 continue
             if number(error) not in _NO_RIGHT:

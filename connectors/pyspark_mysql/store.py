@@ -67,6 +67,7 @@ class MySqlStore:
     @contextmanager
     def _step(self, doing: str) -> Iterator[None]:
         """A step of the protocol, in whose errors `doing` says what was tried."""
+        # Before the step's transaction: making a table, as all DDL, would commit it.
         with translated(doing):
             self.tables.ensure()
             yield
@@ -74,9 +75,11 @@ class MySqlStore:
     def check(self, plan: P) -> P:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""
         with translated("connecting"), self.session.connected() as live:
+            # A new connection may lead to another server, as after a failover.
             if live not in self._checked or not self._there(plan):
                 self._require_fit(plan)
                 self._checked.add(live)
+            # Asked each time: tasks check rows by it, and a commit refuses a table that differs.
             return plan if plan is None else cast("P", preflight.fitted(self.session, plan))
 
     def read(self, name: str) -> Record:
@@ -87,12 +90,15 @@ class MySqlStore:
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
         with self._step("writing the ledger"), self.session.transaction():
+            # READ COMMITTED locks no gap: where there is no record FOR UPDATE keeps nobody out.
+            # So it is inserted first, and then its stamp says whose it is.
             if new.revision and not over:
                 self.records.insert(name, new)
             held = self.records.read(name, lock=True)
             if not held.revision or held.stamp != over:
                 return held
             done = self.records.progress(name, held.token)
+            # A failover may bring a decision back, and not the rows that were applied after it.
             if done is None or done.chunks < applied:
                 return held
             if new.revision:
@@ -154,7 +160,9 @@ class MySqlStore:
             held = self.records.read(manifest.sink, lock=True)
             if not held.revision or held.stamp != decision.over:
                 return held
+            # Not before the transaction: a failover may take back what was staged last.
             self.log.require_whole(manifest)
+            # What is decided can't be given up: rows that no longer fit are refused now.
             self._delivery(manifest).require_target()
             self.records.update(manifest.sink, decision.record)
             self.records.keep(decision)
@@ -175,13 +183,16 @@ class MySqlStore:
         delivery, done = self._delivery(manifest), Progress(0, 0)
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with self._step(f"applying epoch {manifest.epoch}"), self.session.transaction():
+                # Locked and read for each chunk: another driver may apply this epoch as well.
                 before = self.records.progress(manifest.sink, manifest.token)
                 if before is None:
+                    # Another decision came since, and the caller's swap will find that.
                     return ALL_STORED
                 done = delivery.chunk(ordinal, before)
                 if done != before:
                     self.records.advance(manifest.sink, done)
             if done != before:
+                # Behind COMMIT, since it may take its time, and nothing may be locked meanwhile.
                 advance(part.rows[seq])
         return Applied(done.aside, stored=not done.aside or done.aside < manifest.rows)
 
@@ -205,6 +216,7 @@ class MySqlStore:
         except pymysql.MySQLError as error:
             if known(error).kind in (Kind.LOST, Kind.PASSING):
                 raise
+            # The full check tells what it is; and a table that was dropped it makes anew.
             return False
         return True
 
@@ -216,6 +228,7 @@ class MySqlStore:
         if self.dead_letters is not None:
             self._ensure(self.dead_letters)
         if plan is not None:
+            # Last, as it may make the target: what is refused before leaves none behind.
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 
     def _ensure(self, letters: DeadLetters) -> None:

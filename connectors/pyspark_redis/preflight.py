@@ -40,6 +40,7 @@ def require_fit(client: redis.Redis, *, expiring: bool) -> None:
         StoreUnsafe: it could evict the ledger or rows, or does not say whether it could.
     """
     info = client.info()
+    # A kept connection leads to it after a failover: by this error it is given up.
     if info.get("role") == "slave":
         raise demoted()
     _require_able(info)
@@ -61,7 +62,7 @@ class Room:
         Raises:
             ChunkTooLarge: the server takes only smaller ones.
         """
-        if size <= LEAST - OVERHEAD:
+        if size <= LEAST - OVERHEAD:  # every server takes that, and CONFIG needs a right of its own
             return "staging rows"
         named = " or ".join(BOUNDS)
         if self._most is None:
@@ -112,6 +113,7 @@ def _require_no_eviction(policy: str | None, maxmemory: str | None, expiring: bo
             " lost or doubled in silence",
             todo=SOME,
         )
+    # Without a limit of memory the policy never comes to evict anything.
     if expiring and policy.startswith("volatile") and maxmemory != "0":
         raise StoreUnsafe(
             f"The server's maxmemory-policy is {policy}, and the rows of this sink have a ttl",
@@ -131,5 +133,6 @@ def _configured(client: redis.Redis, name: str) -> str | None:
     try:
         value = client.config_get(name).get(name)
     except redis.ResponseError:
+        # An ACL may forbid CONFIG: then nothing is known, and nobody may guess.
         return None
     return None if value is None else str(value)

@@ -53,8 +53,7 @@ class RedisStore:
         prefix: the hash tag of the connector's own keys.
 
     Attributes:
-        small_cost: an epoch up to this size is published by one script, which then blocks the
-            server < 20 ms: 8,000 rows of four fields, see `Values.cost`.
+        small_cost: up to this (`Values.cost`) one script publishes: < 20 ms of a blocked server.
     """
 
     small_cost = 48_000
@@ -122,7 +121,7 @@ class RedisStore:
             if not found:
                 return []
             with self.client.pipeline(transaction=False) as pipe:
-                pipe.time()
+                pipe.time()  # the clock by which `note` noted them: hosts have their own
                 for attempt in found:
                     pipe.hlen(self._log(sink, _text(attempt)))
                 (seconds, micros), *counts = pipe.execute()
@@ -142,7 +141,7 @@ class RedisStore:
         size = sum(sum(part.sizes) for part in manifest.parts)
         values = Values.load(manifest.detail)
         large = manifest.rows * values.cost > self.small_cost or size > SMALL_BYTES
-        if large or values.overwrites:
+        if large or values.overwrites:  # a target is emptied in many steps
             return None
         script = scripts.publish(values.library)
         records = [*_from_record(decision.record), *_from_record(finish(ALL_STORED))]
@@ -162,7 +161,7 @@ class RedisStore:
             value
             for index, part in enumerate(manifest.parts)
             for seq, size in enumerate(part.sizes)
-            for value in (index + 4, seq, size)
+            for value in (index + 4, seq, size)  # KEYS count from 1; three stand before the logs
         ]
         status, first, second, *values = self._run(
             script,
@@ -186,7 +185,7 @@ class RedisStore:
         if values.overwrites:
             self._clear(manifest, values)
         script = scripts.apply(values.library)
-        plan = json.dumps(manifest.detail)
+        plan = json.dumps(manifest.detail)  # as it was decided, whatever today's options say
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             with self._asking(f"applying epoch {manifest.epoch}"):
                 status, *detail = self._run(
@@ -194,11 +193,11 @@ class RedisStore:
                     [self._record(manifest.sink), self._log(manifest.sink, part.attempt)],
                     [manifest.token, ordinal, seq, part.rows[seq], plan],
                 )
-            if status == b"superseded":
+            if status == b"superseded":  # another decision came: these rows may be old
                 break
             if status == b"refused":
                 raise _refused(manifest, *detail)
-            if status == b"early":
+            if status == b"early":  # tried again, from the first chunk that is not applied
                 raise StoreUnreachable(f"Redis lost progress of epoch {manifest.epoch} (failover)")
             if status != b"applied":
                 raise _lost(manifest, part.attempt, seq)

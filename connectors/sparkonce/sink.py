@@ -87,6 +87,7 @@ def open_sink(
         MissingExtra: the client library is not installed.
         UnsupportedQuery: the connector can't overwrite.
     """
+    # As bytes, since Arrow takes schemas for equal whose metadata, with Spark's types, differ.
     return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes(), overwrite)
 
 
@@ -106,6 +107,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
         made = connector.encoder(plan)
         return made if sorts else naming(made, plan.key)
 
+    # Without offsets to compare, rows may be applied again: harmless where that is repeatable.
     unreadable = "warn" if plan.repeatable else "fail"
     rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(

@@ -66,6 +66,7 @@ def write(
     cluster: Cluster, index: str, about: Mapping[str, Any], named: Mapping[str, Addressed]
 ) -> None:
     """Write letters under their ids; those that are there already stay as they are."""
+    # Each time: were it deleted meanwhile, the first letter would make it with guessed mappings.
     indices.ensure(cluster, index, "dead_letter")
     about = {**about, "at": time.time_ns() // 1_000_000}
     waiting: dict[str, Addressed] = {}
@@ -92,6 +93,7 @@ def _send(
     )
     items = bulk.send(cluster, DOING, path(index, "_bulk"), text, len(named))
     if isinstance(items, int) and most == LONGEST_ROW:
+        # Which of them is too large the answer does not tell.
         for name, letter in named.items():
             _send(cluster, index, about, {name: letter}, ROOM)
         return

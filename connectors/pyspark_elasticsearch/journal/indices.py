@@ -31,6 +31,7 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
         StoreRefused: it is not there, and can't be made.
     """
     doing = f"looking for index {index}"
+    # The user need not have the right to make it where it is there.
     if cluster.ask(doing, "HEAD", path(index), allow=(404,)).status == 200:
         return
     made, error = make(cluster, index, definition(name), allow=(400, 403))
@@ -41,6 +42,7 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
             todo=f"create it with what pyspark_elasticsearch/journal/json/{name}.json holds, or"
             " grant the right create_index; docs/elasticsearch.md shows both",
         )
+    # Others may have made it since the look.
     if error and error.get("type") != EXISTS:
         raise StoreRefused(
             f"Index {index} could not be made: {error.get('reason')}",

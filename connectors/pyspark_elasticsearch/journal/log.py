@@ -104,6 +104,7 @@ class Log:
         head = json.dumps(about).encode()[:-1] + b',"payload":"'
         body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
         target = path(self.indices.log, "_create", place.id)
+        # A conflict is this very chunk, staged before: its id names rows and size.
         answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409, 413))
         if answer.status == 413:
             raise ChunkTooLarge(
@@ -130,6 +131,7 @@ class Log:
             try:
                 payload = binascii.a2b_base64(chunk["_source"]["payload"])
             except (KeyError, binascii.Error):
+                # As one that is gone: its size is not the one that was decided.
                 payload = b""
         if not verdict.get("found"):
             return Found(payload, {}, {"op_type": "create"})
@@ -159,6 +161,7 @@ class Log:
             body=source,
             allow=(409,),
         )
+        # An answer without a result is not the cluster's: `Told` raises.
         return answer.status != 409 and bool(answer.body["result"])
 
     def attempts(self, sink: str, *, fresh: bool) -> list[Staged]:
@@ -228,6 +231,7 @@ class Log:
                 DROPPING,
                 "POST",
                 path(self.indices.log, "_delete_by_query"),
+                # A chunk that others drop in the same moment is no failure.
                 params={"conflicts": "proceed"},
                 body={"query": query},
                 allow=(404,),

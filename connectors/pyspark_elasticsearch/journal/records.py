@@ -76,9 +76,11 @@ class Records:
         self, name: str, new: Record, over: str, applied: int = 0, beside: Beside | None = None
     ) -> Record:
         """See `Store.swap`."""
+        # A note of progress moves the document and not its stamp: then the write is tried anew.
         for _ in range(RACES):
             held = self._held(_record(name))
             there = held.record
+            # A cluster that lost writes may show a decision again, and less of it as applied.
             if there.stamp != over or held.applied < applied:
                 return there
             if not new.revision:
@@ -167,6 +169,7 @@ class Records:
         answer = self.cluster.ask(
             doing, method, target, params=held.guard, body=source, allow=absent
         )
+        # An answer without a result is not the cluster's: `Told` raises.
         return answer.status not in absent and bool(answer.body["result"])
 
     def _write_both(
@@ -195,6 +198,7 @@ class Records:
         if isinstance(items, int):
             raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, doing)
         for item in items:
+            # 409 of the first is no failure: offsets of this revision, or later ones, are there.
             if not item.done and item.status != 409:
                 raise of_answer(item.status, item.error, doing)
         return items[1].done

@@ -65,6 +65,7 @@ class Aside:
         most: MaxBadRows,
     ) -> None:
         self.log, self.manifest, self.documents, self.index = log, manifest, documents, index
+        # Without an index a new bad row stops the epoch, and noted ones, however many, only count.
         self.tally = Tally(ALL if index is None else most, manifest)
         self.held: list[tuple[Place, Found, Sent]] = []
         self._partitions = {part.attempt: part.partition for part in manifest.parts}
@@ -95,9 +96,11 @@ class Aside:
         Raises:
             RowRefused: a row must not go aside, or too many would.
         """
+        # A version of another writer's is no fault of the row, which must not be put aside for it.
         for one in sent.refused:
             if one.is_conflict:
                 raise self._refusal(self._verdict(one), one)
+        # Counted first: too many stop the query before any is noted, and a note is final.
         with self._few():
             self._count(found, sent)
         if self.tally.in_doubt:
@@ -108,6 +111,7 @@ class Aside:
     def _put(self, place: Place, found: Found, sent: Sent) -> None:
         verdict = self._noted(place, found, sent)
         if verdict:
+            # Letters of earlier tries, too: a driver may have died between note and letter.
             self._write(place, verdict["index"], verdict["letters"], sent)
 
     def _noted(self, place: Place, found: Found, sent: Sent) -> dict[str, Any]:
@@ -128,6 +132,7 @@ class Aside:
             kept = {at: one.cut(len(fresh)) for at, one in new.items()}
             letters = {**found.letters, **kept}
             rows = sent.weight(letters)
+            # An index that was noted before stays: letters are already there, perhaps.
             verdict = {"index": self.index, **found.verdict, "letters": letters, "rows": rows}
             if self.log.judge(place, verdict, found.guard):
                 return verdict

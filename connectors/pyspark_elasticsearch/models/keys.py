@@ -109,6 +109,7 @@ def _require_sum_fits(texts: Any, rows: pa.RecordBatch, name: str) -> None:
     largest = max(abs(ends[end].as_py() or 0) for end in ("min", "max"))
     if largest * len(rows) < 2**63:
         return
+    # Sums of halves don't wrap around, and tell whether that of the whole would.
     halves = {"high": pc.shift_right(column, 32), "low": pc.bit_wise_and(column, 0xFFFFFFFF)}
     table = pa.table({"id": texts, **halves}).group_by("id")
     sums = table.aggregate([("high", "sum"), ("low", "sum")])

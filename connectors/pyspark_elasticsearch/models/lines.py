@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from pyspark_elasticsearch.models.documents import Documents, Guard
 
+# _gte: a chunk that is sent again has the same version, and is no conflict.
 FENCED = ',"version":\x01,"version_type":"external_gte"'
 
 
@@ -35,6 +36,8 @@ def written(documents: Documents) -> Line:
     if way.verb == "delete":
         return (*action, "}}\n")
     if way.guard is Guard.SCRIPT:
+        # Chunks in parallel may change one document, so the node retries. By scripted_upsert the
+        # script writes its guard into a new document, too.
         begun = ',"retry_on_conflict":20}}\n{"scripted_upsert":true,"script":{\x03"a":{'
         new = ('}}},"upsert":{', *_members(documents.key), "}}\n")
         return (*action, begun, *_changes(documents), *new)
@@ -61,6 +64,7 @@ def _action(documents: Documents, verb: str) -> Line:
     if documents.is_fenced:
         line.append(FENCED)
     elif documents.order:
+        # Not _gte: of rows with equal versions the first to arrive stays.
         line += [',"version":', VERSION, ',"version_type":"external"']
     return tuple(line)
 

@@ -117,6 +117,7 @@ class Sender:
         if not count:
             return []
         answer = None
+        # Rows of a data stream that may be there already go by `settle`, which looks them up.
         if len(lines) <= LARGEST_REQUEST and (self.fresh or not self.resender):
             self._look()
             answer = self._posted(lines, count)
@@ -191,6 +192,7 @@ class Sender:
         """Those to be sent again, and those that are refused."""
         busy, bad, elsewhere = [], [], 0
         conflicts = any(item.status == 409 for item in answer)
+        # Read behind the answer: a fence is drawn before any document has it.
         counter = self.to.index or self.manifest.target
         drawn = self.records.last_drawn(counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
@@ -230,6 +232,7 @@ class Sender:
         decision's, and one beyond is somebody else's.
         """
         if self.documents.way.guard is Guard.SCRIPT:
+            # The document changed between the script's read and write; its guard bears another try.
             return Kind.PASSING
         if not self.documents.is_fenced:
             of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)

@@ -68,6 +68,7 @@ def send(
     Raises:
         StoreError: no answer, another refusal, or an answer that does not fit the request.
     """
+    # Less than the client waits: an answer that a shard is not ready says more than none.
     server_waits = f"{max(100, int(cluster.timeout * 800))}ms"
     asked = {"filter_path": SHOWN, "timeout": server_waits, **(params or {})}
     answer = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
@@ -99,6 +100,7 @@ def _items(body: Any) -> list[Item]:
     try:
         return [_item(item) for item in items or ()]
     except (AttributeError, KeyError, TypeError, ValueError):
+        # The caller finds that the number of items is wrong.
         return []
 
 

@@ -182,6 +182,7 @@ def known(status: int, error: Any) -> Known:
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
     if status == 429 and kind == "cluster_block_exception":
         return FLOOD
+    # With 503 it is a block of the cluster, as while it has no master: that passes.
     if status == 401 or (status == 503 and kind == "cluster_block_exception"):
         return BY_STATUS[status]
     if kind == "mapper_exception" and status >= 500:

@@ -25,6 +25,7 @@ def by_id(
     docs: list[dict[str, Any]] = told.body["docs"] if told.status == 200 else [{} for _ in ids]
     for error in (doc["error"] for doc in docs if "error" in doc):
         if error.get("type") != ABSENT:
+            # Taken for not found, a chunk would count as lost, and a row could be sent twice.
             raise of_answer(503, error, doing)
     return docs
 
@@ -33,6 +34,7 @@ def pages(
     cluster: Cluster, doing: str, index: str, body: dict[str, Any]
 ) -> Iterator[list[dict[str, Any]]]:
     """The hits of a search in the order of its `sort`, page by page; none where no index is."""
+    # Else a shard that does not answer leaves its hits out, and the list looks whole.
     target, whole = path(index, "_search"), {"allow_partial_search_results": "false"}
     body = {"size": PAGE, **body}
     while True:

@@ -70,6 +70,7 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
     if answer.status == 404:
         if to.index not in _behind(cluster, alias):  # else done before, by another try
             _require_superseded(cluster, to, alias)
+            # No alias will lead to it: a later overwrite has taken its place.
             cluster.ask(DOING, "DELETE", path(to.index), allow=(404,))
         return
     cluster.ask(DOING, "POST", path(to.index, "_refresh"))
@@ -78,6 +79,7 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
         {"add": {"index": to.index, "alias": name, **about}} for name, about in aliases.items()
     ]
     body = {"actions": [{"remove_index": {"index": to.replaces}}, *moved]}
+    # 404: another driver has taken over since the look, and the old index is gone.
     done = cluster.ask(DOING, "POST", "/_aliases", body=body, allow=(404,))
     if done.status != 404 and not done.body["acknowledged"]:
         raise StoreUnreachable(

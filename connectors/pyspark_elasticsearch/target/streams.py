@@ -51,6 +51,7 @@ class Resender:
             StoreError: the cluster can't do it; the same can be tried again.
         """
         known, ids = self._since(), [str(action(one)["_id"]) for one in rows]
+        # Within one index `create` itself refuses a row that is there.
         done = self._once(known, ids) if len(known) > 1 else set()
         rest = [one for one, id_ in zip(rows, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
@@ -59,6 +60,7 @@ class Resender:
         missing = [id_ for id_ in ids if id_ not in done]
         later = [id_ for id_, item in zip(missing, answer, strict=True) if _is_behind(known, item)]
         if later:
+            # Asked again: the index that a rollover made since is not among those known.
             self._once(self._since(), later)
         items = iter(answer)
         return [bulk.Item(200, None) if id_ in done else next(items) for id_ in ids]
@@ -71,6 +73,7 @@ class Resender:
                 why="it was deleted since the query began, or a proxy says so",
                 todo="restore it from a snapshot, or create it, then restart the query",
             )
+        # A lifecycle may have deleted that index; then the row may be in any other.
         return there[there.index(self.since) :] if self.since in there else there
 
     def _once(self, indices: Sequence[str], ids: Sequence[str]) -> set[str]:

@@ -45,6 +45,7 @@ def prepare(cluster: Cluster, documents: Documents, index: str) -> None:
             todo="name another alias",
         )
     if not there:
+        # Nothing is shown before the first epoch is whole.
         _point(cluster, alias, index, {"match_none": {}})
 
 

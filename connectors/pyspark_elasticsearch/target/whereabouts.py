@@ -86,6 +86,7 @@ class Whereabouts:
             if place in self._behind.get(name, ()):
                 return True
             time.sleep(PAUSE if look else 0)
+            # Asked anew: a rollover may have come since.
             self._behind[name] = behind(self.cluster, name)
         return place in self._behind[name]
 
@@ -124,6 +125,7 @@ def _is_ours(told: dict[str, Any], item: bulk.Item) -> bool:
 
 
 def _deletion(told: dict[str, Any], item: bulk.Item) -> dict[str, Any]:
+    # What others have written over it since is theirs, and stays.
     guard = {"if_seq_no": item.at[0], "if_primary_term": item.at[1]} if item.at else {}
     routing = {"routing": told["routing"]} if "routing" in told else {}
     return {"_index": item.place, "_id": item.id or told["_id"], **routing, **guard}

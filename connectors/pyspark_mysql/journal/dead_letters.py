@@ -29,11 +29,13 @@ class DeadLetters:
 
     def __init__(self, session: Session, table: tuple[str, ...], most: MaxBadRows) -> None:
         self.session, self.table = session, identifier(*table)
+        # The client puts values in place of %s.
         self.quoted = self.table.replace("%", "%%")
         self.name, self.most = table, most
 
     def ensure(self) -> None:
         """See that rows can be written to the table; make it if it is not there."""
+        # CREATE TABLE IF NOT EXISTS asks for the right to create even where the table is there.
         if not is_there(self.session, self.name):
             self.session.run(read_sql("dead_letter", dead_letter=self.table))
         require_transactions(self.session, self.name)
@@ -41,6 +43,7 @@ class DeadLetters:
 
     def hold(self) -> None:
         """See that rows can be written to it; in a transaction it is not altered from then on."""
+        # By INSERT, the only right to this table that the user needs.
         nulls = ", ".join("NULL" for _ in COLUMNS.split(","))
         self.session.run(
             f"INSERT INTO {self.table} ({COLUMNS}) SELECT {nulls} FROM DUAL WHERE 1 = 0"

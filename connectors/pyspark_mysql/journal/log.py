@@ -43,6 +43,7 @@ class Log:
 
     def append(self, chunk: Chunk) -> None:
         """Write a chunk, in pieces if it is larger than a packet. Repeating it changes nothing."""
+        # A byte is sent as two hexadecimal digits.
         most = max(256, (self.session.live.packet - ROOM) // 2)
         starts = range(0, len(chunk.payload), most)
         if len(starts) == 1:
@@ -92,6 +93,7 @@ class Log:
     def attempts(self, sink: str) -> list[Staged]:
         """What is staged for a sink."""
         found = self.session.run(
+            # The age is by the server's clock, since those of the hosts that stage may differ.
             "SELECT attempt, MIN(query_id), MIN(epoch), COUNT(DISTINCT seq),"
             " GREATEST(0, UNIX_TIMESTAMP(NOW(6)) - MAX(staged_at))"
             f" FROM {self.table} WHERE sink = %s GROUP BY attempt",
@@ -104,6 +106,7 @@ class Log:
 
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
+        # A statement without values goes as it is, so %% is made % here.
         found = self.session.run(f"SELECT DISTINCT sink FROM {self.table}" % ())
         return [sink for (sink,) in found]
 
@@ -115,6 +118,7 @@ class Log:
             attempts: to be dropped.
             over: see `Store.discard`; each statement looks.
         """
+        # Between two statements a failover may bring back a decision that holds these chunks.
         guard, args = self._while(sink, over)
         for pieces in _portions(self._pieces(sink, attempts)):
             which = " OR ".join(["(attempt = %s AND seq = %s AND piece = %s)"] * len(pieces))
@@ -160,6 +164,7 @@ class Log:
             f"INSERT INTO {self.table} (sink, attempt, seq, piece, query_id, epoch, row_count,"
             " bytes, staged_at, payload) VALUES (%s, %s, %s, %s, %s, %s, %s, %s,"
             f" UNIX_TIMESTAMP(NOW(6)), X'{payload.hex()}')"
+            # What is staged once more is as young as that: `gc` goes by the age.
             " ON DUPLICATE KEY UPDATE staged_at = UNIX_TIMESTAMP(NOW(6))",
             *(task.sink, task.attempt, chunk.seq, piece, task.query_id, task.epoch),
             *(chunk.rows, len(payload)),

@@ -30,6 +30,7 @@ class Records:
 
     def names(self) -> list[str]:
         """The names of all records."""
+        # A statement without values goes as it is, so %% is made % here.
         return [name for (name,) in self.session.run(f"SELECT name FROM {self.table}" % ())]
 
     def insert(self, name: str, new: Record) -> None:
@@ -54,6 +55,7 @@ class Records:
 
     def keep(self, decision: Decision) -> None:
         """Write what is kept beside a decision, over whatever is there."""
+        # Needs no stamp to compare: the ledger's row, locked by the caller, orders these writes.
         if decision.beside is not None:
             self.session.run(
                 f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"

@@ -47,6 +47,7 @@ class OwnTables:
         Raises:
             StoreRefused: they are not there and may not be made.
         """
+        # CREATE TABLE IF NOT EXISTS asks for the right to create even where the table is there.
         if self.there():
             self._bring_up_to_date()
             self.known = True
@@ -93,6 +94,7 @@ class OwnTables:
         except pymysql.MySQLError as error:
             if number(error) == NO_SUCH_TABLE:
                 return False
+            # Whoever has no right to a table does not learn whether it is there.
             if number(error) in MAY_NOT:
                 raise self._absent(message(error)) from None
             raise translate(error, doing) from None

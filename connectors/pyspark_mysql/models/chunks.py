@@ -84,6 +84,7 @@ class ChunkEncoder:
         if deleted is not None and name not in self.never_null:
             # Of what is deleted only its key matters: the rest need not fit the table any more.
             column = pc.if_else(deleted, pa.scalar(None, column.type), column)
+        # An increment of null adds nothing, and a row that is new begins at 0.
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
         try:

@@ -47,6 +47,7 @@ class Gathered:
         if detail.folded:
             self.numbered = identifier(database, "sparkonce_winners")
             same = f"{NEW}.{ROW} = {WON}.{CAME}"
+            # STRAIGHT_JOIN: winners are read by their numbers, and so take effect in that order.
             self.source = f"{self.numbered} AS {WON} STRAIGHT_JOIN {self.source} ON {same}"
             self.number = f"{WON}.{ROW}"
 
@@ -75,6 +76,7 @@ class Gathered:
             self._make(self.numbered, f"{NUMBER}, {CAME} BIGINT NOT NULL, {GONE} BOOLEAN NOT NULL")
 
     def _make(self, table: str, definitions: str, select: str = "") -> None:
+        # The connection may have had an earlier epoch's. With TEMPORARY neither statement commits.
         self.session.run(f"DROP TEMPORARY TABLE IF EXISTS {table}")
         self.session.run(f"CREATE TEMPORARY TABLE {table} ({definitions}) ENGINE=InnoDB{select}")
 
@@ -131,6 +133,7 @@ class Gathered:
         names += [f"{NEW}.{FLAG}"] if self.detail.folded else []
         where = f"{self.number} = {number}"
         (row,) = self.session.run(f"SELECT {', '.join(names)} FROM {self.source} WHERE {where}")
+        # No later statement finds it then: what could not be deleted is not written either.
         self.session.run(f"DELETE FROM {self.numbered} WHERE {ROW} = {number}")
         return [literal(value) for value in row]
 

@@ -81,6 +81,7 @@ class Loading:
         before = self.inserting.changed
         self.inserting.write(rows)
         if self.known:
+            # A keyed row that was not loaded may be stored already, and so may those behind it.
             self.all_new = self.appends
         elif len(rows) >= ENOUGH:
             self.known, self.all_new = True, self.inserting.changed - before == len(rows)
@@ -89,8 +90,11 @@ class Loading:
         """Whether all rows were loaded; else none was."""
         lines = rows.lines
         larger = len(rows.text) > self.inserting.most
+        # LOAD DATA can't read the hexadecimal form of a text. A row that is too large for a packet
+        # is inserted in vain, which names it or puts it aside.
         if larger or self.never_null & rows.nulls or HEX_TEXT in bytes(lines):
             return False
+        # So that these rows can be taken back alone: the chunks before them are in the transaction.
         self.session.run(f"SAVEPOINT {HERE}")
         try:
             loaded = self.session.load(self.sql, lines)

@@ -125,6 +125,7 @@ def refused(
                     raise
                 middle = len(rows) // 2
                 if middle:
+                    # The first half is taken off first: rows take effect in their order.
                     left += [rows[middle:], rows[:middle]]
                 else:
                     yield rows, error

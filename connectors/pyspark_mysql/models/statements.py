@@ -101,6 +101,7 @@ def idle(detail: TableRows) -> list[str]:
     else:
         kinds = [f"INSERT INTO {table} ({', '.join(names)}) SELECT {_nulls(names)} FROM DUAL"]
     if detail.updates:
+        # The right to read these columns is tried only where sums and nulls=keep need it.
         reads = detail.added or detail.nulls == "keep"
         changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
         kinds.append(f"UPDATE {table} SET {', '.join(changed)}")

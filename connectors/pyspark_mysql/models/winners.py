@@ -37,6 +37,7 @@ class Deleting:
         except pymysql.MySQLError as error:
             if number(error) not in NO_INDEX:
                 raise
+            # Such a key can't be indexed: the deletes are slower, and no less right.
             self.gathered.create()
 
     def write(self, rows: Rows) -> None:
@@ -77,6 +78,7 @@ class Winners:
         )
         ambiguous = gathered.refusals.ambiguous
         update = frame(written, mariadb=gathered.mariadb, ambiguous=ambiguous).tail.decode()
+        # INSERT ... SELECT takes no alias behind it: its rows have this name in FROM already.
         self.update = update.removeprefix(f" AS {NEW}")
 
     def begin(self) -> None:
@@ -118,6 +120,7 @@ def _choice(gathered: Gathered) -> str:
     last = ", ".join(f"{column} DESC" for column in (*by, ROW))
     place = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {last})"
     behind = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {FLAG} DESC, {last})"
+    # The last ORDER BY gives the winners their numbers, by which they then take effect.
     return (
         f"INSERT INTO {gathered.numbered} ({CAME}, {GONE}) SELECT {ROW}, {FLAG} OR behind > 1 FROM"
         f" (SELECT {ROW}, {FLAG}, {by[0] if by else '0'} AS sequence, {place} AS place,"

@@ -103,11 +103,13 @@ class Session:
             live.run("START TRANSACTION")
             try:
                 yield
+            # Whatever is no Exception ends the connection, and so the transaction, in `Pool.lend`.
             except Exception:
                 live.roll_back()
                 raise
             try:
                 live.run("COMMIT")
+            # The transaction may still be open: lent again, the connection would go on with it.
             except pymysql.MySQLError:
                 live.drop()
                 raise

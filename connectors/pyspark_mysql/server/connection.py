@@ -24,6 +24,7 @@ from sparkonce.options import password
 from sparkonce.shared import IDLE, used
 from sparkonce.tls import FILES
 
+# NO_AUTO_VALUE_ON_ZERO: a zero in an auto-increment column stays one.
 MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
 MODE += "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 NAMED = ("password", "passwordFile", "tlsMode", *FILES)
@@ -196,6 +197,7 @@ class Access:
                 database=self.database,
                 charset="utf8mb4",
                 autocommit=True,
+                # By local_infile=True pymysql would send any file that a server asks for.
                 client_flag=CLIENT.LOCAL_FILES,
                 ssl=self.context,
                 ssl_disabled=self.context is None,
@@ -235,8 +237,10 @@ def _set_up(live: Live, timeout: float, prefix: str) -> None:
     """
     idle, wait = math.ceil(2 * timeout), max(1, int(timeout * 0.8))
     settings = {
+        # Fractions of a second are cut: MySQL would round them, unlike MariaDB.
         "sql_mode": f"'{MODE}'" if live.mariadb else f"'{MODE},TIME_TRUNCATE_FRACTIONAL'",
         "time_zone": "'+00:00'",
+        # A server may have set these for all sessions, and would cut results or refuse statements.
         "sql_safe_updates": 0,
         "sql_select_limit": 2**64 - 1,
         "sql_big_selects": 1,
@@ -245,6 +249,7 @@ def _set_up(live: Live, timeout: float, prefix: str) -> None:
         # Without both, MariaDB fills empty tables in bulk: an error would undo all rows so far.
         "unique_checks": 1,
         "foreign_key_checks": 1,
+        # With CHAIN what is sent behind COMMIT would be in a transaction that nobody commits.
         "completion_type": 0,
         "wait_timeout": idle,
         "lock_wait_timeout": wait,

@@ -188,6 +188,7 @@ def known(error: pymysql.MySQLError) -> Known:
     found = KNOWN.get(code) or OF_STATES.get(state[:2])
     if found:
         return found
+    # Numbers from 2000 to 2999 are the client's own.
     return OF_CLIENT if code == 0 or 2000 <= code < 3000 else OTHER
 
 

@@ -70,6 +70,7 @@ def literals(column: Column) -> Column:
 def _text(column: Column) -> Column:
     data = column.cast(pa.binary())
     try:
+        # Arrow looks at the bytes of a text only in this cast, and Spark's may be any.
         data.cast(pa.string())
     except pa.ArrowInvalid:
         raise ValueError("a string is not valid UTF-8") from None

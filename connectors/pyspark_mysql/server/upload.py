@@ -41,10 +41,12 @@ class Uploading(Connection):
 
     def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> MysqlPacket:
         packet: MysqlPacket = super()._read_packet(packet_type)  # type: ignore[no-untyped-call]
+        # Taken by the first answer, whatever it is: one that asks again gets nothing.
         data, self._data = self._data, None
         if data is None or not packet.is_load_local_packet():
             return packet
         for start in range(0, len(data), self._piece):
             self.write_packet(data[start : start + self._piece])
+        # An empty packet ends the file.
         self.write_packet(b"")
         return self._read_packet(packet_type)

@@ -10,6 +10,8 @@ from sparkonce.errors import OptionError
 if TYPE_CHECKING:
     from pyspark_mysql.models.plan import TableRows
 
+# A row that is deleted on the way takes those below it along; one that is set to NULL does not.
+# So SET NULL counts only in the last link, the foreign key of the target itself.
 LEADS_BACK = """
 WITH RECURSIVE parents (db, name) AS (
   SELECT unique_constraint_schema, referenced_table_name

@@ -38,6 +38,7 @@ class ChunkEncoder:
         """
         row_keys = keys(self.key, rows, self.reserved)
         columns = [self._column(rows, name) for name in self.fields]
+        # MessagePack has true as 0xc3: in Lua a column without nulls takes the faster way.
         nulls = b"".join(b"\xc3" if column.null_count else b"\xc2" for column in columns)
         return b"".join(
             [
@@ -71,6 +72,7 @@ class ChunkEncoder:
 
 def pack_texts(column: pa.BinaryArray) -> bytes:
     """One column as a MessagePack array; a null becomes nil."""
+    # A header is made once for each length, not for each row.
     lengths = pc.dictionary_encode(pc.binary_length(column))
     known = [_text_header(length) for length in lengths.dictionary.to_pylist()]
     headers = pa.array([*known, b"\xc0"], pa.binary()).take(

@@ -121,7 +121,7 @@ class Model:
         )
         return Plan(
             target=f"{self.name}:{key.name}",
-            repeatable=isinstance(does, Upsert) and ttl is None,
+            repeatable=isinstance(does, Upsert) and ttl is None,  # what expired would come back
             columns=len(fields) + 1,
             detail=values,
             stored=values.stored(),
@@ -167,6 +167,7 @@ def overwriting(plan: Plan[Values]) -> Plan[Values]:
         ]
     )
     values = replace(values, overwrites=True)
+    # An increment, too: it adds to a target that was just emptied.
     return replace(plan, detail=values, stored=values.stored(), repeatable=values.ttl is None)
 
 

@@ -75,6 +75,7 @@ def parse_key(option: str, schema: pa.Schema) -> Key:
     else:
         names = [name.strip() for name in option.split(",")]
         joined = [piece for name in names for piece in (":", name)][1:]
+        # One column alone meets no other in a key, and stands as it is.
         key = Key(("", *joined, ""), escaped=len(names) > 1)
     if not key.columns:
         raise OptionError(
@@ -122,7 +123,7 @@ def utf8(column: pa.Array) -> pa.BinaryArray:
     text = to_text(column)
     if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
         try:
-            text.cast(pa.string())
+            text.cast(pa.string())  # for its check of the bytes alone
         except pa.ArrowInvalid:
             raise ValueError("a string is not valid UTF-8") from None
     return text

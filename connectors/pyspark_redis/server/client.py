@@ -150,5 +150,6 @@ def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
                 todo="keep one of them",
             )
     if options.get("passwordFile"):
+        # The path, not what it holds: such files are rotated, and read for each connection.
         given = {"username": given["username"], "password_file": options["passwordFile"]}
     return {name: value for name, value in given.items() if value}

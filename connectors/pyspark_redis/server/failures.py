@@ -144,4 +144,5 @@ def _refused(text: str, doing: str) -> StoreRefused:
 
 
 def _has(text: str, code: str) -> bool:
+    # The error of a command inside a script has its code in the middle of the text.
     return re.search(rf"(^|[\s:-]){re.escape(code)}(?!\w)", text) is not None

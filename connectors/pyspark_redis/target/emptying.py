@@ -27,5 +27,6 @@ def found(client: redis.Redis, pattern: str, own: str) -> Iterator[tuple[list[An
         answer: tuple[int, list[Any]] = client.scan(cursor or 0, match=pattern, count=SCANNED)
         cursor, keys = answer
         theirs = [key for key in keys if not key.startswith(own.encode())]
+        # The last answer counts though it be empty: by it the script knows that all is deleted.
         if theirs or cursor == 0:
             yield theirs, cursor == 0

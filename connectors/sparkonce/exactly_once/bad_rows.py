@@ -139,6 +139,7 @@ class Tally:
 
     def resume(self, rows: int, aside: int) -> None:
         """Count what others did, too: of so many rows that are applied, so many went aside."""
+        # Some of them this process has counted itself, with their reasons.
         if aside > self.reasons.rows:
             self.reasons.add(BEFORE, "", aside - self.reasons.rows)
         self.stored = self.stored or rows > aside
@@ -212,6 +213,7 @@ def require_few(most: MaxBadRows, manifest: Manifest, receipts: Iterable[Receipt
     tally = Tally(most, manifest)
     for receipt in receipts:
         tally.reasons.merge(receipt.bad)
+    # Nothing is sent yet: rows that no task refused are taken for rows that will be stored.
     tally.stored = tally.reasons.rows < manifest.rows
     try:
         tally.require_few()

@@ -77,13 +77,13 @@ class Committer:
 
     def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         first: Ledger | None = None
-        if driver.once or driver.named:
+        if driver.once or driver.named:  # or `recover` puts older rows over this one's
             finish_others(self.registers, driver)
-        for lost in range(1, LOST_RACES):
+        for lost in range(1, LOST_RACES):  # who lost a race reads and judges anew
             standing = self._stand(driver)
             base = standing.base
             first = first or base
-            if base.token != first.token:
+            if base.token != first.token:  # decided by another meanwhile: no replay of this one
                 raise concurrent_driver(base, driver)
             verdict = judge(base, driver, self.policy)
             require_skips_of(
@@ -94,7 +94,7 @@ class Committer:
                 require_not_doomed(base, receipts)
                 taken = self._take(base, driver, receipts, verdict)
             except DecisionLost:
-                if not standing.may_vanish():
+                if not standing.may_vanish():  # else an abort or gc took it: nothing is lost
                     raise
                 continue
             except LostRace as race:
@@ -102,8 +102,8 @@ class Committer:
                 continue
             # Outside the race: what is decided is never decided anew, not even if it vanishes.
             done = self._finish(taken, driver)
-            self._clean(done, receipts)
-            self._end(done)
+            self._clean(done, receipts)  # not before the finish, which takes its chunks
+            self._end(done)  # last: chunks are dropped under this record's stamp alone
             return done
         raise contended(driver.name)
 
@@ -116,7 +116,7 @@ class Committer:
         registers = Registers(self.store, Patience(max_retries=0))
         absent = Ledger(driver.name, driver.query_id, driver.target)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
-        if mine:
+        if mine:  # with nothing to drop a full server is asked for no write
             registers.doom(driver.name, absent, mine)
             self._leave(driver)
 
@@ -147,10 +147,10 @@ class Committer:
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
-        for _ in range(LOST_RACES):
+        for _ in range(LOST_RACES):  # to finish an epoch moves its ledger: all is read anew
             ledger = self.registers.load(driver.name)
             claim, rival = self.registers.rival(ledger, driver)
-            base = identify(ledger, rival, driver, self.policy)
+            base = identify(ledger, rival, driver, self.policy)  # who is refused finishes nothing
             standing = Standing(ledger, rival, claim, base)
             unfinished = standing.unfinished()
             if unfinished is None:
@@ -173,15 +173,15 @@ class Committer:
             if not (base.retired or self.policy.repeatable):
                 warn_of_neighbours(self.registers, driver)
             _announce(base)
-            base = self._write(base.moved())
+            base = self._write(base.moved())  # first: who takes the claim later must retire it
         if rival is not None:
             self._clean(self._write(rival.moved(retired=rival.with_retired())))
-        if claim is not None:
+        if claim is not None:  # its own, too: who is about to free it comes too late then
             body = json.dumps({"sink": driver.name})
             mine = Record(claim.revision + 1, new_token(), "", body)
             name = claim_name(driver.target, driver.checkpoint or "")
             there = self.patience.run(lambda: self.store.swap(name, mine, claim.stamp))
-            if there.stamp != mine.stamp:
+            if there.stamp != mine.stamp:  # the same after a try whose answer alone was lost
                 raise LostRace
         return base
 
@@ -214,14 +214,14 @@ class Committer:
         repeatable = self.policy.repeatable
         decided = mine.decided(manifest, driver.run_id, driver.offsets, repeatable=repeatable)
         now, unanswered = self._decide(decided, manifest, driver)
-        if now.token != manifest.token:
+        if now.token != manifest.token:  # not by stamp: published or rolled forward, it has moved
             raise LostRace(unanswered)
-        acknowledged = unanswered is None and now.stamp == decided.stamp
+        acknowledged = unanswered is None and now.stamp == decided.stamp  # or others may apply it
         return Taken(now, since if acknowledged else None)
 
     def _finish(self, taken: Taken, driver: Driver) -> Ledger:
         done = self.registers.finish(taken.ledger, since=taken.since)
-        if done.query_id == driver.query_id and done.epoch < driver.epoch:
+        if done.query_id == driver.query_id and done.epoch < driver.epoch:  # a failover undid it
             raise lost_decision(done, driver)
         return done
 
@@ -231,7 +231,7 @@ class Committer:
         def finish(applied: Applied) -> Record:
             return decided.finished(applied).to_record()
 
-        return self.registers.learn(
+        return self.registers.learn(  # `publish` gives None where one step can't take the epoch
             decided,
             lambda: self.store.publish(decision, finish) or self.store.decide(decision),
         )
@@ -261,9 +261,8 @@ class Committer:
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
         """Drop what no decision can hold any more. The next commit does what fails here.
 
-        Nothing is dropped if the ledger has moved since: a failover may have brought an open
-        decision back. Receipts of the commit that is done are dropped by name: a store may list
-        them late.
+        Nothing is dropped if the ledger has moved: a failover may bring an open decision back.
+        Receipts of the commit that is done are dropped by name: a store may list them late.
         """
         parts = [part for part in _parts(receipts) if part.attempt not in ledger.held]
         try:

@@ -124,6 +124,7 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
         base = base.succeeded_by(driver.query_id)
     if rival is not None and base.epoch < 0:
         base = _after(rival, base)
+    # The same object if nothing changes: `_establish` writes any but the one that was read.
     owned = base.owned()
     return owned if owned.once == driver.once else replace(owned, once=driver.once)
 
@@ -144,6 +145,7 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         WrittenTwice: this run has written, or skipped, this epoch of a batch before.
         SinkBehindCheckpoint: the sink lacks epochs before this one.
     """
+    # Who replayed an earlier epoch, and finds this one decided by another, is a second driver.
     replayed_before = ledger.replayed.get(driver.run_id, driver.epoch) < driver.epoch
     if driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before):
         raise conflicts.concurrent_driver(ledger, driver)
@@ -154,10 +156,12 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         return Verdict.REPLAY
     if driver.epoch < ledger.epoch:
         raise _behind(ledger, driver)
+    # A batch that writes nothing leaves a gap in its numbers, and none has offsets.
     if driver.follows is not Follows.NEXT:
         return Verdict.NEXT
     if driver.epoch > ledger.epoch + 1 and policy.on_lost_commit != f"continue@{driver.epoch}":
         raise conflicts.sink_behind(ledger, driver, policy)
+    # A copy of the checkpoint may have gone another way before, under the same numbers.
     if driver.epoch == ledger.epoch + 1:
         _require_same(ledger, driver, driver.offsets_before)
     return Verdict.NEXT
@@ -236,6 +240,7 @@ def _after(rival: Ledger, own: Ledger) -> Ledger:
 
 def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: bool) -> None:
     override = f"continue:{old.query_id}"
+    # Nothing decided could count twice; or an operator gave the sink up, or names its query.
     if old.untouched or old.forgotten or policy.on_new_checkpoint == override:
         return
     repeatable = policy.repeatable and old.repeatable
@@ -245,5 +250,6 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: 
 
 
 def _require_same(ledger: Ledger, driver: Driver, offsets: Offsets | None) -> None:
+    # What one side does not know contradicts nothing; `require_readable` refuses, or warns.
     if offsets and ledger.offsets and offsets.digest != ledger.offsets:
         raise conflicts.diverged(ledger, driver)

@@ -17,6 +17,7 @@ OFFSETS = "offsets/"
 
 
 def _name(sink: str, epoch: int) -> str:
+    # Two names in turns: that of epoch N - 2 is written over, and nothing has to be dropped.
     return f"{OFFSETS}{digest(sink)}/{epoch % 2}"
 
 

@@ -42,6 +42,7 @@ class _Gate:
         self._failure: BaseException | None = None
 
     def take(self, step: Callable[[], T]) -> T:
+        # No lock: a step that slips in just now could as well have begun just before the failure.
         if self._failure is not None:
             raise self._failure
         try:

@@ -196,8 +196,10 @@ class Ledger:
             token=manifest.token,
             manifest=manifest,
             repeatable=repeatable and (self.repeatable or not self.epochs),
+            # A query about to take the sink over may have been aborted, too: its doom stays.
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
             offsets=offsets.digest if offsets else None,
+            # Behind a gap that `onLostCommit` lets pass these are not of the epoch before.
             former_offsets=self.offsets if manifest.epoch == self.epoch + 1 else None,
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
@@ -207,6 +209,7 @@ class Ledger:
     def finished(self, applied: Applied = ALL_STORED) -> Ledger:
         """The next revision, with the decided epoch applied."""
         unstored = self.unstored + applied.aside
+        # An epoch without rows does not show that the table takes any.
         if self.manifest is not None and self.manifest.rows and applied.stored:
             unstored = 0
         return self.moved(manifest=None, aside=self.aside + applied.aside, unstored=unstored)
@@ -223,8 +226,8 @@ class Ledger:
             offsets=None,
             former_offsets=None,
             replayed={},
-            repeatable=self.repeatable or self.forgotten,
-            inherits=self.inherits or self.forgotten,
+            repeatable=self.repeatable or self.forgotten,  # behind a tombstone all begins anew
+            inherits=self.inherits or self.forgotten,  # or an abort would free the forgotten query
             forgotten=False,
         )
 

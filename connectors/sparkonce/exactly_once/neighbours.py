@@ -17,6 +17,7 @@ log = logging.getLogger("sparkonce")
 
 def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
     """Say, where a sink begins, that its rows may be read for the second time."""
+    # A sinkId needs no warning: its ledger tells that another query wrote to it before.
     begins = not driver.epoch and driver.name == sink_name(driver.query_id, driver.target)
     if driver.follows is not Follows.NEXT or not begins:
         return
@@ -24,6 +25,7 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
         wrote = (one.name for one in _neighbours(registers, driver) if one.epochs)
         others = list(islice(wrote, 3))
     except StoreError as error:
+        # Only a warning hangs on the list, so the commit goes on.
         log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
         return
     if others:

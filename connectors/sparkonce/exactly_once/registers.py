@@ -71,10 +71,12 @@ class Registers:
         if path is None or known:
             return None, None
         claim = self.read(claim_name(driver.target, path))
+        # It ran from here, so it goes on, whoever else an earlier release let begin here.
         if ledger and ledger.has_decided(driver.query_id, 0) and driver.is_at(ledger.checkpoint):
             return claim, None
         holder = holder_of(claim) or self._former_holder(driver)
         rival = self.load(holder) if holder and holder != driver.name else None
+        # A holder whose checkpoint was moved to another path since has left this one.
         moved_away = rival is not None and not driver.is_at(rival.checkpoint or path)
         return claim, None if moved_away else rival
 
@@ -134,10 +136,12 @@ class Registers:
             try:
                 now, unanswered = self.learn(doomed, step)
             except DecisionLost:
+                # One that decided nothing may be taken away by another abort, or by gc.
                 if not ledger.untouched:
                     raise
                 continue
             if now.stamp == doomed.stamp:
+                # The store may have written the record, and never come to the drop.
                 if unanswered:
                     self.patience.run(partial(self.store.discard, name, free, now.stamp))
                 return free
@@ -161,6 +165,7 @@ class Registers:
             ConcurrentDriver: something else writes the ledger all the time.
         """
         epoch = ledger.query_id, ledger.epoch
+        # The swap fails where others moved the ledger, or a failover took back what was applied.
         for _ in range(LOST_RACES):
             # Not by its token: after a failover another driver may have decided the epoch anew.
             if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
@@ -190,9 +195,11 @@ class Registers:
     def _fence(self, new: Ledger) -> Ledger:
         """See that `new` is written or never can be, by having what it replaces replaced."""
         now = self.store.read(new.name)
+        # The write has landed, or never can: what it replaces is not there any more.
         if now.stamp != new.replaces:
             return _known(new.name, now)
         ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
+        # Once this is written, the lost write finds another stamp, however late it comes.
         moved = ledger.moved()
         return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))
 

@@ -42,7 +42,7 @@ class Patience:
         while True:
             try:
                 return step()
-            except StoreUnreachable as error:
+            except StoreUnreachable as error:  # any other error is an answer
                 tried += 1
                 if tried > self.max_retries:
                     raise

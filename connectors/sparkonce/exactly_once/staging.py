@@ -72,7 +72,7 @@ def _dropped_if_failed(store: Store, task: Task) -> Iterator[None]:
             store.discard(task.sink, [task.attempt])
         except StoreError as error:
             log.warning("What attempt %s staged stays until it is cleaned: %s", task.attempt, error)
-        raise
+        raise  # the task's own error, whatever became of the drop
 
 
 def _drain(batches: Iterable[pa.RecordBatch]) -> None:
@@ -107,6 +107,7 @@ class _Staging:
         payload, bad = self._encoded(rows)
         try:
             self._append(rows.num_rows, payload)
+            # Only behind the append: what is cut in halves is sorted, and counted, again.
             self.bad.merge(bad)
         except ChunkTooLarge:
             if rows.num_rows == 1:

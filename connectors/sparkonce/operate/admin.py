@@ -153,7 +153,9 @@ class Admin:
             RowRefused: the server refuses a row.
             StoreLostData: chunks are gone, and that is not accepted.
         """
+        # What was found before may be finished, or decided further, since.
         ledger = self.registers.load(sink.name)
+        # Until it is done: a query that restarts may move the ledger before the swap.
         while ledger is not None and ledger.manifest is not None:
             decided = ledger
             try:
@@ -161,6 +163,7 @@ class Admin:
             except StoreLostData:
                 if not accept_loss:
                     raise
+                # No chunk needs to be applied; none counts as stored, so bad rows count on.
                 ledger = self.registers.swap(decided.finished(Applied(stored=False)))
         return ledger
 
@@ -174,6 +177,7 @@ class Admin:
         They are doomed too, so that a commit that counts on them fails: also one of an epoch that
         computes for longer than `grace` seconds between two chunks.
         """
+        # As of now, not of when the operator was asked: tasks may have staged since.
         over = self.sink(sink.name).leftovers(grace)
         if not over:
             return 0
@@ -197,6 +201,7 @@ class Admin:
             beside = self._beside(name, self._claims())
             tombstone = self._bury(ledger)
         self.registers.drop(beside)
+        # Once more, for what came late; under the stamp, as a new query may have decided by now.
         self.store.discard(name, leftovers(self.store, tombstone, fresh=True), tombstone.stamp)
 
     def _bury(self, ledger: Ledger) -> Ledger | None:
@@ -215,6 +220,7 @@ class Admin:
         """A ledger for a sink that has none: its queries are those that have staged something."""
         absent = Ledger(name, "", target="")
         queries = {staged.query_id for staged in self.store.staged(name, fresh=True)}
+        # By default a sink id is the id of its query, which may run and have nothing staged.
         return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
 
     def sweep(self, grace: float, age: float = TOMBSTONE) -> int:
@@ -225,9 +231,11 @@ class Admin:
         or asked for last, `age` seconds ago. A query that comes back later still is refused for the
         epochs that the store lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
         """
+        # Listed once: a claim that changes meanwhile has another stamp, and stays.
         claims, gone = self._claims(), 0
         for sink in self._all():
             if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
+                # Read before the ledger goes: what a query writes that begins behind it stays.
                 beside = self._beside(sink.name, claims)
                 left = self.store.swap(sink.name, Record(), sink.ledger.stamp)
                 if not left.revision:

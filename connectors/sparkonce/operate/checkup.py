@@ -57,6 +57,7 @@ def read_schema(text: str) -> pa.Schema:
     """
     if not text.lstrip().startswith("{"):
         return schema_text.parse(text)
+    # Only JSON needs PySpark: DDL is read without it.
     from pyspark.sql.types import StructType
 
     from sparkonce.spark.types import arrow_schema

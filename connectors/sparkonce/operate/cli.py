@@ -121,10 +121,10 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
             chunks = sum(staged.chunks for staged in over)
             click.echo(f"{sink.name}: {len(over)} attempts, {chunks} chunks")
     if found and not dry_run and not yes:
-        click.confirm("Drop them?", abort=True, err=as_json)
+        click.confirm("Drop them?", abort=True, err=as_json)  # stdout is for the JSON then
     dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
     if not dry_run:
-        admin.sweep(age)
+        admin.sweep(age)  # behind gc: a ledger with staged rows stays
     total = sum(len(over) for _, over in found)
     if as_json:
         click.echo(json.dumps({"found": total, "dropped": dropped}))
@@ -292,5 +292,6 @@ def _recovered(admin: Admin, sink: SinkStatus, accept_loss: bool) -> dict[str, A
         try:
             admin.recover(sink, lambda more: progress.advance(bar, more), accept_loss=accept_loss)
         except SparkonceError as error:
+            # The other sinks are recovered all the same; the command then exits with 1.
             told["error"] = str(error)
         return {**told, "applied": int(progress.tasks[bar].completed)}

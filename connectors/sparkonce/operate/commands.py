@@ -15,6 +15,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See click."""
+        # Before the arguments are parsed: a wrong use is told as JSON, too.
         ctx.meta["as_json"] = "--json" in args
         return super().parse_args(ctx, args)
 

@@ -54,6 +54,7 @@ def _maker() -> Callable[[str, str, str, str], Any]:
                 f"An executor has sparkonce {found}, and the driver {release}: {here}."
                 f" Why: the driver applies what tasks stage, and reads only its own form. {todo}"
             )
+        # Not by __init__, which asks the server: pickle fills in the state.
         return kind.__new__(kind)
 
     return make

@@ -52,6 +52,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
     def __init__(
         self, connector: str, options: dict[str, str], schema: pa.Schema, *, overwrite: bool
     ) -> None:
+        # Drawn on the driver: Spark pickles this writer into all tasks, and they share the name.
         self.token, self.overwrite = new_token(), overwrite
         _require_no_checkpoint(options)
         super().__init__(connector, options, schema)
@@ -68,6 +69,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Let the batch take effect, once."""
         receipts = require_messages(receipts_in(messages))
+        # Without a task nothing was staged, and nothing tells whose batch it is.
         if receipts:
             sink = self._sink()
             driver = _driver(sink, receipts[0])

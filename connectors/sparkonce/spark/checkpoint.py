@@ -77,6 +77,7 @@ class Checkpoint:
         """Read what the driver of a query needs at an epoch."""
         try:
             owner = self.query_id()
+            # A folder of the driver may have the path that Spark means in another file system.
             if owner != query_id:
                 named = f"its file metadata names query {owner}"
                 return View(trouble=named if owner else NOWHERE)
@@ -113,12 +114,14 @@ class Checkpoint:
         try:
             return (home / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
+            # Only what is known to be absent is None: else an outage would skip a comparison.
             return None
         except OSError as error:
             raise Unreadable(f"{error.strerror}: {home / name}") from None
 
     @staticmethod
     def _resolved(location: str) -> str:
+        # A name of DBFS is no path here: /dbfs, where it may be mounted, is only a spelling of it.
         path = None if location.startswith("dbfs:") else local(location)
         return str(path.resolve()) if path else location
 
@@ -185,6 +188,7 @@ def require_planned(view: View, epoch: int, place: str | None) -> None:
         )
 
 
+# The cache makes it one warning for each trouble, and not one an epoch.
 @lru_cache
 def _warn(sink: str, location: str | None, trouble: str) -> None:
     log.warning(

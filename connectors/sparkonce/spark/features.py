@@ -39,7 +39,7 @@ else:
     ArrowWriter = getattr(api, "DataSourceArrowWriter", object)
     DataSource = getattr(api, "DataSource", object)
     WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
-    StreamArrowWriter = _stream_writer() or object
+    StreamArrowWriter = _stream_writer() or object  # `require_arrow` tells what is missing
 
 
 def require_arrow() -> None:

@@ -75,6 +75,7 @@ def restore(
             todo=f"name the folder of the checkpoint, which was {ledger.checkpoint}; if a crash has"
             f' torn the file, write {{"id":"{ledger.query_id}"}} into it',
         )
+    # All is looked at before anything moves: a refusal leaves the checkpoint as it was.
     torn = _torn(home, ledger.epoch, offsets)
     _require_not_gone_on(home, ledger.epoch, torn)
     _require_start(home, ledger.epoch, kept, torn)
@@ -117,6 +118,7 @@ def _torn(home: Path, epoch: int, offsets: Offsets) -> list[Path]:
         for number in _numbers(home / log)
         if number >= epoch - 1
     ]
+    # A file that a crash cut at the end of a line is known by the number of its lines alone.
     least = {"offsets": len(offsets.lines), "commits": 2}
     return [p for p in paths if not checkpoint.is_whole(p.read_bytes(), least[p.parent.name])]
 
@@ -218,15 +220,18 @@ def _write(
         whole = path.exists() and path not in torn
         if whole and (epoch != newest or path.read_bytes() == offsets.text):
             continue
+        # With commits/N Spark would not replay N; with offsets/N+1 it reads both, and need not.
         if epoch == newest and not (path.parent / str(newest + 1)).exists():
             kept += _put_aside(home / "commits" / str(epoch))
         kept += _put_aside(path)
+        # Written elsewhere and moved in whole: a crash now must not leave a torn file again.
         draft = home / f".offsets-{epoch}"
         with draft.open("wb") as file:
             file.write(offsets.text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+    # The names, too, must be on disk: a crash of the host took the files before.
     folder = os.open(home / "offsets", os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -237,6 +242,7 @@ def _write(
 
 def _put_aside(path: Path) -> list[Path]:
     """Move a file out of Spark's way, and Hadoop's checksum with it."""
+    # Left behind, it would be compared with the new file of that name, and not fit.
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
     if not path.exists():
         return []

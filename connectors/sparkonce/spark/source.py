@@ -39,6 +39,7 @@ class SinkSource(DataSource):
                 why="it replaces the whole target at every epoch, which this sink does not do",
                 todo="use outputMode('append'), for an aggregate with a watermark",
             )
+        # Not at the top: Spark imports this module to look formats up, with or without PyArrow.
         from sparkonce.spark.stream import StreamWriter
         from sparkonce.spark.types import arrow_schema
 

@@ -86,6 +86,7 @@ class Settings:
             location: of the checkpoint.
         """
         scheme, bucket, _ = places.split(places.spelling(location or ""))
+        # Keys go from a task to the driver only where they are needed.
         if scheme != "s3":
             return cls()
         starts = [f"{HADOOP}bucket.{bucket}.", HADOOP]
@@ -99,6 +100,7 @@ class Settings:
         secret += _values(json.loads(self.given or "{}"))
         forms = ((value, quote(value, ""), quote_plus(value)) for value in secret)
         spelled = {spelling for each in forms for spelling in each}
+        # The longest first: one that is a part of another would leave the rest of that.
         for value in sorted(spelled, key=len, reverse=True):
             text = text.replace(value, "***") if len(value) > 3 else text
         return QUERY.sub("?***", text)
@@ -205,6 +207,7 @@ def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
         "region": "endpoint.region",
     }
     made: dict[str, Any] = {ours: s3a[theirs] for ours, theirs in names.items() if theirs in s3a}
+    # Hadoop asks its providers in turn: an anonymous one behind others counts where no key is.
     first, _, others = s3a.get("aws.credentials.provider", "").partition(",")
     if "Anonymous" in first or ("Anonymous" in others and "access.key" not in s3a):
         made = {"anonymous": True, **({"region": made["region"]} if "region" in made else {})}

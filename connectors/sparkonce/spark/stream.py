@@ -44,6 +44,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         sink = self._sink()
         require_no_version(sink)
         super()._require_fit()
+        # Read for its errors: a file that is not there is refused before a row is staged.
         storage.given(sink.storage)
         if not sink.may_be_unreadable:
             require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
@@ -76,6 +77,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         receipts = staged_in(messages)
         if receipts:
             sink = self._sink()
+            # It is named and not read: Spark waits for an abort, and a dead server answers late.
             checkpoint = Checkpoint(self._place(sink, session_of(messages)))
             committer(sink).abort(_driver(sink, checkpoint, receipts, batchId), receipts)
 
@@ -139,4 +141,4 @@ def _query_and_run(
             why="the query id, by which a replay is told from new rows, is in neither",
             todo="give the query at least one partition, for example with repartition(1)",
         )
-    return query_id, ""
+    return query_id, ""  # no file has the run; an empty one supersedes none

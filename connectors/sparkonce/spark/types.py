@@ -52,6 +52,7 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
         return pa.duration("us")
     if isinstance(kind, spark.ArrayType):
         return pa.list_(_field("element", kind.elementType, path, nullable=kind.containsNull))
+    # A map with keys of type void, as map() gives, is refused below, by its name.
     if isinstance(kind, spark.MapType) and not isinstance(kind.keyType, spark.NullType):
         key = _field("key", kind.keyType, path, nullable=False)
         return pa.map_(key, _field("value", kind.valueType, path, nullable=kind.valueContainsNull))

@@ -22,7 +22,7 @@ def in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
     def run() -> None:
         try:
             answer.set_result(fetch())
-        except BaseException as error:
+        except BaseException as error:  # else it would be waited for until LIMIT, and not told
             answer.set_exception(error)
 
     # No pool: Python waits for a pool's threads as it ends, and nobody can end this one.
@@ -30,6 +30,7 @@ def in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
     try:
         return answer.result(LIMIT)
     except FutureTimeoutError:
+        # From Python 3.11 on a TimeoutError of the file system itself is of this class, too.
         if answer.done():
             raise
         raise TimeoutError(f"no answer within {LIMIT:g} s") from None

@@ -62,6 +62,7 @@ class SinkWriter:
 
         logs.set_up()
         sink = open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
+        # As the target was when Spark made this writer, so that a commit sees if it was altered.
         return sink if self.plan is None else replace(sink, plan=self.plan)
 
     def _stage(
@@ -77,6 +78,7 @@ class SinkWriter:
             origin.epoch,
             sink=sink_name(_known_as(sink, origin), sink.plan.target),
             partition=context.partitionId(),
+            # Spark's attempt numbers come back after a stage retry; a twin has the same partition.
             attempt=attempt_of(origin.run_id, new_token()),
             follows=origin.follows,
             named=origin.named,

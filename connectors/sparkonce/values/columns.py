@@ -53,6 +53,7 @@ def as_announced(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
     for batch in batches:
         found = _fields(batch.schema)
         if found != announced:
+            # All may be there, in another order or beside others: the first is named then.
             wrong = [one for one in announced if one not in found] or announced
             raise UnsupportedQuery(
                 f"Spark hands over the columns {batch.schema.names!r} otherwise than it has"

@@ -133,6 +133,7 @@ def _require_distinct(column: pa.Array, keys: pa.Array) -> None:
         return
     parents = pc.list_parent_indices(pa.ListArray.from_arrays(_offsets(_wide(lengths)), keys))
     known = keys.dictionary_encode()
+    # One number for each map and key: where it comes twice, so does the key.
     entries = pc.add(pc.multiply(_wide(parents), len(known.dictionary)), known.indices)
     if pc.count_distinct(entries).as_py() < len(entries):
         counted = pc.value_counts(entries)

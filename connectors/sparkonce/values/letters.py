@@ -62,6 +62,7 @@ def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[st
         try:
             members[name] = _json(value, field, _string)
         except UnicodeDecodeError:
+            # Spark does not check its strings, and JSON can hold no other bytes than UTF-8.
             members[name] = _json(value, field, _armored)
             armored.append(name)
     known = {name: members[name] for name in key if name in members}

@@ -101,6 +101,7 @@ def sorted_out(
         places = error.places.to_pylist()
         told = ((place, error.bad_row(rows, place, key)) for place in places)
         bad = [Bad(one.why, one.what, rows.slice(place, 1)) for place, one in told]
+        # The others may be bad for another reason, so they are encoded anew.
         others = pc.invert(pc.is_in(pa.array(range(len(rows))), value_set=error.places))
         encoded, more = sorted_out(rows.filter(others), encode, key)
         return encoded, bad + more
@@ -108,6 +109,7 @@ def sorted_out(
         if len(rows) == 1:
             said = (error.why, error.what) if isinstance(error, BadRow) else (str(error),) * 2
             return [], [Bad(*said, rows)]
+    # Such an error names one row at most: the rows are halved until each bad one is alone.
     middle = len(rows) // 2
     before = sorted_out(rows.slice(0, middle), encode, key)
     behind = sorted_out(rows.slice(middle), encode, key)
@@ -154,6 +156,7 @@ def _first_bad(
             except BadRow:
                 continue
         else:
+            # Neither half fails alone, as where only all texts together pass 2 GiB.
             break
     return rows, error
 
@@ -166,6 +169,7 @@ def percent_encoded(texts: Any) -> Any:
     """
     if not pc.any(pc.match_substring_regex(texts, "[:%]")).as_py():
         return texts
+    # First `%`, as what `:` becomes begins with one.
     return pc.replace_substring(pc.replace_substring(texts, "%", "%25"), ":", "%3A")
 
 

@@ -169,6 +169,7 @@ class _Reader:
             return typed(name, pa.duration("us"), "" if told == INTERVAL else told)
         if word not in NAMES:
             raise self._problem(f"a type that can be written, and not {word!r}")
+        # The length of char(10) or varchar(10), the precision of time(6): Arrow knows neither.
         self._arguments()
         if word == "string" and self._take("collate"):
             collation = self._next()

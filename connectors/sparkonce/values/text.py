@@ -122,6 +122,7 @@ def _decimal(column: pa.Array) -> pa.Array:
     if not scale:
         return digits
     negative = pc.starts_with(digits, "-")
+    # So many digits that one stands before the point; the sign is not one of them.
     digits = pc.ascii_lpad(pc.ascii_ltrim(digits, "-"), scale + 1, "0")
     plain = pc.binary_replace_slice(digits, -scale, -scale, ".")
     return pc.if_else(negative, pc.binary_replace_slice(plain, 0, 0, "-"), plain)
@@ -130,6 +131,7 @@ def _decimal(column: pa.Array) -> pa.Array:
 def _unscaled(column: pa.Array) -> pa.Array:
     """Return the digits of decimals, without the point."""
     precision = column.type.precision
+    # The same bits with no scale: the number without its point.
     whole = column.view(pa.decimal128(precision, 0))
     # Integers become text twice as fast as decimals do.
     return _cast(whole.cast(pa.int64()) if precision <= _INT64_DIGITS else whole)

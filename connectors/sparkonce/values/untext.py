@@ -14,6 +14,7 @@ from pyarrow import types
 Tree = Any
 """What `parsed` gives: None, booleans, texts (also of numbers), lists and dictionaries."""
 
+# Python's default of 28 digits would refuse decimals of Spark's 38.
 _DIGITS = Context(prec=80)
 _SECOND = 1_000_000_000
 
