@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -135,3 +136,26 @@ def test_the_first_index_is_made_behind_its_alias(
     query.sink.check()
     query.run(0, rows(NEW))
     assert held(elastic, dropped) == list(NEW)
+
+
+def test_one_that_is_passed_while_it_takes_over_replaces_nothing(
+    query: ElasticsearchQuery,
+    elastic: Elasticsearch,
+    alias: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other, cluster = ElasticsearchQuery(SCHEMA, **query.options), query.sink.store.cluster
+    other.overwrite = True
+    ask, passed = cluster.ask, []
+
+    def passing(doing: str, method: str, target: str, **more: Any) -> Any:
+        if target == "/_aliases" and not passed:
+            passed.append(target)
+            other.run(0, rows(NEW))
+        return ask(doing, method, target, **more)
+
+    monkeypatch.setattr(cluster, "ask", passing)
+    query.run(0, rows(OLD))
+    assert passed
+    assert held(elastic, alias) == list(NEW)
+    assert len(elastic.indices.get(index=f"{alias}*").body) == 1

@@ -73,6 +73,9 @@ def test_recover_finishes_a_decided_epoch_without_spark(
         assert [(one["epoch"], one["rows"]) for one in done] == [(0, 10)]
         assert [client.hget(f"c:{i}", "n") for i in range(10)] == ["1"] * 10
     assert sparkonce("recover", server.url).output == "0 epochs recovered.\n"
+    unknown = sparkonce("recover", server.url, "--sink", "nobody")
+    assert unknown.exit_code == 1
+    assert "No sink is named 'nobody'" in unknown.output
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,6 @@ from pyspark_elasticsearch.target import streams
 from sparkonce import checks
 from sparkonce.errors import OptionError, StoreRefused
 
-TOMBSTONES = 3600
-"""Seconds for which a deleted document's version must be remembered."""
-
 _PARTS = ("_source", "_routing", "dynamic")
 """Of the mappings, all that another index of the same name must not have otherwise unseen."""
 

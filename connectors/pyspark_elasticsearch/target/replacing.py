@@ -68,10 +68,7 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
     """
     answer = cluster.ask(DOING, "GET", path(to.replaces, "_alias"), allow=(404,))
     if answer.status == 404:
-        if to.index not in _behind(cluster, alias):  # else done before, by another try
-            _require_superseded(cluster, to, alias)
-            # No alias will lead to it: a later overwrite has taken its place.
-            cluster.ask(DOING, "DELETE", path(to.index), allow=(404,))
+        _leave(cluster, to, alias)
         return
     cluster.ask(DOING, "POST", path(to.index, "_refresh"))
     aliases: Mapping[str, Mapping[str, Any]] = answer.body[to.replaces]["aliases"]
@@ -79,14 +76,23 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
         {"add": {"index": to.index, "alias": name, **about}} for name, about in aliases.items()
     ]
     body = {"actions": [{"remove_index": {"index": to.replaces}}, *moved]}
-    # 404: another driver has taken over since the look, and the old index is gone.
     done = cluster.ask(DOING, "POST", "/_aliases", body=body, allow=(404,))
-    if done.status != 404 and not done.body["acknowledged"]:
+    if done.status == 404:  # the old index has gone since the look
+        _leave(cluster, to, alias)
+    elif not done.body["acknowledged"]:
         raise StoreUnreachable(
             f"Some nodes did not take aliases of {to.index} in time",
             why="they are slow, or the cluster loses some",
             todo="look into the cluster, then run `sparkonce recover`",
         )
+
+
+def _leave(cluster: Cluster, to: Destination, alias: str) -> None:
+    """Where the old index is gone: another try was first, or a later overwrite took its place."""
+    if to.index not in _behind(cluster, alias):
+        _require_superseded(cluster, to, alias)
+        # No alias will lead to it.
+        cluster.ask(DOING, "DELETE", path(to.index), allow=(404,))
 
 
 def _behind(cluster: Cluster, alias: str) -> Collection[str]:

@@ -44,7 +44,7 @@ def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
     ]
     if key:
         columns.append(f"PRIMARY KEY ({', '.join(map(identifier, key))})")
-    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)})" + (" ENGINE=InnoDB")
+    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)})" + " ENGINE=InnoDB"
 
 
 def _require_name(name: str) -> None:

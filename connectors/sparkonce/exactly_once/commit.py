@@ -79,7 +79,7 @@ class Committer:
         first: Ledger | None = None
         if driver.once or driver.named:  # or `recover` puts older rows over this one's
             finish_others(self.registers, driver)
-        for lost in range(1, LOST_RACES):  # who lost a race reads and judges anew
+        for lost in range(1, LOST_RACES + 1):  # who lost a race reads and judges anew
             standing = self._stand(driver)
             base = standing.base
             first = first or base

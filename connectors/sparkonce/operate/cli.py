@@ -79,7 +79,8 @@ def status(admin: Admin, sink: str | None, as_json: bool) -> None:
 @as_json
 def recover(admin: Admin, accept_loss: bool, only: str | None, as_json: bool) -> None:
     """Finish every epoch that is decided and not yet applied."""
-    unfinished = [sink for sink in admin.sinks() if _unfinished(sink) and only in (None, sink.name)]
+    sinks = admin.sinks() if only is None else [_known(admin, only)]
+    unfinished = [sink for sink in sinks if _unfinished(sink)]
     done = [_recovered(admin, sink, accept_loss) for sink in unfinished]
     failed = sum("error" in one for one in done)
     if as_json:

@@ -32,5 +32,5 @@ def in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
     except FutureTimeoutError:
         # From Python 3.11 on a TimeoutError of the file system itself is of this class, too.
         if answer.done():
-            raise
+            return answer.result()
         raise TimeoutError(f"no answer within {LIMIT:g} s") from None

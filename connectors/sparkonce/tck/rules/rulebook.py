@@ -91,7 +91,7 @@ RULES: Sequence[Rule] = (
         MUST,
         "A message that is None fails the commit, and is passed over by an abort.",
         "A task without a message has rows that nobody knows of.",
-        "guards.require_messages; datasource.StreamWriter",
+        "guards.require_messages; spark.stream.StreamWriter",
     ),
     Rule(
         "C12",

@@ -58,11 +58,7 @@ def written(world: Subject, epochs: int) -> tuple[Query, Run]:
 
 
 def unchanged(world: Subject, before: object, what: str) -> None:
-    """See that the target is as it was.
-
-    Raises:
-        AssertionError: it is not.
-    """
+    """See that the target is as it was. Raises AssertionError if it is not."""
     now = world.contents()
     require(now == before, f"after {what} the target has changed: {difference(before, now)}")
 
