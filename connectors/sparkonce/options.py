@@ -209,7 +209,8 @@ def _value(option: Option, text: str) -> Any:
         raise OptionError(
             f"Option {option.name}{shown} can't be read",
             why=f"it must be {error}",
-            todo=f"mend it, or leave it out; it means: {option.meaning.rstrip('.')}",
+            todo=f"mend it{'' if option.required else ', or leave it out'}; it means:"
+            f" {option.meaning.rstrip('.')}",
         ) from None
 
 
@@ -225,8 +226,8 @@ def _unknown(name: str, options: list[Option]) -> OptionError:
 def _missing(option: Option) -> OptionError:
     return OptionError(
         f"Option {option.name} is missing",
-        why=option.meaning.rstrip("."),
-        todo=f'add .option("{option.name}", ...)',
+        why="the sink can't do without it, and it has no default",
+        todo=f'add .option("{option.name}", ...); it means: {option.meaning.rstrip(".")}',
     )
 
 
