@@ -20,8 +20,7 @@ from pyspark_mysql.models.refusals import RefusedRow
 from pyspark_mysql.models.statements import holding
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier
-from pyspark_mysql.target.lookup import columns_of, definitions
-from pyspark_mysql.target.shape import require_same
+from pyspark_mysql.target.lookup import definitions
 from sparkonce.change import Names
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import Tally, TooManyBadRows
@@ -83,7 +82,8 @@ class Delivery:
             StoreRefused: it was altered since they were staged.
         """
         hold(self.session, self.own, self.letters, self.detail)
-        require_same(self.detail, columns_of(self.session, self.detail.table))
+        _, *others = self._written()
+        preflight.require_still_fit(self.session, self.detail, others)
 
     def chunk(self, ordinal: int, done: Progress) -> Progress:
         """Apply one chunk, in a transaction, where that is not done.
@@ -152,7 +152,7 @@ class Delivery:
 
     def _new_applier(self) -> Applier:
         _, *others = self._written()
-        target = preflight.hold_target(self.session, self.detail, others)
+        target = preflight.require_still_fit(self.session, self.detail, others)
         return Applier(self.session, self.detail, target, self.aside)
 
     def _written(self) -> list[Names]:

@@ -28,7 +28,7 @@ from pyspark_mysql.target.cascades import require_no_cascade
 from pyspark_mysql.target.columns import Column, misfit, unaddable, unfit_key
 from pyspark_mysql.target.creation import target_ddl
 from pyspark_mysql.target.lookup import Index, Target, columns_of, look, stored
-from pyspark_mysql.target.shape import require_same, shaped
+from pyspark_mysql.target.shape import require_kept, shaped
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Plan
@@ -130,7 +130,7 @@ def fitted(session: Session, plan: Plan[TableRows]) -> Plan[TableRows]:
         return shaped(plan, columns_of(session, plan.detail.table))
 
 
-def hold_target(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:
+def require_still_fit(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:
     """Look at the target again, in the transaction that writes to it and keeps it as it is.
 
     Args:
@@ -150,7 +150,7 @@ def hold_target(session: Session, detail: TableRows, held: Sequence[Names]) -> T
             why=f"the table was dropped, renamed or altered since it was checked; {error.why}",
             todo=f"{error.todo}, {MENDED}",
         ) from None
-    require_same(detail, target.columns)
+    require_kept(detail, target.columns)
     return target
 
 

@@ -58,7 +58,7 @@ def digest(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plan(Generic[D]):
-    """What a sink does with rows. It is fixed by the options and the schema alone.
+    """What a sink does with rows. Options and schema fix it, but for `shape`.
 
     Attributes:
         target: the place in the store where rows go, for example ``hash:user:{id}``.

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.long
 
 PLANE_0 = [*range(1, 0xD800), *range(0xE000, 0x10000)]
 BEYOND = [*range(0x10000, 0x10100), *range(0x1F600, 0x1F640), *range(0x20000, 0x20040)]
+WHITE = "\t\n\r\v\f "
 TAILS = ["", " ", "\t", "\n", "\r", "\v", "\f", "\0", "  ", " \0", "\0\0", "x"]
 
 
@@ -58,18 +59,15 @@ def test_each_character_is_kept_and_takes_as_many_bytes_as_is_said(
         mysql.execute(f"SELECT p, CONVERT(c USING utf8mb4), LENGTH(c) FROM {table}")
         stored = [(chr(point), found, size) for point, found, size in mysql.fetchall()]
         kept = [(one, size) for one, found, size in stored if found == one]
+        assert kept, charset
         changed = [one for one, found, _ in stored if found not in (one, "?")]
         told = charsets.CHANGED.get(charset)
-        assert all(told and re.fullmatch(_python(told), one) for one in changed), charset
+        assert all(told and re.fullmatch(told, one) for one in changed), charset
+        assert not told or charset == "cp932" or changed, "the servers have mended it"
         if charset not in charsets.MIXED:
             column = Column("c", "text", "text", 0, charset=charset, width=width)
             sizes = charsets.bytes_of(pa.array([one for one, _ in kept]), column).to_pylist()
             assert sizes == [size for _, size in kept], charset
-
-
-def _python(pattern: str) -> str:
-    """The same pattern for Python's engine."""
-    return re.sub(r"\\x\{(\w+)\}", lambda found: chr(int(found[1], 16)), pattern)
 
 
 @pytest.mark.parametrize(("kind", "room"), [("CHAR(3)", 3), ("VARCHAR(3)", 3), ("TINYTEXT", 255)])
@@ -77,8 +75,6 @@ def test_a_text_at_the_border_of_its_room_is_there_as_it_is_or_aside(
     mysql: Cursor, mysql_url: str, table: str, sets: list[tuple[str, int]], kind: str, room: int
 ) -> None:
     for charset, width in sets:
-        if kind == "TINYTEXT" and charset in charsets.MIXED:
-            continue
         each = width if charset in ("ucs2", "utf32") else 2 if charset.startswith("utf16") else 1
         most = room // each if kind == "TINYTEXT" else room
         texts = [
@@ -91,7 +87,9 @@ def test_a_text_at_the_border_of_its_room_is_there_as_it_is_or_aside(
         assert _aside(mysql_url, table, texts) == [
             at
             for at, text in enumerate(texts)
-            if len(text) > most or (kind == "CHAR(3)" and text.endswith(" "))
+            if len(text) > most
+            or (kind == "CHAR(3)" and text.endswith(" "))
+            or (kind == "TINYTEXT" and charset in charsets.MIXED and text[-1] in WHITE)
         ], charset
         mysql.execute(f"SELECT id, CONVERT(v USING utf8mb4) FROM {table}")
         assert all(found == texts[at] for at, found in mysql.fetchall()), charset

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark_mysql.models.chunks import ChunkEncoder, decode
 from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.target.columns import Column
-from pyspark_mysql.target.shape import Shape, require_same
+from pyspark_mysql.target.shape import Shape, require_kept
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
 from sparkonce.values.rows import Unfit, naming, sorted_out
@@ -148,12 +150,62 @@ def test_a_chunk_says_which_columns_hold_a_null() -> None:
 
 def test_a_table_that_was_altered_is_refused_where_that_matters() -> None:
     there = Column("id", "int", "int", 0), text("varchar", 3)
-    known = Shape(Shape.of(DETAIL, there).declared)  # as a manifest has it
+    known = Shape.load(json.loads(json.dumps(Shape.of(DETAIL, there).stored())))  # of a manifest
     detail = replace(DETAIL, shape=known)
-    require_same(detail, there)
-    require_same(detail, [replace(there[0], kind="bigint", shown="bigint"), there[1]])
-    require_same(replace(DETAIL, shape=None), there)
+    require_kept(detail, there)
+    require_kept(detail, [replace(there[0], kind="bigint", shown="bigint"), there[1]])
+    require_kept(replace(DETAIL, shape=None), there)
     with pytest.raises(StoreRefused, match=r"'v' of table d\.t was varchar .* is char .*alter"):
-        require_same(detail, [there[0], text("char", 3)])
+        require_kept(detail, [there[0], text("char", 3)])
     with pytest.raises(StoreRefused, match=r"'id' of table d\.t was of another type.* is year"):
-        require_same(detail, [replace(there[0], kind="year", shown="year"), there[1]])
+        require_kept(detail, [replace(there[0], kind="year", shown="year"), there[1]])
+
+
+ENUM_OF_UTF8 = replace(ENUM, shown="enum('a','b')", charset="utf8mb4", width=4)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "kept"),
+    [
+        (text("varchar", 3), text("varchar", 4), True),
+        (text("varchar", 3, "latin1", 1), text("varchar", 3), True),
+        (text("varchar", 3), text("varchar", 3, "latin1", 1), False),
+        (text("varchar", 3, "utf8", 3), text("varchar", 3, "utf8mb3", 3), True),
+        (text("varchar", 3), text("longtext", 2**32 - 1), True),
+        (text("tinytext", 255, "latin1", 1), text("tinytext", 255), False),
+        (text("varchar", 3), text("char", 3), False),
+        (text("varchar", 3), replace(text("varchar", 3), nullable=False), True),
+        (replace(ENUM, shown="enum('a')"), ENUM_OF_UTF8, True),
+        (ENUM_OF_UTF8, replace(ENUM_OF_UTF8, shown="enum('a')"), False),
+        (Column("v", "timestamp", "timestamp", 0), Column("v", "datetime", "datetime", 0), True),
+        (
+            Column("v", "timestamp", "timestamp", 0),
+            Column("v", "timestamp", "timestamp", 0, nullable=False),
+            False,
+        ),
+    ],
+)
+def test_a_column_that_holds_all_that_it_did_may_be_altered(
+    then: Column, now: Column, kept: bool
+) -> None:
+    detail = replace(DETAIL, shape=Shape.of(DETAIL, [then]))
+    with nullcontext() if kept else pytest.raises(StoreRefused, match=r"'v' .* was .* and is"):
+        require_kept(detail, [now])
+
+
+@pytest.mark.parametrize(("charset", "letter"), [("cp932", "\u6661"), ("tis620", "\U00010061")])
+def test_a_letter_that_the_servers_change_is_refused_wherever_it_stands(
+    charset: str, letter: str
+) -> None:
+    values = ["a", letter, f"b{letter}c", None]
+    for kind in ("varchar", "text", "longtext"):
+        assert unfit(text(kind, 99, charset, 1), values) == [1, 2]
+    assert unfit(replace(ENUM, charset=charset), ["a", letter]) == [1]
+    nested = {"kinds": {"id": "int", "v": "json"}}
+    lists = [[value] for value in values]
+    assert unfit(text("varchar", 99, charset, 1), lists, pa.list_(STR), **nested) == [1, 2]
+
+
+def test_where_the_bytes_are_not_known_only_white_space_may_be_cut() -> None:
+    column = text("tinytext", 255, "gb18030", 4)
+    assert unfit(column, ["a" * 62 + " ", "a" * 64 + " ", "a" * 255, "a" * 300]) == [1]

@@ -55,14 +55,14 @@ WAYS: Mapping[type[Change], Way] = {
         "update",
         Guard.SCRIPT,
         repeatable=True,
-        script="put",
+        script="update",
         in_order=True,
     ),
     Increment: Way(
         "adds all columns but the key's to the document's fields",
         "update",
         Guard.SCRIPT,
-        script="add",
+        script="increment",
     ),
     Delete: Way("deletes the documents with these keys", "delete", Guard.VERSION),
 }
@@ -208,7 +208,8 @@ def script(way: Way) -> str:
     texts = [
         folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", way.script)
     ]
-    return " ".join(" ".join(texts).split())
+    lines = (line for text in texts for line in text.splitlines())
+    return " ".join(" ".join(line for line in lines if not line.startswith("//")).split())
 
 
 def require_known(manifest: Manifest, documents: Documents) -> None:

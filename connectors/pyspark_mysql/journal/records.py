@@ -1,4 +1,4 @@
-"""The table of records: ledgers, and claims on checkpoint paths. See sql/ledger.sql."""
+"""The table of records: ledgers, claims on checkpoints, kept offsets. See sql/ledger.sql."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connector's own two tables, and a target made from a query's schema."""
+"""The connector's own two tables, ledger and log."""
 
 from __future__ import annotations
 

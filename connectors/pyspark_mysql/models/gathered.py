@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark_mysql.models.plan import TableRows
-from pyspark_mysql.models.refusals import Refusals, refused
+from pyspark_mysql.models.refusals import Refusals, sent_in_halves
 from pyspark_mysql.models.statements import NEW, OWN, Frame
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier, string
@@ -109,7 +109,7 @@ class Gathered:
             where = f"{self.number} BETWEEN {some.start} AND {some[-1]}"
             self.session.run(f"{statement} WHERE {where}{tail}")
 
-        for row, error in refused(paced(int(last), timeout), send):
+        for row, error in sent_in_halves(paced(int(last), timeout), send):
             self.refusals.by_server(self.take_out(row.start), error)
 
     def delete(self, *, indexed: bool, which: str = "") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_mysql.models.chunks import Rows
-from pyspark_mysql.models.refusals import Refusals, RefusedRow, refused
+from pyspark_mysql.models.refusals import Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.models.statements import Frame
 from pyspark_mysql.server.client import Session
 
@@ -35,7 +35,7 @@ class Inserting:
     def write(self, rows: Rows) -> None:
         """See `Way.write`."""
         parts = filter(self._fits, rows.within(min(self.most, STATEMENT)))
-        for row, error in refused(parts, self._send):
+        for row, error in sent_in_halves(parts, self._send):
             self.refusals.by_server(row.literals(), error)
 
     def end(self) -> bool:

@@ -127,7 +127,7 @@ class TableRows:
             "kinds": dict(self.kinds),
             "schema": self.schema,
             "overwrites": self.overwrites,
-            **({"shape": dict(self.shape.declared)} if self.shape else {}),
+            **({"shape": self.shape.stored()} if self.shape else {}),
         }
 
     @classmethod
@@ -151,7 +151,7 @@ class TableRows:
             aside=stored["aside"],
             schema=stored.get("schema", ""),
             overwrites=stored.get("overwrites", False),
-            shape=Shape(stored["shape"]) if "shape" in stored else None,
+            shape=Shape.load(stored["shape"]) if "shape" in stored else None,
         )
 
 

@@ -104,7 +104,7 @@ class Sliced(Protocol):
 Part = TypeVar("Part", bound=Sliced)
 
 
-def refused(
+def sent_in_halves(
     parts: Iterable[Part], send: Callable[[Part], object]
 ) -> Iterator[tuple[Part, pymysql.MySQLError]]:
     """Send rows, part by part; what the server does not take of them, row by row.

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from pyspark_mysql.target.columns import Column
 
-BEYOND_PLANE_0 = r"[\x{10000}-\x{10FFFF}]"
+BEYOND_PLANE_0 = "[\U00010000-\U0010ffff]"
 UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
 """Those that have all characters."""
 
 MIXED = ("eucjpms", "gb18030", "ujis")
-"""Those of whose characters only a table tells the bytes."""
+"""Those of whose characters only a table tells the bytes: texts are taken for as long as can be."""
 
-CHANGED = {"cp932": r"\x{6661}", "tis620": BEYOND_PLANE_0}
+CHANGED = {"cp932": "\u6661", "tis620": BEYOND_PLANE_0}
 """Characters for which both servers store another one, without a warning; a test tries all."""
 
 ONE_BYTE = {
@@ -27,7 +27,7 @@ ONE_BYTE = {
 
 
 def bytes_of(texts: Any, column: Column) -> Any:
-    """How many bytes each text takes in a column, which is of no `MIXED` set."""
+    """How many bytes each text takes in a column; in one of a `MIXED` set, at most."""
     if column.charset.startswith("utf8"):
         return pc.binary_length(texts)
     letters = pc.utf8_length(texts)

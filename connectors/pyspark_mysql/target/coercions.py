@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_mysql.target.charsets import CHANGED, UNICODE, bytes_of
+from pyspark_mysql.target.charsets import CHANGED, MIXED, UNICODE, bytes_of
 from pyspark_mysql.target.columns import INTEGERS, TEXTS, Column
+from sparkonce.values.text import to_json
 
 Array = Any
 FEW_DIGITS = 100
 """Years below it are of one or two digits: the server adds a century."""
+WHITE_END = r"[\t-\r ]\z"
+"""What both servers cut in silence where a text is too long."""
 NUMBER = re.compile(r"[\t-\r ]*[+-]?[0-9]+ *")
 """What the server reads as a number where it is no member: with the spaces of C, and a sign."""
 MEMBER = re.compile("'((?:[^']|'')*)'")
@@ -53,8 +56,12 @@ def coercions(column: Column, kind: str, *, in_key: bool) -> list[Coercion]:
         kind: of the query's column, see `columns.kind_of`.
         in_key: whether stored rows are looked up by it.
     """
-    of_values = (_OF_TEXTS if kind == "string" else _OF_NUMBERS).get(column.kind)
-    found = of_values(column) if of_values and kind in (*INTEGERS, "string") else ()
+    if kind == "string" and column.kind in _OF_TEXTS:
+        found = [*_OF_TEXTS[column.kind](column), *_of_letters(column)]
+    elif kind in INTEGERS and column.kind in _OF_NUMBERS:
+        found = [*_OF_NUMBERS[column.kind](column)]
+    else:
+        found = [*(_of_letters(column) if kind == "json" else ())]
     return [*found, *(_of_key(column, kind) if in_key else ())]
 
 
@@ -74,12 +81,19 @@ def _of_text(column: Column) -> Iterator[Coercion]:
         todo = "trim or cut the text before the sink, or widen the column"
         why = f"it is longer than the column, a {column.shown}"
         yield Coercion(partial(_is_longer, column=column), why, todo)
+
+
+def _of_letters(column: Column) -> Iterator[Coercion]:
     if changed := CHANGED.get(column.charset):
         yield Coercion(
-            partial(pc.match_substring_regex, pattern=changed),
+            lambda values: pc.match_substring_regex(_text(values), changed),
             f"the server would store another character of {column.charset} for one of it",
             "mend the row before the sink, or alter the column to utf8mb4",
         )
+
+
+def _text(values: Array) -> Array:
+    return to_json(values) if pa.types.is_nested(values.type) else values
 
 
 def _of_char(column: Column) -> Iterator[Coercion]:
@@ -92,7 +106,10 @@ def _of_char(column: Column) -> Iterator[Coercion]:
 def _is_longer(texts: Array, column: Column) -> Array:
     in_bytes = column.kind.endswith("text")
     length = bytes_of(texts, column) if in_bytes else pc.utf8_length(texts)
-    return pc.greater(length, column.room)
+    longer = pc.greater(length, column.room)
+    if in_bytes and column.charset in MIXED:  # the server refuses all others itself
+        return pc.and_(longer, pc.match_substring_regex(texts, WHITE_END))
+    return longer
 
 
 def _of_year(_: Column) -> Iterator[Coercion]:
@@ -113,9 +130,8 @@ def _is_negative(numbers: Array) -> Array:
 
 
 def _of_members(column: Column) -> Iterator[Coercion]:
-    members = [text.replace("''", "'") for text in MEMBER.findall(column.shown)]
     told = column.kind.upper()
-    which = partial(_is_no_member, column=column, members={*members})
+    which = partial(_is_no_member, column=column, known=members(column))
     yield Coercion(
         partial(_among, which=which),
         f"the text is no member of the {told}, and the server would take it for the number of one,"
@@ -124,10 +140,15 @@ def _of_members(column: Column) -> Iterator[Coercion]:
     )
 
 
-def _is_no_member(text: str, column: Column, members: set[str]) -> bool:
+def members(column: Column) -> set[str]:
+    """The members of an ENUM or a SET, as the server lists them."""
+    return {text.replace("''", "'") for text in MEMBER.findall(column.shown)}
+
+
+def _is_no_member(text: str, column: Column, known: set[str]) -> bool:
     """Whether it is spelled as no member is, and more than letters may differ."""
     given = text.split(",") if column.kind == "set" and text else [text]
-    if members.issuperset(given):
+    if known.issuperset(given):
         return False
     marked = "?" in column.shown and column.charset not in UNICODE
     return NUMBER.fullmatch(text) is not None or (marked and not text.isascii())

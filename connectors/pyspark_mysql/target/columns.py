@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_mysql.target.charsets import MIXED
 from sparkonce.errors import OptionError
 from sparkonce.values import text
 
@@ -148,8 +147,6 @@ def misfit(kind: str, column: Column) -> str | None:
     if column.kind not in FITS[family]:
         fits = ", ".join(FITS[family])
         return f"{kind} goes into {fits}"
-    if family == "string" and column.kind in TEXTS[:-1] and column.charset in MIXED:
-        return f"how many bytes a text takes in {column.charset} is not known before it is sent"
     return _rounding(family, arguments.removesuffix(")"), column)
 
 

@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_mysql.target.coercions import Coercion, coercions, of_null
-from pyspark_mysql.target.columns import Column
+from pyspark_mysql.target.coercions import Coercion, coercions, members, of_null
+from pyspark_mysql.target.columns import TEXTS, Column
 from sparkonce.errors import StoreRefused
-from sparkonce.protocol import Plan, digest
+from sparkonce.protocol import Plan, Stored, digest
 
 if TYPE_CHECKING:
     from pyspark_mysql.models.plan import TableRows
 
+FACTS = ("kind", "shown", "charset", "width", "room", "nullable", "numbered")
+"""What of a column says which values it holds as they are."""
+
 
 @dataclass(frozen=True)
 class Shape:
-    """Those columns, by their names in the query.
+    """Those columns, by their names in the query: rows are checked against them."""
 
-    Attributes:
-        declared: their definitions, which a manifest keeps: rows were checked against them.
-        columns: the same as tasks need them; empty in what a manifest has kept.
-    """
-
-    declared: Mapping[str, str]
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    columns: Mapping[str, Column]
 
     @classmethod
     def of(cls, detail: TableRows, columns: Iterable[Column]) -> Shape:
         """The shape of a table for a plan."""
-        names = {name.lower(): name for name in detail.columns}
-        there = {names[c.name.lower()]: c for c in columns if c.name.lower() in names}
-        coercing = {n: c for n, c in there.items() if of_null(c) or _of_values(n, c, detail)}
-        return cls({name: c.declared for name, c in coercing.items()}, coercing)
+        there = _named(detail, columns)
+        return cls({n: c for n, c in there.items() if of_null(c) or _of_values(n, c, detail)})
+
+    def stored(self) -> Stored:
+        """As JSON values, which the manifest keeps."""
+        return {n: [getattr(c, fact) for fact in FACTS] for n, c in self.columns.items()}
+
+    @classmethod
+    def load(cls, stored: Stored) -> Shape:
+        """Read what `stored` gave."""
+        told = {name: dict(zip(FACTS, facts, strict=True)) for name, facts in stored.items()}
+        return cls({name: Column(name, scale=0, **facts) for name, facts in told.items()})
 
     def checks(self, detail: TableRows) -> dict[str, list[Coercion]]:
         """What tasks refuse, by column. Of nulls those of change streams count in the end only."""
@@ -45,6 +50,12 @@ class Shape:
         return found
 
 
+def _named(detail: TableRows, columns: Iterable[Column]) -> dict[str, Column]:
+    """The columns that a plan writes, by their names in the query."""
+    names = {name.lower(): name for name in detail.columns}
+    return {names[c.name.lower()]: c for c in columns if c.name.lower() in names}
+
+
 def _of_values(name: str, column: Column, detail: TableRows) -> list[Coercion]:
     return coercions(column, detail.kinds[name], in_key=name in detail.looked_up)
 
@@ -53,14 +64,15 @@ def shaped(plan: Plan[TableRows], columns: Iterable[Column]) -> Plan[TableRows]:
     """The plan for a table with these columns."""
     shape = Shape.of(plan.detail, columns)
     detail = replace(plan.detail, shape=shape)
-    known = digest(json.dumps(shape.declared, sort_keys=True))
+    known = digest(json.dumps(shape.stored(), sort_keys=True))
     return replace(plan, detail=detail, stored=detail.stored(), shape=known)
 
 
-def require_same(detail: TableRows, columns: Iterable[Column]) -> None:
+def require_kept(detail: TableRows, columns: Iterable[Column]) -> None:
     """Refuse a table that could make other values of rows, which were checked against another.
 
-    Release 0.1.0 kept no shape: what it has decided is applied as it is.
+    A column that holds all that the other one did is fine: a row that the server refused may have
+    asked for that. Release 0.1.0 kept no shape: what it has decided is applied as it is.
 
     Args:
         detail: of a manifest.
@@ -69,15 +81,41 @@ def require_same(detail: TableRows, columns: Iterable[Column]) -> None:
     Raises:
         StoreRefused: it was altered.
     """
-    then, now = detail.shape, Shape.of(detail, columns).declared
-    if then is None or then.declared == now:
-        return
-    name = min(set(then.declared.items()) ^ set(now.items()))[0]
-    raise StoreRefused(
-        f"Column {name!r} of table {detail.shown} was {then.declared.get(name, 'of another type')},"
-        f" and is {now.get(name, 'of another type')}",
-        why="rows were checked against the column as it was, and it could make other values of"
-        " them",
-        todo="restart the query, which checks its rows anew; if the error stays, the epoch is"
-        " decided: alter the column back, and again once that epoch is finished",
-    )
+    for name, now in _named(detail, columns).items() if detail.shape else ():
+        then = detail.shape.columns.get(name) if detail.shape else None
+        if not _holds_all(now, then, _of_values(name, now, detail)):
+            was = then.declared if then else "of another type"
+            raise StoreRefused(
+                f"Column {name!r} of table {detail.shown} was {was}, and is {now.declared}",
+                why="rows were checked against the column as it was, and it could make other"
+                " values of them",
+                todo="restart the query, which checks its rows anew; if the error stays, the epoch"
+                " is decided: alter the column back, or widen it, until that epoch is finished",
+            )
+
+
+def _holds_all(now: Column, then: Column | None, makes: list[Coercion]) -> bool:
+    """Whether a column holds as it is all that it held before.
+
+    Args:
+        now: the column.
+        then: before; None where it made no other value of any.
+        makes: what it makes of values.
+    """
+    if of_null(now) and not (then and of_null(then)):
+        return False
+    if not makes or (then and then.declared == now.declared):
+        return True
+    if then is None or now.kind != then.kind:
+        return False
+    same = _charset(now) == _charset(then)
+    if now.kind in ("enum", "set"):
+        return members(now) >= members(then) and (same or now.charset == "utf8mb4")
+    if now.kind in ("char", "varchar"):
+        return now.room >= then.room and (same or now.charset == "utf8mb4")
+    return same and (now.shown == then.shown or (now.kind in TEXTS and now.room >= then.room))
+
+
+def _charset(column: Column) -> str:
+    """Older servers call it utf8."""
+    return "utf8mb3" if column.charset == "utf8" else column.charset

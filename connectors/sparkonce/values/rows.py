@@ -100,7 +100,7 @@ def sorted_out(
     except Unfit as error:
         places = error.places.to_pylist()
         told = ((place, error.bad_row(rows, place, key)) for place in places)
-        bad = [Bad(one.why, one.what, rows.slice(place, 1)) for place, one in told]
+        bad = [Bad(one.why, f"{one.what}: {one.why}", rows.slice(place, 1)) for place, one in told]
         # The others may be bad for another reason, so they are encoded anew.
         others = pc.invert(pc.is_in(pa.array(range(len(rows))), value_set=error.places))
         encoded, more = sorted_out(rows.filter(others), encode, key)
@@ -131,6 +131,8 @@ def naming(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callabl
             raise error.bad_row(rows, error.places[0].as_py(), key) from None
         except ValueError as error:
             row, error = _first_bad(rows, encode, error)
+            if isinstance(error, Unfit):
+                raise error.bad_row(row, 0, key) from None
             about = row.select([n for n in row.schema.names if n in key]) if key else row
             raise BadRow(
                 f"A value can't be written: {error}; the row: {shown(about, 0)}",
