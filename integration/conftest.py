@@ -110,6 +110,13 @@ def table(mysql: Cursor, unique: str) -> Iterator[str]:
     mysql.execute(f"DROP TABLE IF EXISTS {unique}")
 
 
+@pytest.fixture
+def counters(mysql: Cursor, table: str) -> str:
+    """Make a table of counters."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    return table
+
+
 @pytest.fixture(scope="session")
 def elasticsearch_server() -> Server:
     return or_skip(ELASTICSEARCH.find)

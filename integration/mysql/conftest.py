@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def counters(mysql: Cursor, table: str) -> str:
-    """Make a table of counters."""
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")
-    return table
-
-
-@pytest.fixture
 def make(mysql: Cursor, mysql_url: str, table: str) -> Callable[..., MySqlQuery]:
     """Make a checked query into a table with this definition."""
 

@@ -110,7 +110,9 @@ def test_driver_that_ends_without_a_word_of_a_query_is_counted(tmp_path: Path) -
 
 def test_every_driver_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = FAILED.format("rows") + BEHIND
-    monkeypatch.setattr("integration.chaos.world.Driver", lambda home, *_: _driver_at(home, said))
+    monkeypatch.setattr(
+        "integration.chaos.world.ChaosDriver", lambda home, *_: _driver_at(home, said)
+    )
     world = a_world(tmp_path)
     monkeypatch.setattr(world, "_job", lambda: None)
     monkeypatch.setattr(world, "spark", SimpleNamespace(env={}))
