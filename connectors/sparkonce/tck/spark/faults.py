@@ -99,8 +99,8 @@ class Board:
         Raises:
             PlannedFailure: the plan says so.
         """
+        plan = self.plan()  # before the note, at which a test may end the plan
         self._leave(note)
-        plan = self.plan()
         if plan.act == FAIL and plan.hits(note):
             # What was sent must have arrived.
             time.sleep(LINGER)
