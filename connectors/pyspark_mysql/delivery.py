@@ -20,7 +20,7 @@ from pyspark_mysql.models.refusals import RefusedRow
 from pyspark_mysql.models.statements import holding
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier
-from pyspark_mysql.target.lookup import definitions
+from pyspark_mysql.target.lookup import Target, definitions
 from sparkonce.change import Names
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import Tally, TooManyBadRows
@@ -80,10 +80,10 @@ class Delivery:
 
         Raises:
             StoreRefused: it was altered since they were staged.
+            StoreUnsafe: so was the engine of a table that is written.
         """
         hold(self.session, self.own, self.letters, self.detail)
-        _, *others = self._written()
-        preflight.require_still_fit(self.session, self.detail, others)
+        self._fit_target()
 
     def chunk(self, ordinal: int, done: Progress) -> Progress:
         """Apply one chunk, in a transaction, where that is not done.
@@ -151,9 +151,11 @@ class Delivery:
         return self._applier
 
     def _new_applier(self) -> Applier:
+        return Applier(self.session, self.detail, self._fit_target(), self.aside)
+
+    def _fit_target(self) -> Target:
         _, *others = self._written()
-        target = preflight.require_still_fit(self.session, self.detail, others)
-        return Applier(self.session, self.detail, target, self.aside)
+        return preflight.require_still_fit(self.session, self.detail, others)
 
     def _written(self) -> list[Names]:
         """The tables that an epoch writes, the target first."""

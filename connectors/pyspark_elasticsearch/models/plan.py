@@ -84,7 +84,7 @@ def _require_names_apart(options: Options, own: Names) -> None:
 
 
 def own_index(option: str, name: str) -> OptionError:
-    """The error for it."""
+    """The error for an option that names an index of the connector's own."""
     return OptionError(
         f"Option {option}={name} is an index of the connector's own",
         why="it holds what was decided and staged, and rows would lie between, or over, that",
@@ -93,7 +93,7 @@ def own_index(option: str, name: str) -> OptionError:
 
 
 def named_twice(one: str, other: str) -> OptionError:
-    """The error for it."""
+    """The error for two options that name one index."""
     return OptionError(
         f"Options {one} and {other} name one index",
         why="readers would find there what is not meant for them",

@@ -16,7 +16,7 @@ from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import Kind, known, number
 from pyspark_mysql.server.literals import HEX_TEXT, identifier
-from pyspark_mysql.target.columns import Column
+from pyspark_mysql.target.columns import Column, named
 from sparkonce.change import Append
 
 HERE = "sparkonce_chunk"
@@ -41,8 +41,8 @@ def never_null(detail: TableRows, columns: Iterable[Column]) -> set[str]:
 
     An INSERT refuses them, or takes what a trigger puts in their place. (MariaDB warns.)
     """
-    needed = {column.name.lower() for column in columns if not column.nullable}
-    return {name for name in detail.columns if name.lower() in needed and name not in detail.key}
+    there = named(columns, detail.columns)
+    return {name for name, c in there.items() if not c.nullable and name not in detail.key}
 
 
 class Loading:

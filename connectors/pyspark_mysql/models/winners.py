@@ -11,6 +11,7 @@ from pyspark_mysql.models.statements import NEW, frame
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.coercions import of_null
+from pyspark_mysql.target.columns import named
 from pyspark_mysql.target.lookup import Target, stored
 
 NO_INDEX = (1070, 1071, 1170, 3152)
@@ -64,8 +65,7 @@ class Winners:
 
     def __init__(self, gathered: Gathered, target: Target) -> None:
         self.gathered, self.session = gathered, gathered.session
-        came = {name.lower() for name in gathered.detail.columns}
-        there = [column for column in target.columns if column.name.lower() in came]
+        there = named(target.columns, gathered.detail.columns).values()
         self.nulls = [(column.name, null) for column in there if (null := of_null(column))]
         self.arriving = Inserting(self.session, gathered.arrival(), gathered.refusals)
         self.choice, self.deletes = _choice(gathered), bool(gathered.detail.op)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import types
 
 from sparkonce.errors import OptionError
-from sparkonce.values import text
+from sparkonce.values import schema_text, text
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
 """Decimal digits that are kept by either."""
@@ -39,23 +40,7 @@ FITS: dict[str, tuple[str, ...]] = {
 }
 """What no silent rounding or conversion comes between; whether a value fits the server checks."""
 
-_SIMPLE = (
-    (types.is_boolean, "boolean"),
-    (types.is_int8, "tinyint"),
-    (types.is_int16, "smallint"),
-    (types.is_int32, "int"),
-    (types.is_int64, "bigint"),
-    (types.is_float32, "float"),
-    (types.is_float64, "double"),
-    (types.is_string, "string"),
-    (types.is_large_string, "string"),
-    (types.is_binary, "binary"),
-    (types.is_large_binary, "binary"),
-    (types.is_date32, "date"),
-    (types.is_time, "time"),
-    (types.is_duration, "interval"),
-    (types.is_null, "void"),
-)
+_SIMPLE = (*schema_text.SIMPLE, (types.is_time, "time"), (types.is_duration, "interval"))
 
 
 @dataclass(frozen=True)
@@ -98,6 +83,12 @@ class Column:
         """Whether a new row must have a value for it. (An ENUM takes its first member.)"""
         given = self.has_default or self.generated or self.numbered or self.kind == "enum"
         return not self.nullable and not given
+
+
+def named(columns: Iterable[Column], names: Iterable[str]) -> dict[str, Column]:
+    """Those of a table's columns that have these names, in any case of letters, by the names."""
+    by_name = {column.name.lower(): column for column in columns}
+    return {name: by_name[name.lower()] for name in names if name.lower() in by_name}
 
 
 def kind_of(field: pa.Field) -> str:

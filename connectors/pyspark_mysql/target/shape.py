@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_mysql.target.coercions import Coercion, coercions, members, of_null
-from pyspark_mysql.target.columns import TEXTS, Column
+from pyspark_mysql.target.columns import TEXTS, Column, named
 from sparkonce.errors import StoreRefused
 from sparkonce.protocol import Plan, Stored, digest
 
@@ -28,7 +28,7 @@ class Shape:
     @classmethod
     def of(cls, detail: TableRows, columns: Iterable[Column]) -> Shape:
         """The shape of a table for a plan."""
-        there = _named(detail, columns)
+        there = named(columns, detail.columns)
         return cls({n: c for n, c in there.items() if of_null(c) or _of_values(n, c, detail)})
 
     def stored(self) -> Stored:
@@ -48,12 +48,6 @@ class Shape:
             null = None if detail.folded else of_null(column)
             found[name] += [null] if null else []
         return found
-
-
-def _named(detail: TableRows, columns: Iterable[Column]) -> dict[str, Column]:
-    """The columns that a plan writes, by their names in the query."""
-    names = {name.lower(): name for name in detail.columns}
-    return {names[c.name.lower()]: c for c in columns if c.name.lower() in names}
 
 
 def _of_values(name: str, column: Column, detail: TableRows) -> list[Coercion]:
@@ -81,8 +75,10 @@ def require_kept(detail: TableRows, columns: Iterable[Column]) -> None:
     Raises:
         StoreRefused: it was altered.
     """
-    for name, now in _named(detail, columns).items() if detail.shape else ():
-        then = detail.shape.columns.get(name) if detail.shape else None
+    if detail.shape is None:
+        return
+    for name, now in named(columns, detail.columns).items():
+        then = detail.shape.columns.get(name)
         if not _holds_all(now, then, _of_values(name, now, detail)):
             was = then.declared if then else "of another type"
             raise StoreRefused(

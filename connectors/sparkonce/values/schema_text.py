@@ -45,7 +45,7 @@ NAMES: dict[str, pa.DataType] = {
 UNITS = ("day", "hour", "minute", "second")
 INTERVAL = "interval day to second"
 
-_SHOWN = (
+SIMPLE = (
     (types.is_boolean, "boolean"),
     (types.is_int8, "tinyint"),
     (types.is_int16, "smallint"),
@@ -58,10 +58,10 @@ _SHOWN = (
     (types.is_binary, "binary"),
     (types.is_large_binary, "binary"),
     (types.is_date32, "date"),
-    (types.is_time, "time(9)"),
-    (types.is_duration, INTERVAL),
     (types.is_null, "void"),
 )
+"""The types whose name is one word, whatever a field says of itself."""
+_SHOWN = (*SIMPLE, (types.is_time, "time(9)"), (types.is_duration, INTERVAL))
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|\w+|[<>(),:])")
 
 

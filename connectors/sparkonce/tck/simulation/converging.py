@@ -86,21 +86,6 @@ class ConvergingStore(MemoryStore):
 
     # -- the protocol
 
-    def read(self, name: str) -> Record:
-        """See `Store.read`. By id, so never late."""
-        return self._ask("read", lambda: self._read(name))
-
-    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
-        """See `Store.swap`. Sent again it finds its own stamp."""
-        return self._ask("swap", lambda: self._swap(name, new, over, applied))
-
-    def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
-        """See `Store.doom`."""
-        there = self._ask("doom", lambda: self._swap(name, new, over))
-        if there.stamp == new.stamp:
-            self.discard(name, attempts, new.stamp)
-        return there
-
     def names(self) -> list[str]:
         """See `Store.names`."""
         return self._ask("names", lambda: sorted(self.known))
@@ -163,6 +148,7 @@ class ConvergingStore(MemoryStore):
             self.looking.remove(sink)
 
     def _ask(self, name: str, request: Callable[[], T]) -> T:
+        """Send again what was not answered: a swap finds its own stamp, a read is never late."""
         for _ in range(RESENDS):
             try:
                 return self.link(name, request)

@@ -87,6 +87,9 @@ class MemoryStore:
             place.clear()
             (place.extend if isinstance(place, list) else place.update)(_copied(value))
 
+    def _ask(self, name: str, request: Callable[[], T]) -> T:
+        return self.link(name, request)
+
     # -- the protocol
 
     def check(self, plan: P) -> P:
@@ -96,15 +99,15 @@ class MemoryStore:
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
-        return self.link("read", lambda: self._read(name))
+        return self._ask("read", lambda: self._read(name))
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
-        return self.link("swap", lambda: self._swap(name, new, over, applied))
+        return self._ask("swap", lambda: self._swap(name, new, over, applied))
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. In two steps, as a store does that has none for both."""
-        there = self.link("doom", lambda: self._swap(name, new, over))
+        there = self._ask("doom", lambda: self._swap(name, new, over))
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
         return there
