@@ -29,7 +29,7 @@ def batch(rows: list[dict[str, Any]], schema: pa.Schema = ROWS) -> pa.RecordBatc
 def sent(encode: ChunkEncoder, rows: pa.RecordBatch) -> list[tuple[str, dict[str, Any], Any]]:
     """What a chunk of these rows asks for: operation, its action, its document."""
     chunk = unpacked(encode(rows))
-    lines = chunk.filled("name.0.", 7, b'"params":{', b'"sparkonce":{}')
+    lines = chunk.filled("name.0.", 7, '"params":{', '"sparkonce":{}')
     found = []
     for operation in operations(lines):
         action, _, document = operation.partition(b"\n")

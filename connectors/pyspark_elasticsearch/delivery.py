@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +11,8 @@ from pyspark_elasticsearch.journal.log import Log, Place, places
 from pyspark_elasticsearch.journal.records import Destination, Records
 from pyspark_elasticsearch.models.aside import Aside, Sent
 from pyspark_elasticsearch.models.chunks import chunk_name, unpacked
-from pyspark_elasticsearch.models.documents import Documents, require_known, script
+from pyspark_elasticsearch.models.documents import Documents, require_known
+from pyspark_elasticsearch.models.lines import begun_script
 from pyspark_elasticsearch.models.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
 from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.server.bulk import numbered
@@ -198,7 +198,7 @@ class Delivery:
             name=chunk_name(place.attempt, place.seq),
             # Of a key's rows in several chunks the last one stays, in whatever order they arrive.
             version=fence << ORDINAL_BITS | ordinal,
-            script=self._script(fence, ordinal),
+            script=begun_script(self.documents.way, self.manifest.sink, fence, ordinal),
             stamp=visibility.stamp(self.manifest.sink, fence),
         )
         judged = found.judged
@@ -211,14 +211,6 @@ class Delivery:
             aside.tally.stored = True
         aside.take(place, found, Sent(place.rows, chunk, lines, refused))
         return place.rows
-
-    def _script(self, fence: int, ordinal: int) -> bytes:
-        way = self.documents.way
-        if not way.script:
-            return b""
-        source, sink = json.dumps(script(way)), json.dumps(self.manifest.sink)
-        params = f'"params":{{"s":{sink},"f":{fence},"o":{ordinal},'
-        return f'"lang":"painless","source":{source},{params}'.encode()
 
 
 def _lost(manifest: Manifest, place: Place) -> StoreLostData:

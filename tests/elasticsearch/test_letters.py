@@ -117,7 +117,7 @@ def test_letter_of_an_operation_has_what_was_sent_of_its_row(
 ) -> None:
     encode = encoder(DELETED, **given)
     found = unpacked(encode(batch([dict(zip("sxdo", row, strict=True))], DELETED)))
-    (one,) = operations(found.filled("", 1, b'"params":{'))
+    (one,) = operations(found.filled("", 1, '"params":{'))
     held = json.loads(of_lines("why", one, encode.documents).row)
     wanted = {"s": row[0], "x": row[1], "d": row[2], "o": row[3]}
     if made is not None:
@@ -130,5 +130,5 @@ def test_letter_of_an_operation_has_what_was_sent_of_its_row(
 def test_letter_of_an_increment_has_its_routing() -> None:
     encode = encoder(key="k", routing="j", writeMode="increment")
     row = {"k": "a", "j": "r", "n": 1}
-    (one,) = operations(unpacked(encode(batch([row]))).filled("", 1, b'"params":{'))
+    (one,) = operations(unpacked(encode(batch([row]))).filled("", 1, '"params":{'))
     assert json.loads(of_lines("why", one, encode.documents).row) == row

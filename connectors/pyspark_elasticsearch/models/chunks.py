@@ -1,9 +1,4 @@
-r"""Chunks: the lines of a ``_bulk`` request, compressed.
-
-What is not known when a task stages is a control character, which no JSON text has in it raw:
-``\x01`` the version of the chunk, ``\x02`` the name of the chunk (begins an id made from it),
-``\x03`` the script with its parameters, ``\x04`` the stamp that tells of which decision a
-document is.
+"""Chunks: the lines of a ``_bulk`` request, compressed.
 
 A chunk is a header (count of operations; bytes of bad rows, of something that release 0.1.0 could
 put behind them, and in all) and zstd of the bad rows as JSON and of the lines.
@@ -18,11 +13,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pyspark_elasticsearch.models.lines import NAME_MARK, SCRIPT_MARK, STAMP_MARK, VERSION_MARK
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import all_bytes
 
 HEAD = struct.Struct("<IIQQ")
-VERSION, NAME, SCRIPT, STAMP = b"\x01", b"\x02", b"\x03", b"\x04"
 
 
 class Chunk(NamedTuple):
@@ -48,16 +43,16 @@ class Chunk(NamedTuple):
         sent = rows - len(self.bad)
         return sent * (at + 1) // self.operations - sent * at // self.operations
 
-    def filled(self, name: str, version: int, script: bytes, stamp: bytes = b"") -> bytes:
+    def filled(self, name: str, version: int, script: str, stamp: str = "") -> bytes:
         """The lines as they are sent."""
         lines = self.lines
         for mark, text in (
-            (VERSION, str(version).encode()),
-            (NAME, name.encode()),
-            (SCRIPT, script),
-            (STAMP, stamp),
+            (VERSION_MARK, str(version)),
+            (NAME_MARK, name),
+            (SCRIPT_MARK, script),
+            (STAMP_MARK, stamp),
         ):
-            lines = lines.replace(mark, text)
+            lines = lines.replace(mark.encode(), text.encode())
         return lines
 
 

@@ -1,4 +1,4 @@
-"""The text of an operation: fixed by a plan, but for what its row holds."""
+"""The text of an operation: fixed by a plan, but for what its row holds, and for marks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from pyspark_elasticsearch.models.documents import Documents, Guard
+from pyspark_elasticsearch.models.documents import Documents, Guard, Way, script
+
+# What is not known yet when a task stages. No JSON text has these control characters in it raw.
+VERSION_MARK = "\x01"  # the version of the chunk
+NAME_MARK = "\x02"  # the name of the chunk, with which an id made from it begins
+SCRIPT_MARK = "\x03"  # `begun_script`
+STAMP_MARK = "\x04"  # tells of which decision a document is
 
 # _gte: a chunk that is sent again has the same version, and is no conflict.
-FENCED = ',"version":\x01,"version_type":"external_gte"'
+FENCED = f',"version":{VERSION_MARK},"version_type":"external_gte"'
 
 
 class Slot(NamedTuple):
@@ -38,16 +44,32 @@ def written(documents: Documents) -> Line:
     if way.guard is Guard.SCRIPT:
         # Chunks in parallel may change one document, so the node retries. By scripted_upsert the
         # script writes its guard into a new document, too.
-        begun = ',"retry_on_conflict":20}}\n{"scripted_upsert":true,"script":{\x03"a":{'
+        retried = ',"retry_on_conflict":20}}\n'
+        begun = retried + f'{{"scripted_upsert":true,"script":{{{SCRIPT_MARK}"a":{{'
         new = ('}}},"upsert":{', *_members(documents.key), "}}\n")
         return (*action, begun, *_changes(documents), *new)
-    stamp = "\x04," if documents.alias else ""
+    stamp = f"{STAMP_MARK}," if documents.alias else ""
     return (*action, "}}\n{" + stamp, *_members(documents.columns), "}\n")
 
 
 def deleted(documents: Documents) -> Line:
     """The line of a row that deletes by its operation."""
     return (*_action(documents, "delete"), "}}\n")
+
+
+def begun_script(way: Way, sink: str, fence: int, ordinal: int) -> str:
+    """What a chunk's script begins with, up to the member ``a`` that each row brings: its changes.
+
+    Args:
+        way: of the write mode.
+        sink: whose decision it is.
+        fence: of the decision.
+        ordinal: of the chunk in it.
+    """
+    if not way.script:
+        return ""
+    source, name = json.dumps(script(way)), json.dumps(sink)
+    return f'"lang":"painless","source":{source},"params":{{"s":{name},"f":{fence},"o":{ordinal},'
 
 
 def member(name: str) -> str:
@@ -58,7 +80,7 @@ def member(name: str) -> str:
 def _action(documents: Documents, verb: str) -> Line:
     """What names a document, and its version where the write mode gives one."""
     line = [f'{{"{verb}":{{', *(('"_index":"', INDEX, '",') if documents.parts else ())]
-    line += ['"_id":"' if documents.key else '"_id":"\x02', ID, '"']
+    line += ['"_id":"' if documents.key else f'"_id":"{NAME_MARK}', ID, '"']
     if documents.routing:
         line += [',"routing":', ROUTING]
     if documents.is_fenced:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 DOING = "showing an epoch"
 
 
-def stamp(sink: str, fence: int) -> bytes:
+def stamp(sink: str, fence: int) -> str:
     """What each document of a decision carries."""
-    return f'"{OWN}":{{"sink":"{digest(sink)}","fence":{fence}}}'.encode()
+    return f'"{OWN}":{{"sink":"{digest(sink)}","fence":{fence}}}'
 
 
 def prepare(cluster: Cluster, documents: Documents, index: str) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from sparkonce.tck.rules.rule import Rule
+from sparkonce.tck.rules.rule import MUST, Rule
 from sparkonce.tck.rules.rulebook import ORACLES, RULES
 
 _HEAD = """\
 # The rules of an exactly-once sink
 
 Made from `sparkonce/tck/rules/rulebook.py` by `make docs`. Each rule has a number; the names of the
-tests that check it carry the number. A rule that a sink MAY leave out is declared with a reason,
-and its tests are then skipped with that reason. So are those of a rule that the Spark at hand can't
-give to any sink.
+tests that check it carry the number. A test that fails prints the rule, and where to look. A rule
+marked MAY can be left out with a reason; its tests are then skipped with that reason, and so are
+those of a rule that the Spark at hand can't give to any sink.
 """
 
 _CHAPTERS = {
@@ -38,10 +38,8 @@ def as_markdown() -> str:
 
 
 def _paragraph(rule: Rule) -> str:
-    return (
-        f"**{rule.number}** ({rule.level}) {rule.text}\n\n"
-        f"- Intent: {rule.intent}\n- Look at: {rule.look_at}.\n"
-    )
+    level = "" if rule.level == MUST else f" ({rule.level})"
+    return f"**{rule.number}**{level} {rule.text} *{rule.intent}*\n"
 
 
 if __name__ == "__main__":
