@@ -7,16 +7,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from integration.chaos import plan
+from integration.tables import table
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORDS = DOCS / "reliability"
 PAGE = DOCS / "reliability.md"
 TEMPLATE = Path(__file__).with_name("reliability.md")
+
+POINTS = {
+    "stage": "a task appends a chunk to the log",
+    "prepare": "the driver checks that every chunk is there",
+    "lock": "the ledger's row is read and locked",
+    "publish": "a small epoch is decided, applied and finished by one script",
+    "decide": "the ledger is written",
+    "apply": "the rows of a chunk take effect",
+    "show": "the epoch becomes visible behind its alias",
+    "drop": "chunks are deleted",
+    "commit": "COMMIT",
+    "finish": "the ledger says that the epoch is done, or that an attempt is about to be dropped",
+    "clean": "the log is emptied",
+}
 
 Record = dict[str, Any]
 
@@ -43,7 +58,7 @@ def page(runs: Sequence[Record]) -> str:
 def _totals(runs: Sequence[Record]) -> str:
     head = ("store", "rows", "kills", "other faults", "drivers", "epochs", "minutes", "seed")
     head += ("lost", "duplicated", "torn, of reads", "residue")
-    return _table(head, map(_total, runs))
+    return table(head, map(_total, runs))
 
 
 def _total(run: Record) -> Sequence[object]:
@@ -68,21 +83,17 @@ def _kinds(runs: Sequence[Record]) -> str:
     counts = {run["store"]: Counter(_kind(one) for one in run["struck"]) for run in runs}
     kinds = [*plan.KILLS, *plan.NETWORK, *plan.RARE]
     rows = ((kind, *(counts[store][kind] for store in counts)) for kind in kinds)
-    return _table(("fault", *counts), rows)
+    return table(("fault", *counts), rows)
 
 
 def _points(runs: Sequence[Record]) -> str:
-    return "\n".join(_points_of(run) for run in runs)
-
-
-def _points_of(run: Record) -> str:
-    counts = Counter((one["fault"]["point"], _kind(one)) for one in run["struck"])
-    points = list(dict.fromkeys(one["fault"]["point"] for one in run["struck"]))
-    kinds = [kind for kind in (*plan.KILLS, *plan.NETWORK, *plan.RARE) if kind != plan.DISK]
+    counts = {run["store"]: Counter(one["fault"]["point"] for one in run["struck"]) for run in runs}
+    seen = {point for points in counts.values() for point in points if point}
     rows = (
-        (point, *(counts[point, kind] or "" for kind in kinds)) for point in sorted(points) if point
+        (point, *(counts[store][point] or "" for store in counts), POINTS[point])
+        for point in sorted(seen, key=list(POINTS).index)
     )
-    return f"{run['store']}:\n\n" + _table(("at", *kinds), rows)
+    return table(("request", *counts, "what it does"), rows)
 
 
 def _checks(runs: Sequence[Record]) -> str:
@@ -96,11 +107,6 @@ def _checks(runs: Sequence[Record]) -> str:
 
 def _kind(struck: Record) -> str:
     return str(struck["fault"]["kind"])
-
-
-def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def main() -> None:

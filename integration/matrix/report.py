@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from integration.matrix.cells import BEFORE, PYTHONS, RELEASES
 from integration.matrix.outcomes import NOT_RUN, PASSED, Record, told
 from integration.matrix.platforms import PLATFORMS, Platform
+from integration.tables import table
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORDS = DOCS / "compatibility"
@@ -19,6 +20,7 @@ PAGE = DOCS / "compatibility.md"
 TEMPLATE = Path(__file__).with_name("compatibility.md")
 PACKAGES = ("python", "java", "pyarrow", "redis", "pymysql", "elasticsearch")
 SERVERS = ("redis", "mysql", "elasticsearch")
+HEAD = ("cell", *PACKAGES, *(f"{name} server" for name in SERVERS), "run on", "result")
 
 
 def records(home: Path = RECORDS) -> dict[str, Record]:
@@ -41,11 +43,8 @@ def page(known: Mapping[str, Record]) -> str:
 
 
 def _grid(known: Mapping[str, Record]) -> str:
-    rows = (
-        [f"Python {python}", *(_of(known, spark, python) for spark in RELEASES)]
-        for python in PYTHONS
-    )
-    return _table(["", *(f"PySpark {spark}" for spark in RELEASES)], rows)
+    rows = ([python, *(_of(known, spark, python) for spark in RELEASES)] for python in PYTHONS)
+    return table(["Python", *(f"PySpark {spark}" for spark in RELEASES)], rows)
 
 
 def _of(known: Mapping[str, Record], spark: str, python: str) -> str:
@@ -56,14 +55,20 @@ def _of(known: Mapping[str, Record], spark: str, python: str) -> str:
 
 
 def _versions(known: Mapping[str, Record]) -> str:
-    head = ("cell", "on", *PACKAGES, *(f"server: {name}" for name in SERVERS), "result")
-    return _table(head, (_version(record) for record in _ran(known)))
+    rows = [_version(record) for record in _ran(known)]
+    shared = {name for name in HEAD if len({row[name] for row in rows}) == 1}
+    alike = ", ".join(f"{name} {rows[0][name]}" for name in HEAD if name in shared)
+    head = [name for name in HEAD if name not in shared]
+    return f"In all: {alike}.\n\n" * bool(alike) + table(
+        head, ([row[name] for name in head] for row in rows)
+    )
 
 
-def _version(record: Record) -> Sequence[str]:
-    packages = (record["versions"][name] for name in PACKAGES)
-    servers = (record["servers"].get(name, "none") for name in SERVERS)
-    return (f"`{record['cell']}`", record["on"], *packages, *servers, told(record))
+def _version(record: Record) -> Mapping[str, str]:
+    packages = {name: record["versions"][name] for name in PACKAGES}
+    servers = {f"{name} server": record["servers"].get(name, "none") for name in SERVERS}
+    cell = {"cell": f"`{record['cell']}`", "run on": record["on"], "result": told(record)}
+    return cell | packages | servers
 
 
 def _ran(known: Mapping[str, Record]) -> Iterator[Record]:
@@ -79,7 +84,7 @@ def _drawn(known: Mapping[str, Record]) -> str:
     ]
     if not rows:
         return "Not run: there is no record.\n"
-    return _table(("cell", "rule Q10", "the sink warned"), rows)
+    return table(("cell", "rule Q10", "the sink warned"), rows)
 
 
 def _chain(record: Record | None) -> str:
@@ -96,18 +101,22 @@ def _chain(record: Record | None) -> str:
         )
         for n, one in enumerate(record["steps"], start=1)
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _sail(record: Record | None) -> str:
     if record is None or "steps" not in record:
         return f"Not run: {told(record) if record else 'there is no record'}.\n"
-    rows = (
-        (one["store"], one["what"], one["rows"], "yes" if one["exact"] else f"no: {one['why']}")
-        for one in record["steps"]
-    )
+    stores = list(dict.fromkeys(one["store"] for one in record["steps"]))
+    jobs = list(dict.fromkeys(one["what"] for one in record["steps"]))
+    seen = {(one["what"], one["store"]): _counted(one) for one in record["steps"]}
+    rows = ((job, *(seen.get((job, store), NOT_RUN) for store in stores)) for job in jobs)
     found = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    return f"{found}.\n\n{_table(('store', 'job', 'rows then', 'each once'), rows)}"
+    return f"{found}.\n\n{table(('job', *stores), rows)}"
+
+
+def _counted(step: Record) -> str:
+    return f"{step['rows']} rows" if step["exact"] else f"not each once: {step['why']}"
 
 
 def _before(record: Record | None) -> str:
@@ -118,18 +127,13 @@ def _before(record: Record | None) -> str:
 
 def _platforms(known: Mapping[str, Record]) -> str:
     head = ("platform", "its Spark", "its Python", "its Java", "run here, with pip", "only read")
-    return _table(head, (_platform(one, known) for one in PLATFORMS))
+    return table(head, (_platform(one, known) for one in PLATFORMS))
 
 
 def _platform(one: Platform, known: Mapping[str, Record]) -> Sequence[str]:
     ran = [name for name in one.cells if known.get(name, {}).get("outcome") == PASSED]
     cells = ", ".join(f"`{name}`" for name in ran) or "nothing"
     return (one.name, one.spark, one.python, one.java, cells, one.only_read)
-
-
-def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def write() -> None:

@@ -246,8 +246,8 @@ def test_errors_that_are_expected_are_the_connectors() -> None:
 def test_page_is_made_from_records(tmp_path: Path) -> None:
     result().write(tmp_path / "redis.json")
     page = report.page(report.records(tmp_path))
-    assert "| redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0 |" in page
-    assert "| driver killed | 1 |" in page
+    assert "redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0\n" in page
+    assert "\ndriver killed | 1\n" in page
 
 
 class FakeRedis:
