@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sparkonce.errors import OptionError
 from sparkonce.suggestions import suggestion
-from sparkonce.values import schema_text, text
+from sparkonce.values import spark_types, text
 
 Contradiction = tuple[Any, str, str, str]
 """When options don't fit each other or the target, what is wrong, why, and what to do."""
@@ -66,7 +66,7 @@ def key_column(option: str, name: str, schema: pa.Schema) -> str:
         OptionError: the query has no such column, or its equal values have different texts.
     """
     found = column(option, name, schema)
-    kind = schema_text.spark_type(schema.field(found))
+    kind = spark_types.spark_type(schema.field(found))
     if "collate" in kind:
         raise OptionError(
             f"Option {option} names column {found!r} of type {kind}",
@@ -114,7 +114,8 @@ def require_addable(
     for field in fields:
         if not can_add(field):
             raise OptionError(
-                f"Option writeMode=increment can't add column {field.name!r} of type {field.type}",
+                f"Option writeMode=increment can't add column {field.name!r} of type"
+                f" {spark_types.spark_type(field)}",
                 why=adds,
                 todo="drop the column, make it part of the key, or cast it to bigint or double",
             )

@@ -32,13 +32,15 @@
         └── StaleSkip             a task skipped an epoch that is not the decided one
 
 A message says what happened, why that matters and what to do. It is one line, whatever rows, keys
-and servers' answers are told in it.
+and servers' answers are told in it; a terminal gets the three parts in lines of their own.
 """
 
 from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "BadRow",
@@ -81,8 +83,12 @@ def in_one_line(text: str) -> str:
 
 def told(what: str, why: str = "", todo: str = "") -> str:
     """The line of an error or of a warning; see `SparkonceError`."""
+    return " ".join(_parts(what, why, todo))
+
+
+def _parts(what: str, why: str, todo: str) -> list[str]:
     parts = ("", what), ("Why: ", why), ("What to do: ", todo)
-    return in_one_line(" ".join(f"{said}{_sentence(part)}" for said, part in parts if part))
+    return [in_one_line(f"{said}{_sentence(part)}") for said, part in parts if part]
 
 
 class SparkonceError(Exception):
@@ -92,16 +98,25 @@ class SparkonceError(Exception):
         what: what happened, a sentence without its full stop.
         why: why it is an error.
         todo: what to do about it.
+
+    Attributes:
+        separator: stands between its parts where it is shown.
     """
+
+    separator = " "
 
     def __init__(self, what: str, why: str = "", todo: str = "") -> None:
         self.what, self.why, self.todo = map(in_one_line, (what, why, todo))
         super().__init__(self.what, self.why, self.todo)
 
     def __str__(self) -> str:
-        return told(self.what, self.why, self.todo)
+        return self.separator.join(self.lines())
 
-    def to_json(self) -> dict[str, str]:
+    def lines(self) -> list[str]:
+        """Its parts, each of which is one line."""
+        return _parts(self.what, self.why, self.todo)
+
+    def to_json(self) -> dict[str, Any]:
         """Its type and its three parts."""
         return {
             "type": type(self).__name__,
@@ -122,7 +137,23 @@ def this_python() -> str:
 
 
 class OptionError(SparkonceError):
-    """An option is unknown, missing, ill-typed, or contradicts another or the schema."""
+    """An option is unknown, missing, ill-typed, or contradicts another or the schema.
+
+    Attributes:
+        problems: what is wrong with each option, where several are wrong.
+    """
+
+    problems: Sequence[OptionError] = ()
+
+    def lines(self) -> list[str]:
+        """See `SparkonceError`; a line for each option where several are wrong."""
+        several = (f"({number}) {one}" for number, one in enumerate(self.problems, start=1))
+        return [*super().lines(), *several]
+
+    def to_json(self) -> dict[str, Any]:
+        """See `SparkonceError`; with all problems where there are several."""
+        several = {"problems": [one.to_json() for one in self.problems]} if self.problems else {}
+        return super().to_json() | several
 
 
 class MissingExtra(SparkonceError):

@@ -6,7 +6,7 @@ that suggests the nearest one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,16 +155,14 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
     options = known(table)
     values: dict[str, Any] = {option.name: option.default for option in options}
     problems: list[OptionError] = []
+    strangers = [name for name in raw if name.lower() not in (*by_name, *SPARKS)]
+    problems += _unknown(strangers, [option.name for option in options])
     for name, text in raw.items():
-        option = by_name.get(name.lower())
-        if name.lower() in SPARKS:
-            continue
-        try:
-            if option is None:
-                raise _unknown(name, options)
-            values[option.name] = _value(option, text)
-        except OptionError as error:
-            problems.append(error)
+        if option := by_name.get(name.lower()):
+            try:
+                values[option.name] = _value(option, text)
+            except OptionError as error:
+                problems.append(error)
     given = {name.lower() for name in raw}
     for option in options:
         if complete and option.required and option.name.lower() not in given:
@@ -209,36 +207,33 @@ def _value(option: Option, text: str) -> Any:
         raise OptionError(
             f"Option {option.name}{shown} can't be read",
             why=f"it must be {error}",
-            todo=f"mend it{'' if option.required else ', or leave it out'}; it means:"
-            f" {option.meaning.rstrip('.')}",
+            todo=f"mend it{'' if option.required else ', or leave it out'}."
+            f" Meaning: {option.meaning}",
         ) from None
 
 
-def _unknown(name: str, options: list[Option]) -> OptionError:
-    names = [option.name for option in options]
-    return OptionError(
-        f"Option {name!r} is unknown",
-        why="a misspelt option would be ignored in silence",
-        todo=habits.answer(name, names) or suggestion(name, names) or f"known: {', '.join(names)}",
-    )
+def _unknown(strangers: Sequence[str], names: Sequence[str]) -> Iterator[OptionError]:
+    """What is wrong with names that no option has; the first one lists those that there are."""
+    todo = f"use one of these: {', '.join(names)}"
+    for name in strangers:
+        answer = habits.answer(name, names) or suggestion(name, names)
+        why = "a misspelt option would be ignored in silence"
+        yield OptionError(f"Option {name!r} is unknown", why, answer or todo)
+        todo = todo if answer else "use one of those above"
 
 
 def _missing(option: Option) -> OptionError:
     return OptionError(
         f"Option {option.name} is missing",
         why="the sink can't do without it, and it has no default",
-        todo=f'add .option("{option.name}", ...); it means: {option.meaning.rstrip(".")}',
+        todo=f'add .option("{option.name}", ...). Meaning: {option.meaning}',
     )
 
 
 def _all_of(problems: list[OptionError]) -> OptionError:
-    return OptionError(
-        f"{len(problems)} options are wrong: " + "; ".join(one.what for one in problems),
-        why="; ".join(dict.fromkeys(one.why for one in problems)),
-        todo="; ".join(
-            f"({number}) {one.todo.rstrip('?.')}" for number, one in enumerate(problems, 1)
-        ),
-    )
+    error = OptionError(f"{len(problems)} options are wrong")
+    error.problems = problems
+    return error
 
 
 def _one_password(values: Mapping[str, Any]) -> None:

@@ -252,10 +252,25 @@ def test_all_problems_are_told_at_once() -> None:
     given = {"urll": "x", "timeout": "soon", "chunkRows": "0", "foo": "1"}
     with pytest.raises(OptionError) as refused:
         parse(TABLE, given)
-    for said in ("'urll' is unknown", "timeout='soon'", "chunkRows='0'", "'foo'", "url is missing"):
-        assert said in refused.value.what
-    assert "did you mean 'url'" in refused.value.todo
-    assert refused.value.what.startswith("5 options are wrong: ")
+    first, *lines = refused.value.lines()
+    assert first == "5 options are wrong."
+    told = ("'urll' is unknown", "'foo'", "timeout='soon'", "chunkRows='0'", "url is missing")
+    for line, said in zip(lines, told, strict=True):
+        assert said in line
+        assert line.count("Why: ") == line.count("What to do: ") == 1
+    assert "did you mean 'url'" in lines[0]
+
+
+def test_the_options_that_there_are_are_listed_once() -> None:
+    with pytest.raises(OptionError) as refused:
+        parse(TABLE, {**URL, "foo": "1", "bar": "2"})
+    assert str(refused.value).count("writeMode") == 1
+    assert str(refused.value).endswith("What to do: use one of those above.")
+
+
+def test_what_is_required_is_not_to_be_left_out() -> None:
+    with pytest.raises(OptionError, match=r"What to do: mend it\. Meaning: "):
+        parse([Option("size", "A number.", integer(1, 2), required=True)], {"size": "x"})
 
 
 @pytest.mark.parametrize("name", ["sinkId\u200b", "sink\xadId", "\uff53inkId", " sinkId"])

@@ -186,7 +186,7 @@ DAY_US = 86_400_000_000
 )
 def test_a_value_without_an_iso_form_is_named_and_not_garbled(kind, counts, wrong, what):
     column = pa.array([0, None, wrong], counts).view(kind)
-    with pytest.raises(ValueError, match=f"value 2 of .* is {what}"):
+    with pytest.raises(ValueError, match=f" {what} is not within "):
         to_text(column)
 
 
@@ -233,7 +233,7 @@ def test_every_type_with_a_text_form_passes_the_check(kind):
         (pa.list_(pa.map_(pa.string(), pa.uint8())), "uint8 has no text form at []{}"),
         (
             pa.struct([("m", pa.map_(pa.list_(pa.int8()), pa.int8()))]),
-            "a map with keys of type list<item: int8> has no JSON form at m",
+            "a map with keys of type array<tinyint> has no JSON form at m",
         ),
     ],
     ids=str,

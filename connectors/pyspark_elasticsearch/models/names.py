@@ -14,6 +14,7 @@ from pyarrow import types
 from sparkonce.checks import column
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.values.rows import shown
+from sparkonce.values.spark_types import spark_type
 from sparkonce.values.text import to_text
 
 FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
@@ -123,7 +124,7 @@ def _require_form(text: str, field: pa.Field, form: str, conversion: str | None)
     plain = types.is_string(field.type) or types.is_integer(field.type)
     if conversion or not (dated or plain) or dated != bool(form):
         raise OptionError(
-            f"Option index={text!r} can't use column {field.name!r} of type {field.type} so",
+            f"Option index={text!r} can't use column {field.name!r} of type {spark_type(field)} so",
             why="a date or timestamp needs a form, a string or whole number has none, and other"
             " types can't be part of a name",
             todo="write it like logs-{country}-{at:yyyy.MM.dd}",

@@ -18,6 +18,7 @@ from sparkonce.errors import OptionError
 from sparkonce.options import Options
 from sparkonce.protocol import Plan
 from sparkonce.values import schema_text
+from sparkonce.values.spark_types import spark_type
 
 CELLS = 48_000
 """Values in a chunk: each is a request, which the cluster syncs to disk."""
@@ -218,9 +219,9 @@ def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -
         ("routing", (routing,), _is_flat, "one text, so no array, map or struct"),
     ):
         for column in filter(None, named):
-            if not fits(schema.field(column).type):
+            if not fits((field := schema.field(column)).type):
                 raise OptionError(
-                    f"Option {option} names column {column!r} of type {schema.field(column).type}",
+                    f"Option {option} names column {column!r} of type {spark_type(field)}",
                     why=f"it must be {wanted}",
                     todo="cast it before the sink, or name another column",
                 )
@@ -243,7 +244,9 @@ def _require_writable(field: pa.Field) -> None:
     checks.require_texts([field], "Elasticsearch")
     steps = field.name.split(".")
     why = ""
-    if not all(step.strip() for step in steps):
+    if not field.name.strip():
+        why = "a field of Elasticsearch needs a name that is not blank"
+    elif not all(step.strip() for step in steps):
         why = "a dot in the name of a field leads into an object, and no part may be empty"
     elif steps[0] == mappings.OWN or field.name in METADATA:
         why = "Elasticsearch or this connector keep something else under that name"
@@ -267,7 +270,7 @@ def _require_scriptable(field: pa.Field, mode: str) -> None:
             ),
             (
                 types.is_nested(field.type) and _has_decimal(field.type),
-                f"Column {field.name!r} of type {field.type} {wrong}",
+                f"Column {field.name!r} of type {spark_type(field)} {wrong}",
                 "decimals in it are numbers, and a script keeps 17 digits of them",
                 "cast them to string or double before the sink",
             ),

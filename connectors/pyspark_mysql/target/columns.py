@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sparkonce.errors import OptionError
-from sparkonce.values import schema_text, text
+from sparkonce.values import spark_types, text
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
 """Decimal digits that are kept by either."""
@@ -40,7 +40,7 @@ FITS: dict[str, tuple[str, ...]] = {
 }
 """What no silent rounding or conversion comes between; whether a value fits the server checks."""
 
-_SIMPLE = (*schema_text.SIMPLE, (types.is_time, "time"), (types.is_duration, "interval"))
+_SIMPLE = (*spark_types.SIMPLE, (types.is_time, "time"), (types.is_duration, "interval"))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except SparkonceError as error:
             if not ctx.meta["as_json"]:
-                raise click.ClickException(str(error)) from None
+                raise click.ClickException("\n".join(error.lines())) from None
             told, code = error.to_json(), 1
         except click.ClickException as error:
             if not ctx.meta["as_json"]:

@@ -30,6 +30,7 @@ def _maker() -> Callable[[str, str, str, str], Any]:
     """
 
     def make(module: str, name: str, release: str, extra: str) -> Any:
+        import os
         import platform
         import sys
         from importlib import import_module
@@ -45,11 +46,13 @@ def _maker() -> Callable[[str, str, str, str], Any]:
             # Of another release, the module or what is in it may not be there.
             kind = getattr(import_module(module), name) if found == release else None
         except ModuleNotFoundError as error:
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # as in tracebacks.py, which is not there
             raise ModuleNotFoundError(
                 f"The Python of an executor has no package {error.name!r}: {here}."
                 f" Why: a part of the sink runs in tasks. {todo}"
             ) from None
         if kind is None:
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
             raise ImportError(
                 f"An executor has sparkonce {found}, and the driver {release}: {here}."
                 f" Why: the driver applies what tasks stage, and reads only its own form. {todo}"

@@ -17,6 +17,7 @@ from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt
 from sparkonce.spark.features import ArrowWriter, WriterCommitMessage
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Context, task_context
+from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,
@@ -57,6 +58,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
         _require_no_checkpoint(options)
         super().__init__(connector, options, schema)
 
+    @errors_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task.
 
@@ -66,6 +68,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
         context = task_context()
         return self._stage(origin(self._sink(), context, self.token), context, iterator)
 
+    @errors_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Let the batch take effect, once."""
         receipts = require_messages(receipts_in(messages))
@@ -77,6 +80,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
             _warn_of_repetition(sink, driver)
             committer(sink).commit(driver, receipts)
 
+    @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what the tasks of a batch staged, unless it is decided."""
         receipts = staged_in(messages)

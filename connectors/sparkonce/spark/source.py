@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.spark.features import DataSource, require_arrow
+from sparkonce.spark.tracebacks import errors_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -23,6 +24,7 @@ class SinkSource(DataSource):
 
     connector: ClassVar[str]
 
+    @errors_first()
     def streamWriter(  # noqa: N802 (Spark's name)
         self, schema: StructType, overwrite: bool
     ) -> StreamWriter:
@@ -45,6 +47,7 @@ class SinkSource(DataSource):
 
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
+    @errors_first()
     def schema(self) -> NoReturn:
         """See pyspark. Spark asks for it to read.
 
@@ -53,10 +56,12 @@ class SinkSource(DataSource):
         """
         raise self._writes_only()
 
+    @errors_first()
     def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
         """See `schema`, which Spark does not ask for where a user gives one."""
         raise self._writes_only()
 
+    @errors_first()
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 (Spark's name)
         """See `reader`."""
         raise self._writes_only()
@@ -68,6 +73,7 @@ class SinkSource(DataSource):
             todo="use df.writeStream or df.write; to read, another connector of the store",
         )
 
+    @errors_first()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """See pyspark. Checks options, schema and server before any row is read.
 

@@ -21,6 +21,7 @@ from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
 from sparkonce.spark.pipelines import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
 from sparkonce.spark.storage import Unreadable
+from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,
@@ -49,6 +50,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         if not sink.may_be_unreadable:
             require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
 
+    @errors_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """Stage the rows of one task.
 
@@ -62,6 +64,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         place = self._place(self._sink(), staged.session)
         return replace(staged, session=staged.session.reaching(place, context.getLocalProperty))
 
+    @errors_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
         receipts = require_messages(receipts_in(messages))
@@ -72,6 +75,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         warn_if_mixed(driver, session)
         committer(sink).commit(driver, receipts)
 
+    @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of one epoch staged, unless it is decided."""
         receipts = staged_in(messages)

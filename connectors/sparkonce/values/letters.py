@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import types
 
-from sparkonce.values import schema_text, untext
+from sparkonce.values import schema_text, spark_types, untext
 from sparkonce.values.text import to_json
 
 CYCLE = 146_097
@@ -199,7 +199,7 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Scalar, pa.Fiel
     (types.is_time, lambda value, _: f'"{_time(value)}"'),
     (
         types.is_duration,
-        lambda value, field: f'"{_interval(value.value, schema_text.spark_type(field))}"',
+        lambda value, field: f'"{_interval(value.value, spark_types.spark_type(field))}"',
     ),
 )
 """How values are written that `text.to_json` writes otherwise, or not at all."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkonce.errors import BadRow
+from sparkonce.values.spark_types import type_name
 
 T = TypeVar("T")
 
@@ -191,4 +192,4 @@ def _text(value: pa.Scalar) -> str:
     except (OverflowError, ValueError):
         if hasattr(value, "as_buffer"):
             return bytes(value.as_buffer()).decode(errors="replace")
-        return f"{value.type} {getattr(value, 'value', '?')}"
+        return f"{type_name(value.type)} {getattr(value, 'value', '?')}"

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sparkonce.values import json_text
+from sparkonce.values.spark_types import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,9 +76,9 @@ def _problems(kind: pa.DataType, path: str) -> Iterator[str]:
     """Yield what cannot be encoded in this type."""
     where = f" at {path.removeprefix('.')}" if path else ""
     if _form(kind) is _NO_FORM:
-        yield f"{kind} has no text form{where}"
+        yield f"{type_name(kind)} has no text form{where}"
     elif types.is_map(kind) and types.is_nested(kind.key_type):
-        yield f"a map with keys of type {kind.key_type} has no JSON form{where}"
+        yield f"a map with keys of type {type_name(kind.key_type)} has no JSON form{where}"
     elif types.is_struct(kind) and len({field.name for field in kind}) < kind.num_fields:
         yield f"a struct with two fields of one name has no JSON form{where}"
     else:
@@ -104,7 +105,9 @@ def _encoded(column: pa.Array, choose: Callable[[_Form], Encoder]) -> pa.Array:
     try:
         return choose(_form(column.type))(column)
     except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
-        raise ValueError(f"a column of {column.type} cannot become text: {error}") from error
+        raise ValueError(
+            f"a column of type {type_name(column.type)} can't become text: {error}"
+        ) from error
 
 
 def _cast(column: pa.Array) -> pa.Array:
@@ -149,7 +152,8 @@ def _timestamp(column: pa.Array) -> pa.Array:
     zone spares Arrow the look-up of the zone for each row, which takes twenty times as long.
     """
     utc = column.view(pa.timestamp("us"))
-    _require_within(utc, pa.int64(), _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1)
+    first, last = _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1
+    _require_within(utc, pa.int64(), first, last, type_name(column.type))
     iso = pc.binary_replace_slice(_cast(utc), 10, 11, "T")
     return iso if column.type.tz is None else pc.binary_replace_slice(iso, 26, 26, "Z")
 
@@ -164,7 +168,9 @@ def _duration(column: pa.Array) -> pa.Array:
     return _cast(column.view(pa.int64()))
 
 
-def _require_within(column: pa.Array, counts: pa.DataType, first: int, last: int) -> None:
+def _require_within(
+    column: pa.Array, counts: pa.DataType, first: int, last: int, kind: str = ""
+) -> None:
     """Raise ValueError if a value, seen as a count, is not from `first` to `last`.
 
     Beyond them the text of Arrow is no longer ISO 8601, or not even a date.
@@ -178,12 +184,12 @@ def _require_within(column: pa.Array, counts: pa.DataType, first: int, last: int
         text = _cast(column.slice(row, 1))[0]
         limits = _cast(pa.array([first, last], counts).view(column.type)).to_pylist()
         raise ValueError(
-            f"value {row} of {column.type} is {text}: only {limits[0]} to {limits[1]} can be text"
+            f"{kind or type_name(column.type)} {text} is not within {limits[0]} to {limits[1]}"
         )
 
 
 def _unsupported(column: pa.Array) -> pa.Array:
-    raise UnsupportedType(f"{column.type} has no text form")
+    raise UnsupportedType(f"{type_name(column.type)} has no text form")
 
 
 def _nulls(column: pa.Array) -> pa.Array:

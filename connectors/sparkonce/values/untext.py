@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
+from sparkonce.values.spark_types import type_name
+
 Tree = Any
 """What `parsed` gives: None, booleans, texts (also of numbers), lists and dictionaries."""
 
@@ -37,7 +39,7 @@ def array(tree: Tree, kind: pa.DataType) -> pa.Array:
     try:
         return pa.array([_value(tree, kind)], kind)
     except (ArithmeticError, AttributeError, KeyError, TypeError, pa.ArrowException) as error:
-        raise ValueError(f"{tree!r} is no {kind}: {error}") from None
+        raise ValueError(f"{tree!r} is no {type_name(kind)}: {error}") from None
 
 
 def _value(tree: Tree, kind: pa.DataType) -> Any:
