@@ -36,6 +36,11 @@ class Option:
     secret: bool = False
     instead: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """What a user can know of it, as JSON values."""
+        about = {"name": self.name, "required": self.required, "default": self.default}
+        return about | {"secret": self.secret, "meaning": self.meaning}
+
 
 def gone(name: str, instead: str) -> Option:
     """An option of an earlier release; a query that sets it is told what to do instead."""

@@ -54,7 +54,7 @@ def for_name(name: str) -> Connector:
     if name not in schemes:
         raise OptionError(
             f"No connector is named {name!r}",
-            why=f"installed are {', '.join(sorted(schemes))}",
+            why=f"installed are {', '.join(sorted(set(map(extra, schemes.values()))))}",
             todo=suggestion(name, sorted(schemes)) or "name one of them",
         )
     return load(schemes[name])
@@ -73,7 +73,7 @@ def for_url(url: str) -> Connector:
         shown = scheme if re.fullmatch(r"[\w+.-]*", scheme) else "***"
         raise OptionError(
             f"No connector knows the URL scheme {shown!r}",
-            why=f"installed are {', '.join(sorted(schemes))}",
+            why=f"URLs begin with {', '.join(f'{known}://' for known in sorted(schemes))}",
             todo="check the URL; it looks like redis://localhost:6379/0",
         )
     return load(schemes[scheme])

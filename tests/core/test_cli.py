@@ -21,7 +21,7 @@ def sparkonce(*arguments: str) -> Result:
     ("arguments", "said"),
     [
         (["status", "mongo://h", "--json"], "No connector knows the URL scheme 'mongo'"),
-        (["options", "mongo"], "installed are elasticsearch, http, https, mariadb, mysql, redis"),
+        (["options", "mongo"], "installed are elasticsearch, mysql, redis."),
         (["ddl", "mysq"], "did you mean 'mysql'?"),
         (["status", "redis://h", "-o", "x=1", "-o", "tmeout=2"], "2 options are wrong"),
     ],
@@ -47,6 +47,25 @@ def test_a_wrong_use_is_json_where_that_is_asked_for(wrong: list[str]) -> None:
     result = sparkonce("gc", *(["redis://h"] if wrong else []), *wrong, "--json")
     assert result.exit_code == 2
     assert json.loads(result.stdout)["error"]["what"]
+
+
+def test_options_are_json_where_that_is_asked_for() -> None:
+    known = {one["name"]: one for one in json.loads(sparkonce("options", "redis", "--json").stdout)}
+    assert known["key"] | {"meaning": ""} == {
+        "name": "key",
+        "required": True,
+        "default": None,
+        "secret": False,
+        "meaning": "",
+    }
+    assert known["timeout"]["default"] == 30
+    assert known["password"]["secret"]
+
+
+def test_statements_are_json_where_that_is_asked_for() -> None:
+    statements = json.loads(sparkonce("ddl", "mysql", "--json").stdout)
+    assert [one for one in statements if "sparkonce_ledger" in one]
+    assert json.loads(sparkonce("ddl", "redis", "--json").stdout) == []
 
 
 def test_the_form_of_a_time_is_in_the_help() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -11,6 +11,52 @@ from sparkonce.errors import in_one_line
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import SinkStatus, ago
 from sparkonce.options import Option, known
+
+FEW = 5
+"""So many sinks are described in full; more are a line each."""
+
+PAGE = 40
+"""Lines of a page."""
+
+
+def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
+    """What is known of several sinks, on one page.
+
+    Args:
+        sinks: as they were found.
+        every: whether all of them are shown, where they need more than a page.
+    """
+    if len(sinks) <= FEW:
+        return "\n".join(map(described, sinks))
+    first = sorted(sinks, key=_urgency)
+    shown = first if every else first[:PAGE]
+    head = ("SINK", "EPOCH", "WRITTEN", "ROWS", "LETTERS", "STAGED", "STATE")
+    lines = [head, *map(_line, shown)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = "".join(f"{_padded(line, widths)}\n" for line in lines)
+    if left := len(first) - len(shown):
+        text += f"and {left:,} more, which wait for nothing or were written earlier: --all\n"
+    return text
+
+
+def _urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
+    """Sinks that wait for something come first, then those that were written last."""
+    ledger = sink.ledger
+    waits = ledger is not None and ledger.manifest is not None
+    return not waits, not sink.staged, -(ledger.updated if ledger else 0.0)
+
+
+def _line(sink: SinkStatus) -> tuple[str, ...]:
+    ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
+    if ledger is None:
+        return in_one_line(sink.name), "", "", "", "", str(chunks or ""), sink.state
+    written = str(ledger.epoch) if ledger.epoch >= 0 else "", ago(ledger.updated)
+    counts = f"{ledger.rows:,}", f"{ledger.aside:,}" if ledger.aside else "", str(chunks or "")
+    return in_one_line(sink.name), *written, *counts, sink.state
+
+
+def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def described(sink: SinkStatus) -> str:

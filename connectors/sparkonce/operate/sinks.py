@@ -1,0 +1,188 @@
+"""Commands over the sinks of a store: status, recover, gc, forget, offsets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from sparkonce.errors import SparkonceError
+from sparkonce.operate.admin import Admin, SinkStatus
+from sparkonce.operate.arguments import as_json, known, over_store, seconds, yes
+from sparkonce.operate.printing import listed
+from sparkonce.spark import lost_offsets
+
+
+@click.command()
+@over_store
+@click.argument("sink", required=False)
+@click.option("--all", "every", is_flag=True, help="All sinks, where there are many.")
+@as_json
+def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
+    """Show every sink, or SINK alone: query, epoch, rows, what is staged or waits.
+
+    Many sinks are a line each, first those that wait for something, then those written last.
+    """
+    sinks = admin.sinks() if sink is None else [known(admin, sink)]
+    if as_json:
+        click.echo(json.dumps([sink.to_json() for sink in sinks], indent=2))
+    elif sinks:
+        click.echo(listed(sinks, every=every), nl=False)
+    else:
+        click.echo("No sink has written to this store.")
+
+
+@click.command()
+@over_store
+@click.option("--accept-loss", is_flag=True, help="Where the store lost chunks, leave them out.")
+@click.option("--sink", "only", metavar="SINK", help="This sink alone, as status names it.")
+@as_json
+def recover(admin: Admin, accept_loss: bool, only: str | None, as_json: bool) -> None:
+    """Finish every epoch that is decided and not yet applied."""
+    sinks = admin.sinks() if only is None else [known(admin, only)]
+    unfinished = [sink for sink in sinks if _unfinished(sink)]
+    done = [_recovered(admin, sink, accept_loss) for sink in unfinished]
+    failed = sum("error" in one for one in done)
+    if as_json:
+        click.echo(json.dumps(done, indent=2))
+    else:
+        for one in done:
+            said = one.get("error", f"{one['applied']:,} of {one['rows']:,} rows applied now")
+            click.echo(f"{one['sink']}: epoch {one['epoch']}: {said}")
+        click.echo(f"{len(done) - failed} epochs recovered.")
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@over_store
+@click.option(
+    "--grace",
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="Time, such as 90s, 15m, 12h or 7d, without a new chunk of its run, after which the rows"
+    " of an undecided epoch are dropped: give more than any epoch computes before its next rows"
+    " come. What is over goes at once.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
+@yes
+@as_json
+def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Drop staged rows that no epoch will ever take: of failed tasks, of drivers that died.
+
+    Ledgers of queries that decided nothing go, and the last trace of sinks that were forgotten 30
+    days ago.
+    """
+    age = seconds(grace)
+    found = [(sink, sink.leftovers(age)) for sink in admin.sinks()]
+    found = [(sink, over) for sink, over in found if over]
+    if not as_json:
+        for sink, over in found:
+            chunks = sum(staged.chunks for staged in over)
+            click.echo(f"{sink.name}: {len(over)} attempts, {chunks} chunks")
+    if found and not dry_run and not yes:
+        click.confirm("Drop them?", abort=True, err=as_json)  # stdout is for the JSON then
+    dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
+    if not dry_run:
+        admin.sweep(age)  # behind gc: a ledger with staged rows stays
+    total = sum(len(over) for _, over in found)
+    if as_json:
+        click.echo(json.dumps({"found": total, "dropped": dropped}))
+    else:
+        click.echo(f"{total} attempts found, {dropped} dropped.")
+
+
+@click.command()
+@over_store
+@click.argument("sinks", nargs=-1, metavar="[SINK]...")
+@click.option("--older-than", metavar="TIME", help="All that were last written before, as by 30d.")
+@click.option("--target", help="All that write to this target; `sparkonce status` shows it.")
+@click.option("--undecided", is_flag=True, help="All that have decided nothing.")
+@yes
+@as_json
+def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
+    """Retire each SINK and free its checkpoint path. A query that still writes to it is refused.
+
+    Options choose among the sinks that are named, or among all; each must hold.
+    """
+    names = _chosen(admin, sinks, how["older_than"], how["target"], how["undecided"])
+    if not how["yes"] and names:
+        listed = ", ".join(names)
+        question = f"Forget {listed}? Its next commit will be refused"
+        click.confirm(question, abort=True, err=how["as_json"])
+    failed: dict[str, str] = {}
+    for name in names:
+        try:
+            admin.forget(name)
+        except SparkonceError as error:
+            failed[name] = str(error)
+        if not how["as_json"]:
+            click.echo(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten.")
+    if how["as_json"]:
+        forgotten = [name for name in names if name not in failed]
+        click.echo(json.dumps({"forgotten": forgotten, "failed": failed}))
+    elif not names:
+        click.echo("No sink is like that.")
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command("offsets")
+@over_store
+@click.argument("sink")
+@click.option("--restore", metavar="CHECKPOINT", help="Put them back into this local folder.")
+@as_json
+def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) -> None:
+    """Show what the last decided epoch of SINK has read: Spark's offsets/N, as Spark writes it.
+
+    A host that crashes may lose offsets/N, which Spark does not sync to disk; Spark then reads
+    other rows under this number, and the sink refuses them (CheckpointDiverged). Stop the query,
+    put the offsets back with --restore, and start it again.
+    """
+    ledger = known(admin, sink).ledger
+    offsets = admin.offsets(ledger)
+    told = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger, offsets).text.decode()}
+    if restore is not None:
+        kept = lost_offsets.restore(restore, sink, ledger, offsets)
+        told |= {"restored": restore, "replaced": ", ".join(map(str, kept))}
+    if as_json:
+        click.echo(json.dumps(told))
+    elif restore is None:
+        click.echo(told["offsets"], nl=False)
+    else:
+        replaced = f" What was there is in {told['replaced']}." if told["replaced"] else ""
+        click.echo(f"{restore}/offsets holds again what {sink} has decided.{replaced}")
+
+
+def _chosen(
+    admin: Admin, sinks: tuple[str, ...], age: str | None, target: str | None, undecided: bool
+) -> list[str]:
+    if not (sinks or age or target or undecided):
+        raise click.UsageError("Name sinks, or say which: --older-than, --target, --undecided.")
+    found = [known(admin, name) for name in sinks] if sinks else admin.sinks()
+    if age or target or undecided:
+        least = seconds(age, "--older-than") if age else 0.0
+        found = [one for one in found if one.is_one_of(target, least, undecided=undecided)]
+    return [one.name for one in found]
+
+
+def _unfinished(sink: SinkStatus) -> bool:
+    return sink.ledger is not None and sink.ledger.manifest is not None
+
+
+def _recovered(admin: Admin, sink: SinkStatus, accept_loss: bool) -> dict[str, Any]:
+    assert sink.ledger is not None and sink.ledger.manifest is not None  # noqa: S101, PT018
+    rows = sink.ledger.manifest.rows
+    told: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": rows}
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(f"epoch {sink.ledger.epoch}", total=rows)
+        try:
+            admin.recover(sink, lambda more: progress.advance(bar, more), accept_loss=accept_loss)
+        except SparkonceError as error:
+            # The other sinks are recovered all the same; the command then exits with 1.
+            told["error"] = str(error)
+        return {**told, "applied": int(progress.tasks[bar].completed)}
