@@ -30,13 +30,12 @@ def _sha(text: str) -> bytes:
     return hashlib.sha1(text.encode()).hexdigest().encode()  # as Redis names a script
 
 
-SWAP = _sha(scripts.swap())
 POINTS = {
     "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
     "publish": has(_sha(scripts.publish("hash_increment"))),
-    "decide": has(SWAP, b'"manifest":{'),
+    "decide": has(_sha(scripts.decide())),
     "apply": has(_sha(scripts.apply("hash_increment"))),
-    "finish": has(SWAP, b'"manifest":null'),
+    "finish": has(_sha(scripts.swap()), b'"manifest":null'),
     "clean": has(_sha(scripts.discard())),
 }
 
