@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark_elasticsearch import preflight
+from pyspark_elasticsearch import health, preflight
 from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.journal.log import Log, places
@@ -14,6 +14,7 @@ from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce.exactly_once import losses
+from sparkonce.health import Finding
 from sparkonce.protocol import (
     Advance,
     Applied,
@@ -75,6 +76,10 @@ class ElasticsearchStore:
         if self.dead_letter is not None:
             indices.ensure(self.cluster, self.dead_letter, "dead_letter")
             preflight.require_safe_letters(self.cluster, self.dead_letter)
+
+    def examine(self) -> Iterator[Finding]:
+        """See `sparkonce.health`."""
+        return health.examine(self.cluster, self.indices)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""

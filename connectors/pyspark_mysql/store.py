@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import preflight
+from pyspark_mysql import health, preflight
 from pyspark_mysql.delivery import Delivery, hold
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import Log
@@ -20,6 +20,7 @@ from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from pyspark_mysql.server.engines import require_transactions
 from pyspark_mysql.server.failures import Kind, known, translated
+from sparkonce.health import Finding
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -71,6 +72,11 @@ class MySqlStore:
         with translated(doing):
             self.tables.ensure()
             yield
+
+    def examine(self) -> Iterator[Finding]:
+        """See `sparkonce.health`."""
+        with translated("asking the server for its settings"):
+            yield from health.examine(self.session)
 
     def check(self, plan: P) -> P:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""

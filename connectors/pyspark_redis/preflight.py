@@ -45,7 +45,7 @@ def require_fit(client: redis.Redis, *, expiring: bool) -> None:
         raise demoted()
     _require_able(info)
     _require_no_eviction(
-        _told(client, info, "maxmemory-policy"), _told(client, info, "maxmemory"), expiring
+        setting(client, info, "maxmemory-policy"), setting(client, info, "maxmemory"), expiring
     )
 
 
@@ -123,8 +123,14 @@ def _require_no_eviction(policy: str | None, maxmemory: str | None, expiring: bo
         )
 
 
-def _told(client: redis.Redis, info: Mapping[str, Any], name: str) -> str | None:
-    """A setting, which INFO may leave out: some managed servers do."""
+def setting(client: redis.Redis, info: Mapping[str, Any], name: str) -> str | None:
+    """A setting, which INFO may leave out, as that of some managed servers does; None if unknown.
+
+    Args:
+        client: of the server.
+        info: what it tells by INFO.
+        name: as CONFIG has it.
+    """
     value = info.get(name.replace("-", "_"))
     return _configured(client, name) if value is None else str(value)
 

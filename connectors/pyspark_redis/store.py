@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import redis
 
-from pyspark_redis import preflight
+from pyspark_redis import health, preflight
 from pyspark_redis.journal import scripts
 from pyspark_redis.models.model import Values
 from pyspark_redis.server.failures import Demoted, refusal, translated
@@ -27,6 +28,7 @@ from sparkonce.errors import (
     StoreUnreachable,
 )
 from sparkonce.exactly_once import losses
+from sparkonce.health import Finding
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -69,6 +71,11 @@ class RedisStore:
         with self._asking("asking the server for its settings"):
             preflight.require_fit(self.client, expiring=expiring)
         return plan
+
+    def examine(self) -> Iterator[Finding]:
+        """See `sparkonce.health`."""
+        with self._asking("asking the server for its settings"):
+            yield from health.examine(self.client)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
@@ -114,8 +121,8 @@ class RedisStore:
             pipe.hset(self._log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
             pipe.execute()
 
-    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:  # noqa: ARG002
-        """See `Store.staged`."""
+    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
+        """See `Store.staged`; no commit asks for what is `fresh`, and for the sizes."""
         with self._asking("listing staged rows"):
             found = self.client.hgetall(self._key("staged", sink))
             if not found:
@@ -125,11 +132,21 @@ class RedisStore:
                 for attempt in found:
                     pipe.hlen(self._log(sink, _text(attempt)))
                 (seconds, micros), *counts = pipe.execute()
+            sizes = self._sizes(sink, dict(zip(found, counts, strict=True))) if fresh else {}
         now = seconds + micros / 1e6
         return [
-            _to_staged(_text(attempt), json.loads(about), count, now)
+            _to_staged(_text(attempt), json.loads(about), count, now, sizes.get(attempt, 0))
             for (attempt, about), count in zip(found.items(), counts, strict=True)
         ]
+
+    def _sizes(self, sink: str, chunks: Mapping[Any, int]) -> dict[Any, int]:
+        """The bytes of attempts, by how many chunks each has."""
+        with self.client.pipeline(transaction=False) as pipe:
+            for attempt, count in chunks.items():
+                for seq in range(count):
+                    pipe.hstrlen(self._log(sink, _text(attempt)), str(seq))
+            answers = iter(pipe.execute())
+        return {attempt: sum(islice(answers, count)) for attempt, count in chunks.items()}
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Nothing is needed."""
@@ -268,9 +285,9 @@ def _to_record(values: Sequence[Any]) -> Record:
     return Record(int(revision or 0), _text(stamp), _text(token), _text(body))
 
 
-def _to_staged(attempt: str, about: dict[str, Any], chunks: int, now: float) -> Staged:
+def _to_staged(attempt: str, about: dict[str, Any], chunks: int, now: float, size: int) -> Staged:
     age = max(0.0, now - about["at"])
-    return Staged(attempt, about["query"], about["epoch"], chunks, age)
+    return Staged(attempt, about["query"], about["epoch"], chunks, age, size)
 
 
 def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:

@@ -126,6 +126,7 @@ class Receipt:
         skipped: token of the decision that made the task skip its rows; None if it did not.
         bad: rows of the chunks that go into dead letters.
         shape: of the plan, see `Plan`.
+        seconds: that it took to compute and stage the rows.
     """
 
     task: Task
@@ -134,6 +135,7 @@ class Receipt:
     skipped: str | None = None
     bad: Reasons = field(default_factory=dict)
     shape: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ class Staged:
     Attributes:
         age: seconds since its last chunk was staged, by the clock of the store: those of tasks and
             of who asks may be wrong.
+        bytes: of its chunks, asked for what is `fresh`; 0 if the store does not tell.
     """
 
     attempt: str
@@ -266,6 +269,7 @@ class Staged:
     epoch: int
     chunks: int
     age: float
+    bytes: int = 0
 
     @property
     def run(self) -> str:

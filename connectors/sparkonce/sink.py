@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -66,9 +67,9 @@ class Sink:
         Raises:
             SparkonceError: they can't be written.
         """
-        encode = self.encoder(self.plan)
+        encode, began = self.encoder(self.plan), time.monotonic()
         receipt = stage(self.store, task, batches, encode, self.size, self.patience)
-        return replace(receipt, shape=self.plan.shape)
+        return replace(receipt, shape=self.plan.shape, seconds=time.monotonic() - began)
 
 
 def open_sink(

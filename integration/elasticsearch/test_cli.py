@@ -97,3 +97,11 @@ def test_forgotten_sink_refuses_the_query_that_still_runs(query: ElasticsearchQu
     with pytest.raises(CommitRefused):
         query.commit(1, receipts)
     assert "No sink has written" in sparkonce("status", query).output
+
+
+def test_doctor_looks_at_cluster_disks_and_clock(query: ElasticsearchQuery) -> None:
+    found = json.loads(sparkonce("doctor", query, "--json").stdout)
+    assert {one["level"] for one in found} <= {"fit", "risk"}, found
+    said = " ".join(one["what"] for one in found)
+    for looked_at in ("Elasticsearch ", "status is ", "Disk of node ", "Its clock", "0 sinks"):
+        assert looked_at in said

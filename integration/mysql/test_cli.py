@@ -128,3 +128,13 @@ def test_status_of_one_sink(url: str) -> None:
     absent = sparkonce("status", url, "absent", "--json")
     assert absent.exit_code == 1
     assert "No sink is named 'absent'" in json.loads(absent.output)["error"]["what"]
+
+
+def test_doctor_looks_at_durability_and_clock(url: str) -> None:
+    assert "sparkonce ddl mysql" in sparkonce("doctor", url).output
+    counting(url).run(0, ones(1))
+    found = json.loads(sparkonce("doctor", url, "--json").stdout)
+    assert {one["level"] for one in found} <= {"fit", "risk"}, found
+    said = " ".join(one["what"] for one in found)
+    for looked_at in ("Server ", "Its clock", "1 sinks"):
+        assert looked_at in said

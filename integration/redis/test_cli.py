@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -208,3 +212,93 @@ def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
         assert set(client.keys("{sparkonce}:*")) == kept
         sparkonce("gc", server.url)
         assert client.keys("{sparkonce}:*") == []
+
+
+# -- doctor, metrics, watch
+
+
+def findings(url: str, *options: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"fit": [], "risk": [], "unfit": []}
+    for one in json.loads(sparkonce("doctor", url, "--json", *options).stdout):
+        found[one["level"]].append(one["what"])
+        assert bool(one["why"]) == bool(one["todo"]) == (one["level"] != "fit")
+    return found
+
+
+def test_doctor_of_a_durable_server_finds_nothing_to_do(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    url = private_redis("appendonly yes", "appendfsync always").url
+    assert findings(url) | {"fit": []} == {"fit": [], "risk": [], "unfit": []}
+    assert sparkonce("doctor", url).exit_code == 0
+
+
+def test_doctor_finds_what_a_crash_a_failover_or_a_full_memory_would_take(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    primary = private_redis("appendonly yes", "appendfsync everysec", "maxmemory 40mb")
+    private_redis(f"replicaof 127.0.0.1 {primary.port}")
+    with redis.Redis.from_url(primary.url) as client:
+        for number in range(33):
+            client.set(f"much:{number}", b"x" * 1_000_000)
+        while not client.info("replication")["connected_slaves"]:
+            time.sleep(0.05)
+    risks = " ".join(findings(primary.url)["risk"])
+    for said in ("appendfsync everysec", "min-replicas-to-write 0", "Memory: "):
+        assert said in risks
+    with redis.Redis.from_url(primary.url) as client:
+        client.config_set("appendonly", "no")
+    assert "appendonly no" in " ".join(findings(primary.url)["risk"])
+
+
+def test_doctor_exits_with_1_where_a_query_would_be_refused(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    url = private_redis("maxmemory 50mb", "maxmemory-policy allkeys-lru").url
+    assert findings(url)["unfit"] == ["The server's maxmemory-policy is allkeys-lru"]
+    refused = sparkonce("doctor", url)
+    assert refused.exit_code == 1
+    assert "\nno   The server's maxmemory-policy is allkeys-lru. Why: " in refused.output
+
+
+def test_doctor_finds_what_is_wrong_with_sinks(
+    server: RedisProcess, query: DirectQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        client.set("c:1", "no hash")
+    with pytest.raises(RowRefused):
+        query.run(0, ones(range(3)))
+    query.stage(1, ones(range(5)))
+    later = time.time() + 7200
+    monkeypatch.setattr(time, "time", lambda: later)
+    risks = " ".join(findings(server.url)["risk"])
+    assert f"Epoch 0 of {query.name} was decided 2 h ago, and is not finished" in risks
+    assert "differs from the one of this host by -7,200 s" in risks
+
+
+def test_metrics_are_served_to_one_scrape_after_the_other(
+    server: RedisProcess, query: DirectQuery
+) -> None:
+    query.run(0, ones(range(7)))
+    program = "from sparkonce.operate.cli import main; main()"
+    command = [sys.executable, "-c", program, "metrics", server.url, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        try:
+            where = serving.stdout.readline().strip()
+            for epoch in (1, 2):
+                query.run(epoch, ones(range(7)))
+                with urllib.request.urlopen(where, timeout=10) as answer:
+                    told = answer.read().decode()
+                assert f'sparkonce_epoch{{query="{query.query_id}"' in told
+                (rows,) = re.findall(r"^sparkonce_rows_total\{.*\} (.*)$", told, re.M)
+                assert float(rows) == 7 * (epoch + 1)
+        finally:
+            serving.kill()
+
+
+def test_watch_shows_the_last_epoch(server: RedisProcess, query: DirectQuery) -> None:
+    query.run(0, ones(range(1500)))
+    shown = sparkonce("watch", server.url, "--looks", "2", "--every", "10ms").output
+    assert "1 sinks at " in shown
+    assert "1,500" in shown

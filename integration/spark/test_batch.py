@@ -46,7 +46,7 @@ def test_version_that_comes_again_is_skipped_and_a_lower_one_refused(
     write(range(100, 150), 20261124)
     write(range(100), 20261124)
     assert counts(redis_url, unique) == once(range(150))
-    with pytest.raises(Exception, match=r"VersionBehindSink.*txnVersion above 20261124"):
+    with pytest.raises(Exception, match=r"(?s)VersionBehindSink.*txnVersion above 20261124"):
         write(range(100), 20261123)
     assert counts(redis_url, unique) == once(range(150))
 
@@ -77,7 +77,7 @@ def test_second_write_of_a_batch_into_one_target_is_refused_also_by_a_replay(
 
     counting.put(range(100))
     for _ in ("first", "replay"):
-        with pytest.raises(Exception, match=r"WrittenTwice.*sinkId"):
+        with pytest.raises(Exception, match=r"(?s)WrittenTwice.*sinkId"):
             counting.run_batches(write)
     assert counting.counts() == once(range(100))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import fields, replace
 
 import pytest
@@ -18,7 +19,8 @@ from sparkonce.exactly_once.ledger import (
     sink_name,
 )
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.protocol import FORMAT, Manifest, Part, Record, digest
+from sparkonce.exactly_once.pace import KEPT, Pace, Start
+from sparkonce.protocol import FORMAT, Applied, Manifest, Part, Record, digest
 
 PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
 MANIFEST = Manifest(
@@ -62,6 +64,7 @@ FULL = Ledger(
     inherits=True,
     once=True,
     forgotten=True,
+    history=(Pace(7, 1e9, 8, 1, 99, 2, 0.5, 0.25, 0.125),),
 )
 
 
@@ -127,7 +130,8 @@ def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
         for field in fields(Ledger)
         if getattr(done, field.name) != getattr(decided, field.name)
     }
-    assert changed == {"manifest", "unstored", "revision", "stamp", "replaces", "updated"}
+    moved = {"revision", "stamp", "replaces", "updated"}
+    assert changed - {"history"} == {"manifest", "unstored"} | moved
     assert done.manifest is None
 
 
@@ -260,3 +264,33 @@ def test_a_manifest_names_its_chunks_in_the_order_in_which_they_are_applied() ->
         ("attempt-3", 0),
     ]
     assert MANIFEST.attempts == {"attempt-0", "attempt-3"}
+
+
+# -- how the last epochs went
+
+
+def test_the_pace_of_an_epoch_is_kept_with_what_became_of_its_rows() -> None:
+    fresh = Ledger("orders@1", "a", "t")
+    decided = fresh.decided(MANIFEST, "run", start=Start(time.time() - 0.5, stage=2.0))
+    pace = decided.pace
+    assert pace is not None
+    assert pace[2:7] == (8, 0, 80, 3, 2.0)
+    assert 0.5 <= pace.decide < 5
+    done = replace(decided, decided_at=pace.decided).finished(Applied(aside=3)).pace
+    assert done == pace._replace(aside=3, apply=done.apply)
+    assert 0 <= done.apply < 5
+
+
+def test_the_pace_of_the_last_epochs_alone_is_kept() -> None:
+    ledger = Ledger("orders@1", "a", "t")
+    for epoch in range(KEPT + 5):
+        ledger = ledger.decided(replace(MANIFEST, epoch=epoch), "run").finished()
+    assert [pace.epoch for pace in ledger.history] == [*range(5, KEPT + 5)]
+
+
+def test_an_epoch_that_an_earlier_release_decided_has_no_pace() -> None:
+    body = json.loads(replace(FULL, history=()).to_record().body)
+    del body["history"]
+    former = from_record(replace(FULL.to_record(), body=json.dumps(body)))
+    assert former is not None
+    assert (former.history, former.pace, former.finished().history) == ((), None, ())

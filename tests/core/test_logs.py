@@ -1,4 +1,4 @@
-"""What a process of Spark prints of a warning: whose it is, and how grave."""
+"""What a process of Spark prints of a message: whose it is, and how grave."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 SAY = "logging.getLogger('sparkonce').warning('rows may double')"
+INFO = "logging.getLogger('sparkonce').info('epoch 7 is done')"
 
 
 def printed(*steps: str) -> str:
@@ -19,10 +20,17 @@ def printed(*steps: str) -> str:
 def test_a_warning_has_its_level_and_its_logger() -> None:
     assert "WARNING sparkonce: rows may double\n" in printed("logs.set_up()", "logs.set_up()", SAY)
     assert printed("logs.set_up()", "logs.set_up()", SAY).count("rows may double") == 1
-    assert printed("logs.set_up()", "logging.getLogger('sparkonce').info('fine')") == ""
+
+
+def test_what_happened_is_said_and_what_helps_developers_alone_is_not() -> None:
+    assert printed("logs.set_up()", INFO).endswith(" INFO sparkonce: epoch 7 is done\n")
+    assert printed("logs.set_up()", "logging.getLogger('sparkonce').debug('x')") == ""
 
 
 def test_a_process_that_has_set_up_logging_says_it_its_own_way() -> None:
     mine = "logging.basicConfig(format='mine: %(message)s')"
     assert printed("logs.set_up()", mine, SAY) == "mine: rows may double\n"
     assert printed(mine, "logs.set_up()", SAY) == "mine: rows may double\n"
+    assert printed("logs.set_up()", mine, INFO) == printed(mine, "logs.set_up()", INFO) == ""
+    louder = mine.replace("format=", "level='INFO', format=")
+    assert printed(louder, "logs.set_up()", INFO) == "mine: epoch 7 is done\n"

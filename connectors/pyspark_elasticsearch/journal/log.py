@@ -184,6 +184,7 @@ class Log:
                 int(chunks[0]["epoch"]),
                 len(chunks),
                 max(0.0, now - max(chunk["at"] for chunk in chunks)),
+                sum(chunk["bytes"] for chunk in chunks),
             )
             for attempt, chunks in found.items()
         ]
@@ -259,7 +260,8 @@ class Log:
             docs = self._get(LISTING, [hit["_id"] for hit in hits]) if hits else []
             for hit, doc in zip(hits, docs, strict=True):
                 if doc.get("found"):
-                    yield {name: hit["fields"][name][0] for name in ABOUT}
+                    about = {name: hit["fields"][name][0] for name in ABOUT}
+                    yield {**about, "bytes": int(hit["_id"].rpartition("/")[2])}  # see `Place.id`
 
 
 class Clock:

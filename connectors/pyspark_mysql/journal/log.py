@@ -95,13 +95,13 @@ class Log:
         found = self.session.run(
             # The age is by the server's clock, since those of the hosts that stage may differ.
             "SELECT attempt, MIN(query_id), MIN(epoch), COUNT(DISTINCT seq),"
-            " GREATEST(0, UNIX_TIMESTAMP(NOW(6)) - MAX(staged_at))"
+            " GREATEST(0, UNIX_TIMESTAMP(NOW(6)) - MAX(staged_at)), SUM(bytes)"
             f" FROM {self.table} WHERE sink = %s GROUP BY attempt",
             sink,
         )
         return [
-            Staged(attempt, query, epoch, chunks, float(age))
-            for attempt, query, epoch, chunks, age in found
+            Staged(attempt, query, epoch, chunks, float(age), int(size))
+            for attempt, query, epoch, chunks, age, size in found
         ]
 
     def sinks(self) -> list[str]:

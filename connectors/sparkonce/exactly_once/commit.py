@@ -24,6 +24,7 @@ from sparkonce.exactly_once.guards import (
 from sparkonce.exactly_once.kept_offsets import beside
 from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
 from sparkonce.exactly_once.neighbours import finish_others, warn_of_neighbours
+from sparkonce.exactly_once.pace import Start, told
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
     Learned,
@@ -77,6 +78,7 @@ class Committer:
 
     def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         first: Ledger | None = None
+        start = Start(time.time(), max((one.seconds for one in receipts), default=0.0))
         if driver.once or driver.named:  # or `recover` puts older rows over this one's
             finish_others(self.registers, driver)
         for lost in range(1, LOST_RACES + 1):  # who lost a race reads and judges anew
@@ -92,7 +94,7 @@ class Committer:
             try:
                 base = self._establish(standing, driver)
                 require_not_doomed(base, receipts)
-                taken = self._take(base, driver, receipts, verdict)
+                taken = self._take(base, driver, receipts, verdict, start)
             except DecisionLost:
                 if not standing.may_vanish():  # else an abort or gc took it: nothing is lost
                     raise
@@ -102,6 +104,8 @@ class Committer:
                 continue
             # Outside the race: what is decided is never decided anew, not even if it vanishes.
             done = self._finish(taken, driver)
+            if verdict is Verdict.NEXT and done.pace:
+                log.info("%s", told(done.pace, done.name, start))
             self._clean(done, receipts)  # not before the finish, which takes its chunks
             self._end(done)  # last: chunks are dropped under this record's stamp alone
             return done
@@ -194,7 +198,12 @@ class Committer:
     # -- deciding
 
     def _take(
-        self, base: Ledger, driver: Driver, receipts: Sequence[Receipt], verdict: Verdict
+        self,
+        base: Ledger,
+        driver: Driver,
+        receipts: Sequence[Receipt],
+        verdict: Verdict,
+        start: Start,
     ) -> Taken:
         """Take the next revision for this epoch.
 
@@ -212,7 +221,9 @@ class Committer:
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
         repeatable = self.policy.repeatable
-        decided = mine.decided(manifest, driver.run_id, driver.offsets, repeatable=repeatable)
+        decided = mine.decided(
+            manifest, driver.run_id, driver.offsets, start=start, repeatable=repeatable
+        )
         now, unanswered = self._decide(decided, manifest, driver)
         if now.token != manifest.token:  # not by stamp: published or rolled forward, it has moved
             raise LostRace(unanswered)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.pace import KEPT, Pace, Start
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Part, Record, digest
 
 PAST_DOOMED = 256
@@ -65,6 +66,7 @@ class Ledger:
         inherits: whether a query that this one replaced had decided something, or was forgotten.
         once: its only writer is a batch without a name; nobody asks for it once that is finished.
         forgotten: an operator has dropped the sink; whoever comes next starts anew.
+        history: the pace of its last epochs, newest last.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Ledger:
     inherits: bool = False
     once: bool = False
     forgotten: bool = False
+    history: tuple[Pace, ...] = ()
 
     @property
     def sink_id(self) -> str:
@@ -172,6 +175,7 @@ class Ledger:
         run_id: str,
         offsets: Offsets | None = None,
         *,
+        start: Start | None = None,
         repeatable: bool = False,
     ) -> Ledger:
         """The next revision, with this epoch decided by this run and not yet applied.
@@ -183,6 +187,7 @@ class Ledger:
             manifest: what is decided.
             run_id: who decides.
             offsets: of the epoch.
+            start: of its commit.
             repeatable: of the epoch. One that is not stays so, whatever the query does later.
         """
         run_id, past = run_id or self.run_id, self.past_runs
@@ -204,6 +209,7 @@ class Ledger:
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
+            history=(*self.history, _pace(manifest, start))[-KEPT:],
         )
 
     def finished(self, applied: Applied = ALL_STORED) -> Ledger:
@@ -212,7 +218,16 @@ class Ledger:
         # An epoch without rows does not show that the table takes any.
         if self.manifest is not None and self.manifest.rows and applied.stored:
             unstored = 0
-        return self.moved(manifest=None, aside=self.aside + applied.aside, unstored=unstored)
+        aside, history = self.aside + applied.aside, self.history
+        if self.pace is not None:
+            history = (*history[:-1], self.pace.applied(applied.aside))
+        return self.moved(manifest=None, aside=aside, unstored=unstored, history=history)
+
+    @property
+    def pace(self) -> Pace | None:
+        """That of the last decided epoch; None if a release decided it that kept none."""
+        last = self.history[-1] if self.history else None
+        return last if last is not None and last.epoch == self.epoch else None
 
     def succeeded_by(self, query_id: str) -> Ledger:
         """The next generation, owned by another query, before its first epoch."""
@@ -250,7 +265,8 @@ class Ledger:
 
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
-        body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
+        fields = {**asdict(replace(self, history=())), "history": self.history}  # a copy is slow
+        body = json.dumps({"format": FORMAT, **fields}, separators=(",", ":"))
         return Record(self.revision, self.stamp, self.token, body)
 
 
@@ -285,8 +301,16 @@ def from_record(record: Record) -> Ledger | None:
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
     body.setdefault("inherits", bool(body["retired"]))  # a release that did not tell
     tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
+    history = tuple(Pace(*one) for one in body.pop("history", ()))
     stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
-    return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
+    return Ledger(**{**body, **tuples, **stamps, "manifest": manifest, "history": history})
+
+
+def _pace(manifest: Manifest, start: Start | None) -> Pace:
+    size = sum(sum(part.sizes) for part in manifest.parts)
+    took = (start.stage, start.passed) if start else (0.0, 0.0)
+    seconds = (round(one, 3) for one in took)
+    return Pace(manifest.epoch, time.time(), manifest.rows, 0, size, len(manifest.chunks), *seconds)
 
 
 def _manifest(body: dict[str, object]) -> Manifest:

@@ -120,6 +120,8 @@ class SinkStatus:
             "updated": ledger.updated if ledger else None,
             "staged_attempts": len(self.staged),
             "staged_chunks": sum(staged.chunks for staged in self.staged),
+            "staged_bytes": sum(staged.bytes for staged in self.staged),
+            "history": [pace._asdict() for pace in ledger.history] if ledger else [],
         }
 
 
@@ -209,7 +211,9 @@ class Admin:
         name = ledger.name
         if ledger.manifest is not None:
             raise _unfinished(name)
-        tombstone = ledger.moved(retired=ledger.with_retired(), forgotten=True, unstored=0)
+        tombstone = ledger.moved(
+            retired=ledger.with_retired(), forgotten=True, unstored=0, history=()
+        )
         # In one step where the store can: a full one takes no write but one that makes room.
         over = leftovers(self.store, tombstone, fresh=True)
         bury = partial(self.store.doom, name, tombstone.to_record(), tombstone.replaces, over)

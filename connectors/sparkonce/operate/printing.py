@@ -28,7 +28,7 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
     """
     if len(sinks) <= FEW:
         return "\n".join(map(described, sinks))
-    first = sorted(sinks, key=_urgency)
+    first = sorted(sinks, key=urgency)
     shown = first if every else first[:PAGE]
     head = ("SINK", "EPOCH", "WRITTEN", "ROWS", "LETTERS", "STAGED", "STATE")
     lines = [head, *map(_line, shown)]
@@ -39,7 +39,7 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
     return text
 
 
-def _urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
+def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
     """Sinks that wait for something come first, then those that were written last."""
     ledger = sink.ledger
     waits = ledger is not None and ledger.manifest is not None

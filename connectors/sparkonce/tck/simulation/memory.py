@@ -276,4 +276,5 @@ def _describe(chunks: list[tuple[Chunk, float]]) -> Staged:
         epoch=task.epoch,
         chunks=len(chunks),
         age=time.monotonic() - max(at for _, at in chunks),
+        bytes=sum(len(chunk.payload) for chunk, _ in chunks),
     )

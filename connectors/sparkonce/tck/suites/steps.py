@@ -123,6 +123,10 @@ class StepRules(SinkRules):
         require(found == wanted, f"staged: {found}, not {wanted}")
         names = world.observer.names()
         require(query.name in names, f"{query.name!r} has staged, but names lists {names}")
+        sizes = {one.task.attempt: sum(one.sizes) for one in receipts}
+        for one in world.observer.staged(query.name, fresh=True):
+            wanted_bytes = sizes[one.attempt]
+            require(one.bytes in (0, wanted_bytes), f"{one.bytes} bytes, not {wanted_bytes}")
         ages = [one.age for one in world.observer.staged(query.name)]
         require(all(0 <= age < 60 for age in ages), f"ages in seconds: {ages}")
 

@@ -1,0 +1,63 @@
+"""What an Elasticsearch cluster could lose although no query is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark_elasticsearch.journal.indices import OwnIndices
+from pyspark_elasticsearch.journal.log import Clock
+from pyspark_elasticsearch.server.client import Cluster, path
+from sparkonce.health import Finding, clock, fit, risk, share
+
+FORBIDDEN = 403
+"""The status of what the user may not ask; the right ``monitor`` lets it ask all of this."""
+
+
+def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
+    """Look at version, health, copies of the connector's indices, disks and clock."""
+    told = cluster.ask("asking the server for its version", "GET", "/").body
+    yield fit(f"Elasticsearch {told['version']['number']}, cluster {told['cluster_name']}")
+    health = cluster.ask("asking for the cluster's health", "GET", "/_cluster/health", allow=(403,))
+    if health.status == FORBIDDEN:
+        yield risk(
+            "The user may not ask for the cluster's health",
+            "whether a node or a full disk endangers the guarantee can't be told",
+            "grant the right monitor to the user of sparkonce doctor",
+        )
+        return
+    yield _health(health.body)
+    if int(health.body["number_of_data_nodes"]) > 1:
+        yield from (_copies(cluster, index) for index in (own.ledger, own.log))
+    yield from _disks(cluster)
+    yield clock(Clock(cluster).now())
+
+
+def _health(told: Mapping[str, Any]) -> Finding:
+    said = f"The cluster's status is {told['status']}, with {told['number_of_data_nodes']} nodes"
+    if told["status"] != "red":
+        return fit(said)
+    return risk(said, "a primary shard is missing: commits that need it wait", "mend the cluster")
+
+
+def _copies(cluster: Cluster, index: str) -> Finding:
+    name = "index.number_of_replicas"
+    target, flat = path(index, "_settings", name), {"flat_settings": "true"}
+    found = cluster.ask(f"looking at index {index}", "GET", target, params=flat, allow=(404,))
+    copies = [int(one["settings"].get(name, 0)) for one in found.body.values() if "settings" in one]
+    if found.status == 404 or all(copies):
+        return fit(f"Index {index} has copies on other nodes")
+    return risk(
+        f"Index {index} has no copy on another node",
+        "if its node is lost, so are ledgers or staged rows",
+        f'PUT /{index}/_settings {{"index.auto_expand_replicas": "0-1"}}',
+    )
+
+
+def _disks(cluster: Cluster) -> Iterator[Finding]:
+    stats = cluster.ask("asking for the disks of nodes", "GET", "/_nodes/stats/fs").body
+    for node in stats["nodes"].values():
+        total = node["fs"]["total"]
+        used = total["total_in_bytes"] - total["available_in_bytes"]
+        todo = "make room: from the flood-stage watermark on (95%) indices take no writes"
+        yield share(f"Disk of node {node['name']}", used, total["total_in_bytes"], todo)

@@ -1,0 +1,110 @@
+"""What `sparkonce metrics` and `watch` tell of the sinks of a store."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from rich.console import Console
+from tests.worlds import MemoryWorld, decide_and_die
+
+from sparkonce.errors import StoreUnreachable
+from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.pace import Pace
+from sparkonce.operate.admin import Admin
+from sparkonce.operate.metrics import FIGURES, Ledgers
+from sparkonce.operate.watching import board, rate
+from sparkonce.tck.simulation.actors import Query
+
+Told = dict[tuple[str, str], float]
+
+
+def told(admin: Admin) -> Told:
+    """Each sample that the parser of OpenMetrics finds, by its name and its sink."""
+    registry = CollectorRegistry()
+    registry.register(Ledgers(admin))
+    families = text_string_to_metric_families(generate_latest(registry).decode())
+    return {
+        (sample.name, sample.labels.get("sink", "")): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_each_metric_is_told_of_a_sink_that_has_decided(world: MemoryWorld, admin: Admin) -> None:
+    query = Query(world)
+    run = query.start()
+    run.write(0, ["x", "y", "z"])
+    run.write(1, ["x", "y"])
+    samples = told(admin)
+    expected = {one.name + "_total" * one.counts for one in FIGURES}
+    assert {name for name, sink in samples if sink} == expected
+    assert samples["sparkonce_up", ""] == 1
+    wanted = {"epoch": 1, "epochs_total": 2, "rows_total": 5, "last_epoch_rows": 2}
+    assert wanted == {name: samples[f"sparkonce_{name}", query.name] for name in wanted}
+    assert samples["sparkonce_epoch_unfinished", query.name] == 0
+    assert samples["sparkonce_last_epoch_bytes", query.name] > 0
+    assert 0 <= samples["sparkonce_epoch_age_seconds", query.name] < 60
+
+
+def test_what_waits_and_what_is_staged_is_told() -> None:
+    query = Query(MemoryWorld(whole_epochs=False))
+    decide_and_die(query, 0, ["a", "b", "c"])
+    samples = told(Admin(query.world.memory))
+    assert samples["sparkonce_epoch_unfinished", query.name] == 1
+    assert samples["sparkonce_staged_attempts", query.name] == 1
+    assert samples["sparkonce_staged_bytes", query.name] > 0
+
+
+def test_a_store_that_does_not_answer_is_told_as_such(
+    world: MemoryWorld, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Query(world).start().write(0, ["x"])
+
+    def silent() -> list[str]:
+        raise StoreUnreachable("no answer")
+
+    monkeypatch.setattr(world.memory, "names", silent)
+    assert told(admin) == {("sparkonce_up", ""): 0}
+
+
+# -- the rate
+
+
+def ledger(*decided: float, rows: int = 60) -> Ledger:
+    history = tuple(Pace(n, at, rows, 0, 1, 1, 0.0, 0.0) for n, at in enumerate(decided))
+    return replace(Ledger("s", "q", "t"), history=history)
+
+
+@pytest.mark.parametrize(
+    ("decided", "wanted"),
+    [
+        ((), 0),
+        ((990.0,), 0),
+        ((970.0, 980.0, 990.0, 1000.0), 6.0),
+        ((100.0, 970.0, 1000.0), 2.0),
+        ((400.0, 700.0, 1000.0), 0.2),
+        ((400.0, 460.0), 60 / 540),
+    ],
+    ids=["none", "one", "of a minute", "old ones do not count", "every 5 min", "it stands still"],
+)
+def test_the_rate_is_that_of_the_last_epochs(decided: tuple[float, ...], wanted: float) -> None:
+    assert rate(ledger(*decided), 1000.0) == pytest.approx(wanted)
+
+
+# -- the board
+
+
+def test_the_board_shows_each_sink_and_what_it_waits_for(world: MemoryWorld, admin: Admin) -> None:
+    Query(world, id="done", checkpoint="/a").start().write(0, ["x", "y"])
+    Query(world, id="new", checkpoint="/b").start().stage(0, ["x"])
+    out = io.StringIO()
+    Console(file=out, width=160).print(board(admin.sinks()))
+    lines = {line.split()[0]: line for line in out.getvalue().splitlines() if "@" in line}
+    assert {name.partition("@")[0] for name in lines} == {"done", "new"}
+    (new,) = (line for name, line in lines.items() if name.startswith("new"))
+    assert "its first epoch" in new
