@@ -1,0 +1,56 @@
+"""A Prometheus of a test's own, with rules."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.error
+import urllib.request
+from typing import Any
+
+from integration.servers.finder import UnavailableError, installing
+from integration.servers.port import HOST
+from integration.servers.process import ServerProcess
+
+CONFIG = """
+global: {{scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}}
+rule_files: [rules.yml]
+scrape_configs: [{{job_name: sparkonce, static_configs: [{{targets: ["{target}"]}}]}}]
+"""
+
+
+class PrometheusProcess(ServerProcess):
+    """It asks one target five times a second.
+
+    Args:
+        target: host and port.
+        rules: the text of a rule file.
+    """
+
+    def __init__(self, target: str, rules: str) -> None:
+        self._program = shutil.which("prometheus")
+        if self._program is None:
+            raise UnavailableError("no prometheus on PATH", installing("prometheus"))
+        super().__init__()
+        (self.directory / "rules.yml").write_text(rules)
+        (self.directory / "prometheus.yml").write_text(CONFIG.format(target=target))
+
+    def command(self) -> list[str]:
+        address = f"--web.listen-address={HOST}:{self.port}"
+        return [str(self._program), "--config.file=prometheus.yml", address]
+
+    def answers(self) -> bool:
+        try:
+            return bool(self._asked("query?query=1"))
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    def firing(self) -> set[str]:
+        """The names of the alerts that fire."""
+        alerts = self._asked("alerts")["data"]["alerts"]
+        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
+
+    def _asked(self, what: str) -> Any:
+        where = f"http://{HOST}:{self.port}/api/v1/{what}"
+        with urllib.request.urlopen(where, timeout=5) as answer:
+            return json.load(answer)
