@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark_elasticsearch import health, preflight
 from pyspark_elasticsearch.delivery import Delivery, Means
-from pyspark_elasticsearch.journal import indices
+from pyspark_elasticsearch.journal import indices, letterbox
 from pyspark_elasticsearch.journal.log import Log, places
 from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.models.documents import Documents
@@ -76,6 +76,12 @@ class ElasticsearchStore:
         if self.dead_letter is not None:
             indices.ensure(self.cluster, self.dead_letter, "dead_letter")
             preflight.require_safe_letters(self.cluster, self.dead_letter)
+
+    def letterboxes(self) -> list[letterbox.Box]:
+        """See `sparkonce.letterbox`."""
+        if self.dead_letter is not None:
+            return [letterbox.Box(self.cluster, self.dead_letter)]
+        return list(letterbox.boxes(self.cluster))
 
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""

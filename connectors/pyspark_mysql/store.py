@@ -11,6 +11,7 @@ import pymysql
 
 from pyspark_mysql import health, preflight
 from pyspark_mysql.delivery import Delivery, hold
+from pyspark_mysql.journal import letterbox
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import Log
 from pyspark_mysql.journal.records import Progress, Records
@@ -77,6 +78,13 @@ class MySqlStore:
         """See `sparkonce.health`."""
         with translated("asking the server for its settings"):
             yield from health.examine(self.session)
+
+    def letterboxes(self) -> list[letterbox.Box]:
+        """See `sparkonce.letterbox`."""
+        with translated("looking for dead letters"):
+            if self.dead_letters is not None:
+                return [letterbox.Box(self.session, self.dead_letters.name)]
+            return list(letterbox.boxes(self.session, self.session.database))
 
     def check(self, plan: P) -> P:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sparkonce import checks, options
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.exactly_once.bad_rows import NONE
+from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.guards import Policy
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
@@ -60,6 +61,10 @@ class Sink:
     def check(self) -> Sink:
         """Refuse server and target where they are not fit; the sink with the plan for them."""
         return replace(self, plan=self.patience.run(lambda: self.store.check(self.plan)))
+
+    def committer(self) -> Committer:
+        """The commit algorithm over this sink."""
+        return Committer(self.store, self.plan, self.policy, self.patience)
 
     def write(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
         """Stage the rows of one task.

@@ -37,7 +37,7 @@ def over_store(command: Command) -> Command:
     @with_options
     @wraps(command)
     def run(url: str, given: tuple[str, ...], **rest: Any) -> None:
-        command(_admin(url, given), **rest)
+        command(admin_of(url, given), **rest)
 
     return run
 
@@ -59,7 +59,8 @@ def known(admin: Admin, sink: str) -> SinkStatus:
     return found
 
 
-def _admin(url: str, given: tuple[str, ...]) -> Admin:
+def admin_of(url: str, given: tuple[str, ...]) -> Admin:
+    """The commands over the store at a URL."""
     connector = for_url(url)
     raw = {"url": url, **dict(pair(text) for text in given)}
     return Admin(connector.connect(options.parse(connector.options, raw, complete=False)))

@@ -21,7 +21,6 @@ from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,
-    committer,
     receipts_in,
     session_of,
     staged_in,
@@ -78,7 +77,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
             driver = _driver(sink, receipts[0])
             warn_if_mixed(driver, session_of(messages))
             _warn_of_repetition(sink, driver)
-            committer(sink).commit(driver, receipts)
+            sink.committer().commit(driver, receipts)
 
     @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -86,7 +85,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
         receipts = staged_in(messages)
         if receipts:
             sink = self._sink()
-            committer(sink).abort(_driver(sink, receipts[0]), receipts)
+            sink.committer().abort(_driver(sink, receipts[0]), receipts)
 
 
 def _require_no_checkpoint(options: Iterable[str]) -> None:

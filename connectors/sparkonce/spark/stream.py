@@ -25,7 +25,6 @@ from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,
-    committer,
     receipts_in,
     session_of,
     staged_in,
@@ -73,7 +72,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         checkpoint = Checkpoint(self._place(sink, session), reached)
         driver = _who_has_read(sink, checkpoint, _driver(sink, checkpoint, receipts, batchId))
         warn_if_mixed(driver, session)
-        committer(sink).commit(driver, receipts)
+        sink.committer().commit(driver, receipts)
 
     @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -83,7 +82,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
             sink = self._sink()
             # It is named and not read: Spark waits for an abort, and a dead server answers late.
             checkpoint = Checkpoint(self._place(sink, session_of(messages)))
-            committer(sink).abort(_driver(sink, checkpoint, receipts, batchId), receipts)
+            sink.committer().abort(_driver(sink, checkpoint, receipts, batchId), receipts)
 
     def _place(self, sink: Sink, session: Session) -> str | None:
         return session.place(sink.checkpoint, self.options.get("queryname"))

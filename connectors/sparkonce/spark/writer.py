@@ -20,7 +20,6 @@ from sparkonce.spark.session import Context, Session
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparkonce.exactly_once.commit import Committer
     from sparkonce.exactly_once.guards import Driver
     from sparkonce.sink import Sink
 
@@ -92,13 +91,6 @@ def _known_as(sink: Sink, origin: Origin) -> str:
     """The id of the sink; without a name a batch has none that another one could come to share."""
     own = None if origin.follows is Follows.ONCE else sink.sink_id
     return own or origin.query_id
-
-
-def committer(sink: Sink) -> Committer:
-    """The commit algorithm over a sink."""
-    from sparkonce.exactly_once.commit import Committer
-
-    return Committer(sink.store, sink.plan, sink.policy, sink.patience)
 
 
 def receipts_in(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:

@@ -123,8 +123,10 @@ def _replaces_whatever_has_its_name(
     return identify(ledger, rival, driver, policy)
 
 
-def _as_the_last(self: Ledger, manifest: Manifest, *decision: Any, repeatable: bool) -> Ledger:
-    return replace(DECIDED(self, manifest, *decision), repeatable=repeatable)
+def _as_the_last(
+    self: Ledger, manifest: Manifest, *decision: Any, repeatable: bool, **more: Any
+) -> Ledger:
+    return replace(DECIDED(self, manifest, *decision, **more), repeatable=repeatable)
 
 
 def _counts_chunks(self: Ledger, manifest: Manifest, *decision: Any, **more: Any) -> Ledger:
@@ -134,10 +136,10 @@ def _counts_chunks(self: Ledger, manifest: Manifest, *decision: Any, **more: Any
 
 
 def _counts_replays(
-    self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict
+    self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict, *start: Any
 ) -> Ledger | None:
     again = int(verdict is Verdict.REPLAY)
-    return TAKE(self, replace(base, epochs=base.epochs + again), driver, receipts, verdict)
+    return TAKE(self, replace(base, epochs=base.epochs + again), driver, receipts, verdict, *start)
 
 
 CORE_MUTANTS = [

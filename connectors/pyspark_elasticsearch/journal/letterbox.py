@@ -1,0 +1,98 @@
+"""Indices of dead letters, as ``sparkonce letters`` shows them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark_elasticsearch.server import bulk, reads
+from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.server.failures import of_answer
+from sparkonce.letterbox import Kind, StoredLetter, kind_of
+
+READING, DROPPING = "reading dead letters", "deleting dead letters"
+FIELDS = ("sink", "reason", "key", "row", "base64", "partition")
+"""By which an index of dead letters is known."""
+
+
+def boxes(cluster: Cluster) -> Iterator[Box]:
+    """The indices that have the fields of dead letters."""
+    target = f"/_all/_mapping/field/{','.join(FIELDS)}"
+    found = cluster.ask("looking for dead letters", "GET", target, allow=(403, 404))
+    told = found.body if found.status == 200 else {}
+    for index, about in sorted(told.items()):
+        if set(FIELDS) <= set(about["mappings"]):
+            yield Box(cluster, index)
+
+
+class Box:
+    """See `sparkonce.letterbox.Letterbox`."""
+
+    def __init__(self, cluster: Cluster, index: str) -> None:
+        self.cluster, self.name = cluster, index
+
+    def kinds(self) -> list[Kind]:
+        """See `Letterbox.kinds`."""
+        counts: Counter[tuple[str, str]] = Counter()
+        last: dict[tuple[str, str], int] = {}
+        for hit in self._hits(None, ["sink", "reason", "at"]):
+            source = hit["_source"]
+            kind = source["sink"], kind_of(source["reason"])
+            counts[kind] += 1
+            last[kind] = max(last.get(kind, 0), source["at"])
+        return [Kind(*kind, count, _shown(last[kind])) for kind, count in counts.most_common()]
+
+    def read(self, sink: str | None, most: int) -> list[StoredLetter]:
+        """See `Letterbox.read`."""
+        hits = self._hits(sink, True, most)
+        return [_letter(hit) for hit, _ in zip(hits, range(most), strict=False)]
+
+    def drop(self, letters: Collection[tuple[str, str]]) -> None:
+        """See `Letterbox.drop`. Their ids are of one attempt, and never come again."""
+        actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_, _ in sorted(letters)]
+        if actions:
+            text, target = "".join(actions).encode(), path(self.name, "_bulk")
+            items = bulk.send(self.cluster, DROPPING, target, text, len(actions))
+            if isinstance(items, int):
+                raise of_answer(items, {"type": str(items), "reason": "refused"}, DROPPING)
+            for item in items:
+                if not item.done and item.status != 404:
+                    raise of_answer(item.status, item.error, DROPPING)
+
+    def _hits(
+        self, sink: str | None, source: list[str] | bool, most: int = reads.PAGE
+    ) -> Iterator[dict[str, Any]]:
+        # What was dropped or written a moment ago is not shown without it.
+        self.cluster.ask(READING, "POST", path(self.name, "_refresh"))
+        body = {
+            "query": {"match_all": {}} if sink is None else {"term": {"sink": sink}},
+            "sort": ["at", "_seq_no"],
+            "size": min(most, reads.PAGE),
+            "_source": source,
+        }
+        for hits in reads.pages(self.cluster, READING, self.name, body):
+            yield from hits
+
+
+def _letter(hit: dict[str, Any]) -> StoredLetter:
+    source = hit["_source"]
+    return StoredLetter(
+        id=hit["_id"],
+        at=_shown(source["at"]),
+        sink=source["sink"],
+        epoch=source["epoch"],
+        partition=source["partition"],
+        target=source["index"],
+        reason=source["reason"],
+        key=source["key"],
+        row=source["row"],
+        base64=tuple(source["base64"]),
+    )
+
+
+def _shown(millis: int) -> str:
+    moment = datetime.fromtimestamp(millis / 1000, timezone.utc)
+    return moment.isoformat(timespec="milliseconds")

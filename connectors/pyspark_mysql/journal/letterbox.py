@@ -1,0 +1,78 @@
+"""Tables of dead letters, as ``sparkonce letters`` shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from pyspark_mysql.journal.dead_letters import COLUMNS
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier
+from sparkonce.letterbox import VARIES, Kind, StoredLetter
+
+DROPPED = 500
+"""Letters that one statement deletes."""
+
+
+def boxes(session: Session, database: str) -> Iterator[Box]:
+    """The tables of a database that have the columns of dead letters."""
+    columns = COLUMNS.split(", ")
+    named = ", ".join("%s" for _ in columns)
+    found = session.run(
+        "SELECT table_name FROM information_schema.columns"
+        f" WHERE table_schema = %s AND column_name IN ({named})"
+        " GROUP BY table_name HAVING COUNT(*) = %s ORDER BY table_name",
+        *(database, *columns, len(columns)),
+    )
+    return (Box(session, (database, name)) for (name,) in found)
+
+
+class Box:
+    """See `sparkonce.letterbox.Letterbox`.
+
+    Args:
+        session: of the server.
+        table: database and name.
+    """
+
+    def __init__(self, session: Session, table: tuple[str, ...]) -> None:
+        self.session, self.name = session, ".".join(table)
+        # The client puts values in place of %s.
+        self.table = identifier(*table).replace("%", "%%")
+
+    def kinds(self) -> list[Kind]:
+        """See `Letterbox.kinds`."""
+        found = self.session.run(
+            f"SELECT sink, REGEXP_REPLACE(reason, %s, '...') AS kind, COUNT(*) AS letters,"
+            f" CAST(MAX(at) AS CHAR) FROM {self.table} GROUP BY sink, kind ORDER BY letters DESC",
+            VARIES,
+        )
+        return [Kind(sink, kind, int(count), last) for sink, kind, count, last in found]
+
+    def read(self, sink: str | None, most: int) -> list[StoredLetter]:
+        """See `Letterbox.read`."""
+        whose = "" if sink is None else "WHERE sink = %s "
+        found = self.session.run(
+            f"SELECT id, CAST(at AS CHAR), {COLUMNS} FROM {self.table} {whose}ORDER BY id LIMIT %s",
+            *(() if sink is None else (sink,)),
+            most,
+        )
+        return [_letter(*row) for row in found]
+
+    def drop(self, letters: Collection[tuple[str, str]]) -> None:
+        """See `Letterbox.drop`."""
+        named = sorted(letters)
+        for start in range(0, len(named), DROPPED):
+            some = named[start : start + DROPPED]
+            which = ", ".join(["(%s, %s)"] * len(some))
+            # The time, too: a table that was emptied may give an id once more.
+            self.session.run(
+                f"DELETE FROM {self.table} WHERE (id, CAST(at AS CHAR)) IN ({which})",
+                *(part for id_, at in some for part in (int(id_), at)),
+            )
+
+
+def _letter(id_: int, at: str, *parts: Any) -> StoredLetter:
+    *told, armored = parts
+    return StoredLetter(str(id_), at, *told, base64=tuple(json.loads(armored)))  # type: ignore[misc]

@@ -1,0 +1,87 @@
+"""Dead letters as a store keeps them, for ``sparkonce letters``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+VARIES = r"'[^']*'|[0-9]+"
+"""What differs in reasons of one kind: what is quoted, and numbers."""
+
+
+@dataclass(frozen=True)
+class StoredLetter:
+    """One row that could not be stored; docs/dead-letters.md says what its parts are.
+
+    Attributes:
+        id: names it within its box.
+        at: when it was written, as the store shows it; with the id no other letter's ever.
+    """
+
+    id: str
+    at: str
+    sink: str
+    epoch: int
+    partition: int | None
+    target: str
+    reason: str
+    key: str
+    row: str
+    base64: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Its parts as JSON values."""
+        return asdict(self)
+
+
+class Kind(NamedTuple):
+    """Letters of one sink for one kind of reason.
+
+    Attributes:
+        reason: with "..." where the letters differ.
+        last: when the last one was written.
+    """
+
+    sink: str
+    reason: str
+    letters: int
+    last: str
+
+
+class Letterbox(Protocol):
+    """A table or an index of dead letters.
+
+    Attributes:
+        name: of it.
+    """
+
+    name: str
+
+    def kinds(self) -> list[Kind]:
+        """What is in it, the most frequent first."""
+
+    def read(self, sink: str | None, most: int) -> list[StoredLetter]:
+        """The oldest letters.
+
+        Args:
+            sink: whose; None for those of all.
+            most: how many.
+        """
+
+    def drop(self, letters: Collection[tuple[str, str]]) -> None:
+        """Delete letters by id and time; those that are not there, or are others, stay so."""
+
+
+@runtime_checkable
+class KeepsLetters(Protocol):
+    """A store with dead letters."""
+
+    def letterboxes(self) -> Sequence[Letterbox]:
+        """Those that option ``deadLetter`` names, or that are found."""
+
+
+def kind_of(reason: str) -> str:
+    """The reason without what differs in others of its kind."""
+    return re.sub(VARIES, "...", reason)
