@@ -91,12 +91,12 @@ def page_of_options(name: str, table: Iterable[Option]) -> str:
         "Names are case-insensitive, and an unknown name is an error. This page is the output of",
         f"`sparkonce options {name}`.",
         "",
-        "| option | default | meaning |",
-        "|---|---|---|",
+        "option | default | meaning",
+        "---|---|---",
     ]
     for option in known(table):
         default = "required" if option.required else _shown(option.default)
-        rows.append(f"| `{option.name}` | {default} | {option.meaning} |")
+        rows.append(f"`{option.name}` | {default} | {option.meaning}")
     return "\n".join(rows) + "\n"
 
 
