@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs explore conformance chaos reliability test-containers test-client9 matrix
+.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs site explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -64,10 +64,10 @@ long: $(DEV)
 	@$(SOME) $(PYTEST) -m "long and not conformance" --durations 10 $(PYTEST_ARGS)
 
 # Everything but `make conformance`: the oldest servers, with Elasticsearch's half of the kit, the newest
-# client, the kit at every crash point of the store in memory; then all else in one run, whose last
+# client and the oldest ones, the kit at every crash point of the store in memory; then all else in one run, whose last
 # lines tell what was left out.
 test-all: $(DEV)
-	@$(MAKE) --no-print-directory test-redis6 test-elasticsearch8 test-client9
+	@$(MAKE) --no-print-directory test-redis6 test-elasticsearch8 test-client9 test-lowest
 	@$(PYTEST) tests/kit/test_memory_contract.py $(PYTEST_ARGS)
 	@$(SOME) $(PYTEST) -m "not conformance" --durations 10 \
 		--ignore integration/elasticsearch/test_contract.py $(PYTEST_ARGS)
@@ -117,6 +117,13 @@ JOBS ?= 1
 matrix: $(DEV)
 	@$(BIN)/python -m integration.matrix --jobs $(JOBS) $(CELLS)
 
+# The oldest releases of all that pyproject.toml asks for.
+test-lowest: $(DEV)
+	@$(PIP) install $$($(BIN)/python -m integration.lowest) --upgrade --target .build/lowest 2>/dev/null
+	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) $(PYTEST_ARGS) \
+		tests/core tests/redis tests/mysql tests/elasticsearch \
+		$(foreach name,redis mysql elasticsearch,integration/$(name)/test_apply.py)
+
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch
 test-containers: $(DEV)
@@ -147,7 +154,13 @@ conformance: $(DEV)
 		integration/spark/test_connect.py integration/spark/test_cluster.py \
 		tests/kit/test_memory_contract.py tests/kit/test_tutorial.py $(PYTEST_ARGS)
 
+# The docs as a site, in .build/site; a warning, or a link that leads nowhere, is an error.
+site: $(DEV)
+	@$(PIP) install --group site
+	@$(BIN)/python -m integration.site
+
 docs: $(DEV)
 	@for name in redis mysql elasticsearch; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done
 	@$(BIN)/python -m sparkonce.tck.spec > docs/spec.md
 	@$(BIN)/python -m integration.rooms > docs/rooms.svg
+	@$(BIN)/python -m integration.diagrams

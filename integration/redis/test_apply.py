@@ -249,7 +249,7 @@ def test_text_that_is_not_utf8_is_a_bad_row(redis_url: str, unique: str, place: 
     query = DirectQuery(rows.schema, url=redis_url, key=f"{unique}:{{id}}")
     with pytest.raises(BadRow, match="a string is not valid UTF-8"):
         query.stage_batches(0, [rows])
-    fine = rows.set_column(0, "id", good).set_column(1, "v", good)
+    fine = pa.RecordBatch.from_pydict({"id": good, "v": good, "raw": raw})
     DirectQuery(fine.schema, url=redis_url, key=f"{unique}:{{raw}}").run_batches(0, [fine])
     with redis.Redis.from_url(redis_url) as client:
         assert client.hget(f"{unique}:".encode() + b"\xff", "raw") == b"\xff"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from integration import rooms
+from integration.diagrams import sequence
+from integration.diagrams.__main__ import HOME
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
@@ -25,6 +27,20 @@ def test_page_of_options_is_made_from_the_table(
 ) -> None:
     page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
     assert page == page_of_options(connector.name, connector.options), "run `make docs`"
+
+
+def test_diagrams_are_made_from_their_texts() -> None:
+    texts = sorted(HOME.glob("*.txt"))
+    assert texts
+    for text in texts:
+        picture = text.with_suffix(".svg")
+        assert picture.read_text() == sequence.svg(sequence.parse(text.read_text())), "`make docs`"
+
+
+@pytest.mark.parametrize("step", ["a -> c: x", "note c: x", "c dies", "a: x"])
+def test_a_diagram_names_its_actors_alone(step: str) -> None:
+    with pytest.raises(ValueError, match=r"none of \['a', 'b'\]|is no step"):
+        sequence.parse(f"title: t\nactors: a, b\na -> b: x\n{step}")
 
 
 def test_page_of_rules_is_made_from_the_rulebook() -> None:

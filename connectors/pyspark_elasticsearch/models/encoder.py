@@ -55,14 +55,8 @@ class ChunkEncoder:
 
     def lines(self, rows: pa.RecordBatch) -> Any:
         """One text for each row that does something: its action, and its document."""
-        rows, deleted, _ = operations.split(rows, self.op)
-        if deleted is not None:  # of these rows only what names their document need fit into one
-            named = zip(rows.schema.names, rows.columns, strict=True)
-            fit = [
-                one if name in self.naming else pc.if_else(deleted, pa.scalar(None, one.type), one)
-                for name, one in named
-            ]
-            rows = pa.record_batch(fit, rows.schema)
+        doing = operations.split(rows, self.op)
+        rows, deleted = doing.keyed(self.naming), doing.deleted
         ids, parts = keys.ids(rows, self.key), self.documents.parts
         index = names.texts(parts, rows, self.documents.reserved) if parts else None
         if self.key and self.order is None:

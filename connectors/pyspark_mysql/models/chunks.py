@@ -71,19 +71,16 @@ class ChunkEncoder:
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
         doing, flags = operations.split(rows, self.op), []
-        rows, deleted = doing.rows, doing.deleted
+        rows, deleted = doing.keyed(self.never_null), doing.deleted
         if self.folded:
             flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]
         for name in self.never_null:
             if rows.column(name).null_count:
                 raise null_key(name, rows, ",".join(self.never_null), NOWHERE)
-        return _rows([*(self._literals(doing, name) for name in self.columns), *flags])
+        made = (self._literals(rows.column(name), name, doing) for name in self.columns)
+        return _rows([*made, *flags])
 
-    def _literals(self, doing: Doing, name: str) -> Any:
-        column, deleted = doing.rows.column(name), doing.deleted
-        if deleted is not None and name not in self.never_null:
-            # Of what is deleted only its key matters: the rest need not fit the table any more.
-            column = pc.if_else(deleted, pa.scalar(None, column.type), column)
+    def _literals(self, column: Any, name: str, doing: Doing) -> Any:
         # An increment of null adds nothing, and a row that is new begins at 0.
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))

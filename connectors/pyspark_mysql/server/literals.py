@@ -154,7 +154,7 @@ def _hex(data: Column) -> Column:
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
     values = [None, offsets.buffers()[1], pa.py_buffer(digits)]
     hexed = pa.Array.from_buffers(pa.binary(), len(data), values)
-    return pc.if_else(valid, hexed, pa.scalar(None, pa.binary()))
+    return pc.if_else(valid, hexed, pa.nulls(len(hexed), pa.binary()))
 
 
 def _bytes(data: Column) -> bytes:

@@ -152,7 +152,7 @@ def _joined(column: pa.Array, opening: str, texts: pa.Array, closing: str) -> pa
 
 def _where_valid(column: pa.Array, text: pa.Array | str) -> pa.StringArray:
     """Return the text, but null where the column is null."""
-    return pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    return pc.if_else(column.is_valid(), text, pa.nulls(len(column), pa.string()))
 
 
 def _or_null(text: pa.Array) -> pa.StringArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -41,6 +42,20 @@ class Doing(NamedTuple):
     rows: pa.RecordBatch
     deleted: Any | None = None
     places: Any | None = None
+
+    def keyed(self, kept: Container[str | None]) -> pa.RecordBatch:
+        """The rows, in which those that delete have nulls in all columns but these.
+
+        Only their key matters: the rest need not fit into the target any more.
+        """
+        if self.deleted is None:
+            return self.rows
+        numbers = pa.array(range(len(self.deleted)), pa.int64())
+        # By place: `if_else` takes no maps, and Arrow below 19 breaks slices of texts with it.
+        places = pc.if_else(self.deleted, pa.nulls(len(numbers), pa.int64()), numbers)
+        named = zip(self.rows.schema.names, self.rows.columns, strict=True)
+        columns = [one if name in kept else one.take(places) for name, one in named]
+        return pa.record_batch(columns, self.rows.schema)
 
 
 def split(rows: pa.RecordBatch, name: str | None) -> Doing:

@@ -1,0 +1,1 @@
+"""Pictures of the protocol from text: `python -m integration.diagrams` writes docs/diagrams."""
