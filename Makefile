@@ -74,7 +74,7 @@ test-all: $(DEV)
 
 TESTS_OF = $(foreach name,$(2),integration/$(1)/test_$(name).py)
 test-redis6: $(DEV)
-	@SPARKONCE_TEST_REDIS=embedded $(PYTEST) $(call TESTS_OF,redis,apply faults contract) \
+	@SPARKONCE_TEST_REDIS=embedded $(PYTEST) $(call TESTS_OF,redis,apply faults rights contract) \
 		integration/redis/test_servers.py $(PYTEST_ARGS)
 
 test-elasticsearch8: $(DEV)

@@ -54,7 +54,7 @@ def llms() -> str:
 
 def _first_sentence(page: Path) -> str:
     paragraphs = page.read_text().split("\n\n")[1:]
-    prose = next((one for one in paragraphs if not re.search(r"^(#|```|---\|)", one, re.M)), "")
+    prose = next((one for one in paragraphs if not re.search(r"^(#|```|---\||- )", one, re.M)), "")
     words = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose).split())
     return re.split(r"(?<=[.:])\s", words)[0].rstrip(":.") + "."
 

@@ -246,7 +246,7 @@ def _require_rights(
             raise StoreRefused(
                 f"The user lacks a right: {error.args[1]}",
                 why=f"writeMode={detail.mode} needs it",
-                todo="grant it as docs/mysql.md lists",
+                todo="grant it as docs/permissions.md lists",
             ) from None
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.counted import counting_anew as counting
 from integration.documents import documents
@@ -20,6 +21,8 @@ from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 
 from sparkonce.errors import StoreRefused
+from sparkonce.operate.cli import main
+from sparkonce.protocol import Chunk
 
 pytestmark = pytest.mark.long
 
@@ -87,9 +90,8 @@ def _certificates(folder: Path) -> tuple[Path, bytes, bytes]:
     return folder / "ca.pem", text, certificate
 
 
-RIGHTS = re.search(
-    r"- Rights: .*?```json\n(.*?)```", Path("docs/elasticsearch.md").read_text("utf-8"), re.DOTALL
-)
+PAGE = Path("docs/permissions.md").read_text("utf-8")
+RIGHTS = re.search(r"PUT /_security/role/app\n(.*?)\n\n", PAGE, re.DOTALL)
 
 
 def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) -> None:
@@ -158,7 +160,7 @@ def test_api_key_with_the_documented_rights_over_tls(
     counting(node.url, sinkId="b", **may_not).sink.check()
     with pytest.raises(StoreRefused, match=r"no index sparkonce-b-ledger.*json/ledger.json"):
         counting(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.check()
-    with pytest.raises(StoreRefused, match=r"lacks a right.*docs/elasticsearch.md"):
+    with pytest.raises(StoreRefused, match=r"lacks a right.*docs/permissions.md"):
         counting(node.url, apiKey=encoded["nothing"], **trusted).sink.check()
     secret = tmp_path / "password"
     secret.write_text("wrong\n")
@@ -170,3 +172,35 @@ def test_api_key_with_the_documented_rights_over_tls(
     counting(node.url, **wrong, sinkId="c", **trusted).sink.check()
     with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
         _use_every_right(client, node.url, {"apiKey": encoded["enough"], **trusted})
+
+
+def test_an_operator_with_the_documented_rights(
+    secured: tuple[ElasticsearchProcess, Path],
+) -> None:
+    node, authority = secured
+    found = re.search(r"PUT /_security/role/ops\n(.*?)\n\n", PAGE, re.DOTALL)
+    assert found
+    with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
+        rights = {"ops": json.loads(found[1].replace("orders", "counters"))}
+        key = client.security.create_api_key(name="ops", role_descriptors=rights)["encoded"]
+        client.indices.create(index="counters", mappings={"properties": {"n": {"type": "byte"}}})
+        whole = {"user": "admin", "password": PASSWORD, "tlsCaFile": str(authority)}
+        aside = {"onBadRow": "deadLetter", "deadLetter": "counters-bad", "maxBadRows": "100%"}
+        query = ElasticsearchQuery(SMALL, url=node.url, index="counters", **whole, **aside)
+        query.run(0, [{"n": 1000}])
+    query.sink.store.stage(Chunk(query.task(0, 0), 0, 1, b"of a task that comes late"))
+
+    def said(*command: str) -> str:
+        name, *rest = command
+        given = ("-o", f"apiKey={key}", "-o", f"tlsCaFile={authority}")
+        result = CliRunner().invoke(main, [name, node.url, *rest, *given])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert query.name in said("status")
+    assert "sparkonce_rows_total" in said("metrics")
+    assert "Disk of node" in said("doctor")
+    assert "1 dropped" in said("gc", "--yes", "--grace", "0s")
+    assert "1 letters" in said("letters")
+    assert "1 letters deleted" in said("letters", "counters-bad", "--delete", "--yes")
+    assert "is forgotten" in said("forget", query.name, "--yes")

@@ -138,7 +138,7 @@ def user(mysql: Cursor, unique: str) -> str:
 
 def grants(database: str, table: str) -> list[str]:
     """The statements of the page, for these names."""
-    page = (DOCS / "mysql.md").read_text()
+    page = (DOCS / "permissions.md").read_text()
     found = re.findall(r"^GRANT .*;$", page, re.MULTILINE)
     assert len(found) == 4
     return [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -202,27 +200,3 @@ def test_right_that_is_missing_in_mid_row_stops_there_and_goes_on_once_granted(
         query.run(0)
         assert counts(client, unique) == Counter(range(10))
         assert all(client.pttl(f"{unique}:{i}") > 0 for i in range(10))
-
-
-def test_documented_rights_suffice(private_redis: Callable[..., RedisProcess], unique: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "redis.md").read_text()
-    rights = re.findall(r"(?<=[`\s])\+[a-z|]+", page)
-    assert "+evalsha" in rights
-    server = private_redis()
-    with redis.Redis.from_url(server.url) as client:
-        keys = (f"~{unique}:*", "~{sparkonce}:*")
-        client.execute_command("ACL", "SETUSER", "app", "on", ">pw", *keys, *rights)
-    for options in (
-        {"writeMode": "increment", "ttl": "1h"},
-        {"writeMode": "upsert"},
-        {"writeMode": "delete"},
-    ):
-        query = DirectQuery(COUNTER, url=server.url, key=f"{unique}:{{id}}", user="app", **options)
-        query.options["password"] = "pw"
-        query.sink.check()
-        query.run(0, ones(range(10)))
-        query.run(1, [{"id": i, "n": None} for i in range(20_000)])
-        abandoned = query.stage(2, ones(range(10)))
-        driver = query.driver(2)
-        query.committer().abort(driver, abandoned)
-        assert query.sink.store.staged(query.name) == []

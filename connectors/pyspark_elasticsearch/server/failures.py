@@ -64,7 +64,7 @@ BY_TYPE = {
         "the index or the cluster is read-only", "remove the block (index.blocks.*)"
     ),
     "security_exception": _refused(
-        "the user or the API key lacks a right", "grant it as docs/elasticsearch.md lists"
+        "the user or the API key lacks a right", "grant it as docs/permissions.md lists"
     ),
     "version_conflict_engine_exception": Known(
         Kind.CONFLICT, "the document was changed meanwhile", AGAIN

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pyspark_mysql.journal.dead_letters import COLUMNS
 from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import translated
 from pyspark_mysql.server.literals import identifier
 from sparkonce.letterbox import VARIES, Kind, StoredLetter
 
@@ -43,7 +44,7 @@ class Box:
 
     def kinds(self) -> list[Kind]:
         """See `Letterbox.kinds`."""
-        found = self.session.run(
+        found = self._read(
             f"SELECT sink, REGEXP_REPLACE(reason, %s, '...') AS kind, COUNT(*) AS letters,"
             f" CAST(MAX(at) AS CHAR) FROM {self.table} GROUP BY sink, kind ORDER BY letters DESC",
             VARIES,
@@ -53,7 +54,7 @@ class Box:
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
         whose = "" if sink is None else "WHERE sink = %s "
-        found = self.session.run(
+        found = self._read(
             f"SELECT id, CAST(at AS CHAR), {COLUMNS} FROM {self.table} {whose}ORDER BY id LIMIT %s",
             *(() if sink is None else (sink,)),
             most,
@@ -67,10 +68,15 @@ class Box:
             some = named[start : start + DROPPED]
             which = ", ".join(["(%s, %s)"] * len(some))
             # The time, too: a table that was emptied may give an id once more.
-            self.session.run(
-                f"DELETE FROM {self.table} WHERE (id, CAST(at AS CHAR)) IN ({which})",
-                *(part for id_, at in some for part in (int(id_), at)),
-            )
+            with translated(f"deleting dead letters in {self.name}"):
+                self.session.run(
+                    f"DELETE FROM {self.table} WHERE (id, CAST(at AS CHAR)) IN ({which})",
+                    *(part for id_, at in some for part in (int(id_), at)),
+                )
+
+    def _read(self, sql: str, *args: Any) -> Sequence[tuple[Any, ...]]:
+        with translated(f"reading dead letters in {self.name}"):
+            return self.session.run(sql, *args)
 
 
 def _letter(id_: int, at: str, *parts: Any) -> StoredLetter:

@@ -105,7 +105,7 @@ class OwnTables:
             f"Tables {self.ledger} and {self.log} are not there, or not for this user",
             why,
             todo="run what `sparkonce ddl mysql` prints, in that database, and grant the user what"
-            " docs/mysql.md lists",
+            " docs/permissions.md lists",
         )
 
 

@@ -54,7 +54,8 @@ _PASSWORD = _refused(
     "the server does not take this user and password from this host",
     "check options user, password and passwordFile, or the URL",
 )
-_RIGHTS = _refused("the user lacks a right", "grant it as docs/mysql.md lists")
+GRANT = "grant it as docs/permissions.md lists"
+_RIGHTS = _refused("the user lacks a right", GRANT)
 _ALTERED = _refused(
     "the table was dropped, renamed or altered since it was checked",
     "bring the table and the query's columns together again",
@@ -128,7 +129,7 @@ _BY_NUMBERS = {
     (3819, 4025): _row("a CHECK constraint refused it"),
     (1118,): _row("the row is too large for the table"),
     # Someone must change something.
-    (1044,): _refused("the user has no right to this database", "grant it as docs/mysql.md lists"),
+    (1044,): _refused("the user has no right to this database", GRANT),
     (1045, 1698): _PASSWORD,
     (1820,): _refused("the user's password is to be changed", "change it"),
     (1862,): _refused("the user's password has expired", "change it"),

@@ -27,7 +27,9 @@ PASSWORD = Refusal(
     "check options user, password and passwordFile, or the URL",
 )
 
-ACL = Refusal("the user's ACL does not allow it", f"grant it as docs/redis.md lists, {GOES_ON}")
+ACL = Refusal(
+    "the user's ACL does not allow it", f"grant it as docs/permissions.md lists, {GOES_ON}"
+)
 
 OVERFLOW = Refusal(
     "the sum leaves the 64-bit range of Redis's integers, or that of a double",

@@ -1,0 +1,85 @@
+"""The rights that docs/permissions.md gives to queries and to operators suffice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import redis
+from click.testing import CliRunner
+from integration.counters import ones
+from integration.epochs import DirectQuery
+from integration.servers.redis import RedisProcess
+
+from sparkonce.operate.cli import main
+from sparkonce.protocol import Chunk
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
+
+
+def documented(user: str, unique: str) -> list[str]:
+    """The words of the page that make this user."""
+    lines = re.findall(rf"^ACL SETUSER {user} (.*)$", PAGE, re.M)
+    return " ".join(lines).replace("~user:*", f"~{unique}:*").split()
+
+
+def beside(what: str) -> list[str]:
+    """The rights that the page adds for something."""
+    (rights,) = re.findall(rf"{re.escape(what)}: `([^`]*)`", PAGE)
+    return str(rights).split()
+
+
+CASES: list[tuple[dict[str, str], tuple[str, ...]]] = [
+    ({"writeMode": "increment", "ttl": "1h"}, ("`writeMode=increment`", "`ttl`")),
+    ({"writeMode": "upsert"}, ()),
+    ({"writeMode": "delete"}, ()),
+    ({"writeMode": "upsert", "model": "string"}, ("`model=string`",)),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), CASES, ids=str)
+def test_a_query_needs_no_more(
+    private_redis: Callable[..., RedisProcess],
+    unique: str,
+    options: dict[str, str],
+    named: tuple[str, ...],
+) -> None:
+    server = private_redis()
+    rights = [right for what in named for right in beside(what)]
+    with redis.Redis.from_url(server.url) as client:
+        client.execute_command("ACL", "SETUSER", "app", *documented("app", unique), *rights)
+    query = DirectQuery(COUNTER, url=server.url, key=f"{unique}:{{id}}", user="app", **options)
+    query.options["password"] = "secret"
+    query.sink.check()
+    query.run(0, ones(range(10)))
+    query.run(1, [{"id": i, "n": None} for i in range(20_000)])
+    abandoned = query.stage(2, ones(range(10)))
+    driver = query.driver(2)
+    query.committer().abort(driver, abandoned)
+    assert query.sink.store.staged(query.name) == []
+
+
+def test_an_operator_needs_no_more(private_redis: Callable[..., RedisProcess], unique: str) -> None:
+    server = private_redis()
+    query = DirectQuery(COUNTER, url=server.url, key=f"{unique}:{{id}}", writeMode="increment")
+    query.run(0, ones(range(10)))
+    query.sink.store.stage(Chunk(query.task(0, 0), 0, 1, b"of a task that comes late"))
+    with redis.Redis.from_url(server.url) as client:
+        client.execute_command("ACL", "SETUSER", "ops", *documented("ops", unique))
+
+        def runs(command: str, *rest: str, more: tuple[str, ...] = ()) -> bool:
+            client.execute_command("ACL", "SETUSER", "ops", *more)
+            given = ("-o", "user=ops", "-o", "password=secret")
+            return CliRunner().invoke(main, [command, server.url, *rest, *given]).exit_code == 0
+
+        assert runs("status")
+        assert runs("metrics")
+        assert not runs("doctor")
+        assert runs("doctor", more=(*beside("`doctor`"),))
+        assert not runs("gc", "--yes", "--grace", "0s")
+        assert runs("gc", "--yes", "--grace", "0s", more=(*beside("`gc`, `forget`"),))
+        assert runs("forget", query.name, "--yes")
