@@ -159,8 +159,7 @@ site: $(DEV)
 	@$(PIP) install --group site
 	@$(BIN)/python -m integration.site
 
+# Pictures of the docs, from text.
 docs: $(DEV)
-	@for name in redis mysql elasticsearch; do $(BIN)/sparkonce options $$name > docs/options-$$name.md; done
-	@$(BIN)/python -m sparkonce.tck.spec > docs/spec.md
 	@$(BIN)/python -m integration.rooms > docs/rooms.svg
 	@$(BIN)/python -m integration.diagrams

@@ -1,5 +1,6 @@
 """The docs as a site: `python -m integration.site` builds it, and follows its links.
 
+Pages of options and of the kit's rules come from the code, and are written for the site alone.
 Beside each page lies its Markdown, for machines; llms.txt lists them (https://llmstxt.org).
 """
 
@@ -14,8 +15,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+from sparkonce.operate.printing import page_of_options
+from sparkonce.registry import for_name
+from sparkonce.tck import spec
+
 ROOT = Path(__file__).parents[1]
-DOCS, SITE = ROOT / "docs", ROOT / ".build" / "site"
+DOCS, WHOLE, SITE = ROOT / "docs", ROOT / ".build" / "docs", ROOT / ".build" / "site"
+CONNECTORS = ("redis", "mysql", "elasticsearch")
 
 
 class Page(HTMLParser):
@@ -37,16 +43,29 @@ class Page(HTMLParser):
 
 def build() -> None:
     """Build the site anew; a warning is an error."""
+    gather()
     subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], check=True)
-    for page in DOCS.glob("*.md"):
+    for page in WHOLE.glob("*.md"):
         shutil.copy(page, SITE / page.name)
     (SITE / "llms.txt").write_text(llms())
 
 
+def gather() -> None:
+    """Put all pages into one folder."""
+    shutil.rmtree(WHOLE, ignore_errors=True)
+    shutil.copytree(DOCS, WHOLE)
+    for name in CONNECTORS:
+        page = page_of_options(name, for_name(name).options)
+        (WHOLE / f"options-{name}.md").write_text(page)
+    (WHOLE / "spec.md").write_text(spec.as_markdown())
+    changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
+    (WHOLE / "changelog.md").write_text(changes)
+
+
 def llms() -> str:
     """The list of pages for machines: each with its title and its first sentence."""
-    lines = ["# sparkonce", "", f"> {_first_sentence(DOCS / 'index.md')}", "", "## Pages", ""]
-    for page in sorted(DOCS.glob("*.md")):
+    lines = ["# sparkonce", "", f"> {_first_sentence(WHOLE / 'index.md')}", "", "## Pages", ""]
+    for page in sorted(WHOLE.glob("*.md")):
         title = page.read_text().partition("\n")[0].removeprefix("# ")
         lines.append(f"- [{title}]({page.name}): {_first_sentence(page)}")
     return "\n".join(lines) + "\n"

@@ -10,23 +10,10 @@ from integration import rooms
 from integration.diagrams import sequence
 from integration.diagrams.__main__ import HOME
 
-from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_mysql.connector import MySqlConnector
-from pyspark_redis.connector import RedisConnector
 from sparkonce import __version__, errors
 from sparkonce.exactly_once import guards
-from sparkonce.operate.printing import page_of_options
-from sparkonce.tck import spec
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("connector", [RedisConnector, MySqlConnector, ElasticsearchConnector])
-def test_page_of_options_is_made_from_the_table(
-    connector: type[RedisConnector | MySqlConnector | ElasticsearchConnector],
-) -> None:
-    page = (ROOT / "docs" / f"options-{connector.name}.md").read_text()
-    assert page == page_of_options(connector.name, connector.options), "run `make docs`"
 
 
 def test_diagrams_are_made_from_their_texts() -> None:
@@ -41,10 +28,6 @@ def test_diagrams_are_made_from_their_texts() -> None:
 def test_a_diagram_names_its_actors_alone(step: str) -> None:
     with pytest.raises(ValueError, match=r"none of \['a', 'b'\]|is no step"):
         sequence.parse(f"title: t\nactors: a, b\na -> b: x\n{step}")
-
-
-def test_page_of_rules_is_made_from_the_rulebook() -> None:
-    assert (ROOT / "docs" / "spec.md").read_text() == spec.as_markdown(), "run `make docs`"
 
 
 def test_map_is_made_from_the_rooms_that_there_are() -> None:

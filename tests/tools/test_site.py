@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from integration.site import DOCS, broken, llms
+from integration.site import WHOLE, broken, gather, llms
 
 
 def test_links_that_lead_nowhere_are_told(tmp_path: Path) -> None:
@@ -19,12 +19,14 @@ def test_links_that_lead_nowhere_are_told(tmp_path: Path) -> None:
 
 
 def test_machines_get_a_list_of_all_pages() -> None:
+    gather()
     told = llms()
-    for page in DOCS.glob("*.md"):
+    for page in WHOLE.glob("*.md"):
         (line,) = (line for line in told.splitlines() if f"({page.name}): " in line)
         assert len(line.partition("): ")[2]) > 20, line
 
 
 def test_each_page_is_in_the_navigation() -> None:
-    config = (DOCS.parent / "zensical.toml").read_text()
-    assert [page.name for page in DOCS.glob("*.md") if f'"{page.name}"' not in config] == []
+    gather()
+    config = (WHOLE.parents[1] / "zensical.toml").read_text()
+    assert [page.name for page in WHOLE.glob("*.md") if f'"{page.name}"' not in config] == []

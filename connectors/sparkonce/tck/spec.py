@@ -1,4 +1,4 @@
-"""docs/spec.md, made from the rules."""
+"""The rules as a page: `python -m sparkonce.tck.spec`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparkonce.tck.rules.rulebook import ORACLES, RULES
 _HEAD = """\
 # The rules of an exactly-once sink
 
-Made from `sparkonce/tck/rules/rulebook.py` by `make docs`. Each rule has a number; the names of the
+What `python -m sparkonce.tck.spec` prints. Each rule has a number; the names of the
 tests that check it carry the number. A test that fails prints the rule, and where to look. A rule
 marked MAY can be left out with a reason; its tests are then skipped with that reason, and so are
 those of a rule that the Spark at hand can't give to any sink.
