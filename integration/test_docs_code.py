@@ -1,0 +1,172 @@
+"""The programs in the docs run as they stand, but for their addresses and names.
+
+Those of README, the quickstart, dead-letters.md and writing-a-connector.md have tests of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from elasticsearch import Elasticsearch
+from pymysql.cursors import Cursor
+from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+ELSEWHERE = {
+    "quickstart.md": "the program of README",
+    "dead-letters.md": "test_dead_letters",
+    "writing-a-connector.md": "tests/kit/test_tutorial",
+}
+USER = {"user": 7, "clicks": 2, "name": "x", "id": 1, "order_id": 5, "line_no": 1}
+
+Run = Callable[..., None]
+
+
+def programs(page: str) -> list[str]:
+    """The programs of a page; of two that are compared the one for sparkonce."""
+    found = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.S | re.M)
+    afters = [re.search(r"^\S[^\n]*# after\n.*", one, re.S | re.M) for one in found]
+    return [after[0] if after else one for one, after in zip(found, afters, strict=True)]
+
+
+@pytest.fixture
+def run(spark: SparkSession, tmp_path: Path) -> Iterator[Run]:
+    """Run a program over one row, as a batch and as a stream, until all is done."""
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "0.json").write_text(json.dumps(USER))
+
+    def run(code: str, columns: str, changed: Mapping[str, str], **names: Any) -> None:
+        for here, there in {**changed, "/data/": f"{tmp_path}/"}.items():
+            code = code.replace(here, there)
+        batch = (
+            spark.read.schema(
+                "user int, clicks int, name string, id int, order_id int, line_no int"
+            )
+            .json(str(tmp_path / "rows"))
+            .select(*columns.split())
+        )
+        stream = spark.readStream.schema(batch.schema).json(str(tmp_path / "rows"))
+        is_stream = "writeStream" in code
+        df: DataFrame = stream if is_stream else batch
+        exec(code, {"df": df, "users": stream, "batch": batch, **names})
+        for query in spark.streams.active:
+            query.processAllAvailable()
+            query.stop()
+
+    yield run
+    for query in spark.streams.active:
+        query.stop()
+
+
+@pytest.fixture
+def keys(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def shop(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[str]:
+    """A database with the tables of the pages, at a URL without a password."""
+    mysql.execute(f"CREATE DATABASE {unique}")
+    mysql.execute(
+        f"CREATE TABLE {unique}.orders (order_id BIGINT, line_no INT, name TEXT,"
+        " PRIMARY KEY (order_id, line_no))"
+    )
+    mysql.execute(f"CREATE TABLE {unique}.users (id BIGINT PRIMARY KEY, name TEXT)")
+    yield f"{mysql_url.rpartition('/')[0]}/{unique}"
+    mysql.execute(f"DROP DATABASE {unique}")
+
+
+def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
+    mysql.execute(f"SELECT * FROM {database}.{table}")
+    return list(mysql.fetchall())
+
+
+def test_each_program_is_run_by_some_test() -> None:
+    here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 5}
+    counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
+    assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
+    readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
+    assert programs("quickstart.md") == readme
+
+
+@pytest.mark.parametrize(("page", "nth"), [("index.md", 0), ("migration.md", 1)])
+def test_streams_into_redis(
+    run: Run, keys: redis.Redis, redis_url: str, unique: str, page: str, nth: int
+) -> None:
+    changed = {"redis://localhost:6379/0": redis_url, "redis://cache:6379/0": redis_url}
+    run(programs(page)[nth], "user clicks", {**changed, "user:{user}": f"{unique}:{{user}}"})
+    assert keys.hget(f"{unique}:7", "clicks") == "2"
+
+
+def test_batches_into_redis(run: Run, keys: redis.Redis, redis_url: str, unique: str) -> None:
+    changed = {"redis://cache:6379/0": redis_url, "person:{name}": f"{unique}:{{name}}"}
+    run(programs("migration.md")[2], "name clicks", changed)
+    assert keys.hgetall(f"{unique}:x") == {"name": "x", "clicks": "2"}
+
+
+def test_code_that_is_replaced_does_what_it_did(
+    run: Run, keys: redis.Redis, redis_url: str, unique: str
+) -> None:
+    """The first program of the page is the writer by hand, that the second one stands for."""
+    client = f'redis.Redis.from_url("{redis_url}")'
+    changed = {'redis.Redis("cache")': client, "user:{row.user}": f"{unique}:{{row.user}}"}
+    run(f"import redis\n{programs('migration.md')[0]}", "user clicks", changed)
+    assert keys.hget(f"{unique}:7", "clicks") == "2"
+
+
+def test_streams_into_mysql(
+    run: Run, mysql: Cursor, shop: str, unique: str, tmp_path: Path
+) -> None:
+    mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
+    mysql.execute(f"GRANT ALL ON {unique}.* TO {unique}")
+    (tmp_path / "secret").write_text("pw\n")
+    url = shop.replace("root@", f"{unique}@")
+    changed = {"mysql://app@db.example:3306/shop": url}
+    changed["/run/secrets/mysql"] = str(tmp_path / "secret")
+    run(programs("mysql.md")[0], "order_id line_no name", changed)
+    assert rows(mysql, unique, "orders") == [(5, 1, "x")]
+    mysql.execute(f"DROP USER {unique}")
+
+
+@pytest.mark.parametrize(("page", "nth"), [("batch.md", 0), ("batch.md", 2), ("migration.md", 4)])
+def test_batches_into_mysql(
+    run: Run, mysql: Cursor, shop: str, unique: str, page: str, nth: int
+) -> None:
+    mysql.execute(f"ALTER TABLE {unique}.orders DROP PRIMARY KEY, ADD PRIMARY KEY (order_id)")
+    mysql.execute(f"ALTER TABLE {unique}.orders DROP line_no")
+    changed = {"mysql://app@db/shop": shop, "jdbc:mysql://db:3306/shop": f"jdbc:{shop}"}
+    changed['user="app", password=secret'] = ""
+    run(programs(page)[nth], "order_id name", changed)
+    assert rows(mysql, unique, "orders") == [(5, "x")]
+
+
+def test_streams_by_foreach_batch_into_two_stores(
+    run: Run, mysql: Cursor, shop: str, keys: redis.Redis, redis_url: str, unique: str
+) -> None:
+    code = programs("batch.md")[1]
+    run(code, "id name", {"user:{id}": f"{unique}:{{id}}"}, REDIS=redis_url, MYSQL=shop)
+    assert keys.hget(f"{unique}:1", "name") == "x"
+    assert rows(mysql, unique, "users") == [(1, "x")]
+
+
+@pytest.mark.parametrize(("page", "nth"), [("elasticsearch.md", 0), ("migration.md", 3)])
+def test_streams_into_elasticsearch(
+    run: Run, elastic: Elasticsearch, elasticsearch_url: str, index: str, page: str, nth: int
+) -> None:
+    numbers = {name: {"type": "long"} for name in ("order_id", "line_no")}
+    elastic.indices.create(index=index, mappings={"properties": numbers})
+    changed = {"https://es1.example:9200,https://es2.example:9200": elasticsearch_url}
+    changed |= {"https://es1:9200": elasticsearch_url, '"orders"': f'"{index}"'}
+    changed['    .option("apiKey", api_key)\n'] = ""
+    run(programs(page)[nth], "order_id line_no", changed)
+    elastic.indices.refresh(index=index)
+    (hit,) = elastic.search(index=index)["hits"]["hits"]
+    assert hit["_source"]["order_id"] == 5
