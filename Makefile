@@ -42,7 +42,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs site explore conformance chaos reliability test-containers test-client9 test-lowest matrix
+.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs site release explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -123,6 +123,18 @@ test-lowest: $(DEV)
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) $(PYTEST_ARGS) \
 		tests/core tests/redis tests/mysql tests/elasticsearch \
 		$(foreach name,redis mysql elasticsearch,integration/$(name)/test_apply.py)
+
+# Wheel, sdist and bill of materials, in dist/, each checked.
+release: $(DEV)
+	@$(PIP) install --group release
+	@rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/check-wheel-contents dist/*.whl
+	@$(BIN)/python -m venv --clear .build/release
+	@.build/release/bin/python -m pip --quiet install "$$(ls dist/*.whl)[all,metrics]"
+	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON \
+		--output-file dist/sparkonce.cdx.json .build/release/bin/python
+	@ls dist
 
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch
