@@ -50,22 +50,23 @@ def build() -> None:
     (SITE / "llms.txt").write_text(llms())
 
 
-def gather() -> None:
+def gather(whole: Path = WHOLE) -> Path:
     """Put all pages into one folder."""
-    shutil.rmtree(WHOLE, ignore_errors=True)
-    shutil.copytree(DOCS, WHOLE)
+    shutil.rmtree(whole, ignore_errors=True)
+    shutil.copytree(DOCS, whole)
     for name in CONNECTORS:
         page = page_of_options(name, for_name(name).options)
-        (WHOLE / f"options-{name}.md").write_text(page)
-    (WHOLE / "spec.md").write_text(spec.as_markdown())
+        (whole / f"options-{name}.md").write_text(page)
+    (whole / "spec.md").write_text(spec.as_markdown())
     changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
-    (WHOLE / "changelog.md").write_text(changes)
+    (whole / "changelog.md").write_text(changes)
+    return whole
 
 
-def llms() -> str:
+def llms(whole: Path = WHOLE) -> str:
     """The list of pages for machines: each with its title and its first sentence."""
-    lines = ["# sparkonce", "", f"> {_first_sentence(WHOLE / 'index.md')}", "", "## Pages", ""]
-    for page in sorted(WHOLE.glob("*.md")):
+    lines = ["# sparkonce", "", f"> {_first_sentence(whole / 'index.md')}", "", "## Pages", ""]
+    for page in sorted(whole.glob("*.md")):
         title = page.read_text().partition("\n")[0].removeprefix("# ")
         lines.append(f"- [{title}]({page.name}): {_first_sentence(page)}")
     return "\n".join(lines) + "\n"
