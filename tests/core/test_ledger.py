@@ -19,7 +19,7 @@ from sparkonce.exactly_once.ledger import (
     sink_name,
 )
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.exactly_once.pace import KEPT, Pace, Start
+from sparkonce.exactly_once.pace import KEPT, Pace, Start, followed
 from sparkonce.protocol import FORMAT, Applied, Manifest, Part, Record, digest
 
 PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
@@ -64,7 +64,7 @@ FULL = Ledger(
     inherits=True,
     once=True,
     forgotten=True,
-    history=(Pace(7, 1e9, 8, 1, 99, 2, 0.5, 0.25, 0.125),),
+    history="7,1000000000.0,8,1,99,2,0.5,0.25,0.125",
 )
 
 
@@ -285,12 +285,18 @@ def test_the_pace_of_the_last_epochs_alone_is_kept() -> None:
     ledger = Ledger("orders@1", "a", "t")
     for epoch in range(KEPT + 5):
         ledger = ledger.decided(replace(MANIFEST, epoch=epoch), "run").finished()
-    assert [pace.epoch for pace in ledger.history] == [*range(5, KEPT + 5)]
+    assert [pace.epoch for pace in ledger.paces] == [*range(5, KEPT + 5)]
 
 
 def test_an_epoch_that_an_earlier_release_decided_has_no_pace() -> None:
-    body = json.loads(replace(FULL, history=()).to_record().body)
+    body = json.loads(replace(FULL, history="").to_record().body)
     del body["history"]
     former = from_record(replace(FULL.to_record(), body=json.dumps(body)))
     assert former is not None
-    assert (former.history, former.pace, former.finished().history) == ((), None, ())
+    assert (former.history, former.pace, former.finished().history) == ("", None, "")
+
+
+def test_a_pace_comes_back_from_its_line() -> None:
+    pace = Pace(2**40, 1764032400.123, 3, 2, 2**35, 7, 0.001, 12.5, 3600.0)
+    assert Pace.parsed(pace.written) == pace
+    assert followed("", pace) == pace.written

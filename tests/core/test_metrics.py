@@ -14,7 +14,7 @@ from tests.worlds import MemoryWorld, decide_and_die
 
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.pace import Pace
+from sparkonce.exactly_once.pace import Pace, followed
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.metrics import FIGURES, Ledgers
 from sparkonce.operate.watching import board, rate
@@ -76,7 +76,9 @@ def test_a_store_that_does_not_answer_is_told_as_such(
 
 
 def ledger(*decided: float, rows: int = 60) -> Ledger:
-    history = tuple(Pace(n, at, rows, 0, 1, 1, 0.0, 0.0) for n, at in enumerate(decided))
+    history = ""
+    for epoch, at in enumerate(decided):
+        history = followed(history, Pace(epoch, at, rows, 0, 1, 1, 0.0, 0.0))
     return replace(Ledger("s", "q", "t"), history=history)
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.exactly_once.pace import KEPT, Pace, Start
+from sparkonce.exactly_once.pace import Pace, Start, followed
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Part, Record, digest
 
 PAST_DOOMED = 256
@@ -66,7 +66,7 @@ class Ledger:
         inherits: whether a query that this one replaced had decided something, or was forgotten.
         once: its only writer is a batch without a name; nobody asks for it once that is finished.
         forgotten: an operator has dropped the sink; whoever comes next starts anew.
-        history: the pace of its last epochs, newest last.
+        history: the pace of its last epochs, a line for each, newest last.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Ledger:
     inherits: bool = False
     once: bool = False
     forgotten: bool = False
-    history: tuple[Pace, ...] = ()
+    history: str = ""
 
     @property
     def sink_id(self) -> str:
@@ -209,7 +209,7 @@ class Ledger:
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
             epochs=self.epochs + 1,
-            history=(*self.history, _pace(manifest, start))[-KEPT:],
+            history=followed(self.history, _pace(manifest, start)),
         )
 
     def finished(self, applied: Applied = ALL_STORED) -> Ledger:
@@ -218,16 +218,22 @@ class Ledger:
         # An epoch without rows does not show that the table takes any.
         if self.manifest is not None and self.manifest.rows and applied.stored:
             unstored = 0
-        aside, history = self.aside + applied.aside, self.history
-        if self.pace is not None:
-            history = (*history[:-1], self.pace.applied(applied.aside))
+        aside, pace, history = self.aside + applied.aside, self.pace, self.history
+        if pace is not None:
+            history = followed(history.rpartition("\n")[0], pace.applied(applied.aside))
         return self.moved(manifest=None, aside=aside, unstored=unstored, history=history)
 
     @property
     def pace(self) -> Pace | None:
         """That of the last decided epoch; None if a release decided it that kept none."""
-        last = self.history[-1] if self.history else None
+        line = self.history.rpartition("\n")[2]
+        last = Pace.parsed(line) if line else None
         return last if last is not None and last.epoch == self.epoch else None
+
+    @property
+    def paces(self) -> list[Pace]:
+        """Those of its last epochs, newest last."""
+        return [Pace.parsed(line) for line in self.history.split("\n") if line]
 
     def succeeded_by(self, query_id: str) -> Ledger:
         """The next generation, owned by another query, before its first epoch."""
@@ -265,8 +271,7 @@ class Ledger:
 
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
-        fields = {**asdict(replace(self, history=())), "history": self.history}  # a copy is slow
-        body = json.dumps({"format": FORMAT, **fields}, separators=(",", ":"))
+        body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
         return Record(self.revision, self.stamp, self.token, body)
 
 
@@ -301,9 +306,8 @@ def from_record(record: Record) -> Ledger | None:
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
     body.setdefault("inherits", bool(body["retired"]))  # a release that did not tell
     tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
-    history = tuple(Pace(*one) for one in body.pop("history", ()))
     stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
-    return Ledger(**{**body, **tuples, **stamps, "manifest": manifest, "history": history})
+    return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
 
 
 def _pace(manifest: Manifest, start: Start | None) -> Pace:

@@ -37,6 +37,19 @@ class Pace(NamedTuple):
     decide: float
     apply: float = 0.0
 
+    @classmethod
+    def parsed(cls, line: str) -> Pace:
+        """From a line that `written` gave."""
+        epoch, decided, rows, aside, size, chunks, *seconds = line.split(",")
+        counts = int(rows), int(aside), int(size), int(chunks)
+        stage, decide, apply = map(float, seconds)
+        return cls(int(epoch), float(decided), *counts, stage, decide, apply)
+
+    @property
+    def written(self) -> str:
+        """A line: a ledger is read and written so often that its history is none of JSON."""
+        return ",".join(map(str, self))
+
     def applied(self, aside: int) -> Pace:
         """The same, once all rows have taken effect."""
         return self._replace(aside=aside, apply=round(max(0.0, time.time() - self.decided), 3))
@@ -57,6 +70,16 @@ class Start(NamedTuple):
     def passed(self) -> float:
         """Seconds since."""
         return max(0.0, time.time() - self.commit)
+
+
+def followed(history: str, pace: Pace) -> str:
+    """A history with one more epoch.
+
+    Args:
+        history: a line for each epoch, the newest last.
+        pace: of the next one.
+    """
+    return "\n".join([*history.split("\n")[-KEPT + 1 :], pace.written]).lstrip("\n")
 
 
 def told(pace: Pace, sink: str, start: Start) -> str:

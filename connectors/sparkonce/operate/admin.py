@@ -121,7 +121,7 @@ class SinkStatus:
             "staged_attempts": len(self.staged),
             "staged_chunks": sum(staged.chunks for staged in self.staged),
             "staged_bytes": sum(staged.bytes for staged in self.staged),
-            "history": [pace._asdict() for pace in ledger.history] if ledger else [],
+            "history": [pace._asdict() for pace in ledger.paces] if ledger else [],
         }
 
 
@@ -212,7 +212,7 @@ class Admin:
         if ledger.manifest is not None:
             raise _unfinished(name)
         tombstone = ledger.moved(
-            retired=ledger.with_retired(), forgotten=True, unstored=0, history=()
+            retired=ledger.with_retired(), forgotten=True, unstored=0, history=""
         )
         # In one step where the store can: a full one takes no write but one that makes room.
         over = leftovers(self.store, tombstone, fresh=True)

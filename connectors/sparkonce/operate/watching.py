@@ -75,8 +75,9 @@ def rate(ledger: Ledger, now: float) -> float:
         ledger: of the sink.
         now: Unix time in seconds.
     """
-    recent = [pace for pace in ledger.history if now - pace.decided <= WINDOW]
-    recent = recent if len(recent) > 1 else list(ledger.history[-2:])
+    paces = ledger.paces
+    recent = [pace for pace in paces if now - pace.decided <= WINDOW]
+    recent = recent if len(recent) > 1 else paces[-2:]
     if len(recent) < 2:
         return 0.0
     first, last = recent[0].decided, recent[-1].decided
