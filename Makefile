@@ -13,6 +13,11 @@ DEV := $(VENV)/.ready-dev
 demo: $(READY)
 	@$(BIN)/python -m demo
 
+# The same with a page in the browser, that shows the counters while the driver is killed.
+.PHONY: live
+live: $(READY)
+	@$(BIN)/python -m demo.live $(LIVE_ARGS)
+
 $(READY): pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "No Python from 3.10 to 3.14 is on PATH."; exit 1; }
 	@echo "set-up: virtual environment $(VENV)"
@@ -42,7 +47,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs site release explore conformance chaos reliability test-containers test-client9 test-lowest matrix
+.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -135,6 +140,11 @@ release: $(DEV)
 	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON \
 		--output-file dist/sparkonce.cdx.json .build/release/bin/python
 	@ls dist
+
+# A program of examples/ on servers that it brings: `make example NAME=change_data_capture`.
+NAME ?= kafka_to_stores
+example: $(DEV)
+	@$(BIN)/python -m examples $(NAME)
 
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,12 +30,24 @@ if TYPE_CHECKING:
 WORK = ROOT / ".build" / "demo"
 
 
+Boards = Callable[[Console, "pd.DataFrame", str, Ledgers], show.Board]
+"""Makes a board: for the rows to come, the store's URL, and the ledgers in it."""
+
+
+def plain(console: Console, frame: pd.DataFrame, *_: object) -> show.Board:
+    return show.Board(console, len(frame))
+
+
 def main() -> int:
-    console = Console(highlight=False)
+    return run_demo(Console(highlight=False))
+
+
+def run_demo(console: Console, board: Boards = plain, then: Callable[[], object] = int) -> int:
+    """Run it, and something else while its server is still there; the exit status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with TemporaryDirectory(prefix="sparkonce-demo-") as scratch:
-            return demo(console, Path(scratch))
+            return demo(console, Path(scratch), board, then)
     except (Trouble, SparkonceError, redis.RedisError) as error:
         console.print(f"\n{error}", style="red", markup=False, soft_wrap=True)
         return 1
@@ -44,7 +56,7 @@ def main() -> int:
         return 130
 
 
-def demo(console: Console, scratch: Path) -> int:
+def demo(console: Console, scratch: Path, board: Boards, then: Callable[[], object]) -> int:
     """The exit status: 0 if every row took effect once."""
     files = WORK / "flights"
     with server(scratch) as there:
@@ -53,11 +65,13 @@ def demo(console: Console, scratch: Path) -> int:
         frame = flights.load()
         flights.write_csv(frame, files)
         ledgers = Ledgers(admin_of(there.url), driver.checkpoints)
-        with show.Board(console, len(frame)) as board:
-            caught = Run(driver, ledgers, board, len(frame))()
+        with board(console, frame, there.url, ledgers) as shown:
+            caught = Run(driver, ledgers, shown, len(frame))()
         streams = ledgers.read()
         verdict = _compare(console, frame, Target(there.url))
-    return _report(console, streams, caught, verdict)
+        status = _report(console, streams, caught, verdict)
+        then()
+    return status
 
 
 def _driver(url: str, files: Path, scratch: Path) -> DemoDriver:

@@ -83,7 +83,9 @@ class Run:
         self.board.update(streams, "killed")
         share = self._share(streams)
         self.board.event(f"kill -9: {len(family)} processes gone, {share:.0%} of the rows are in")
-        return self.ledgers.caught()
+        caught = self.ledgers.caught()
+        self.board.killed(caught)
+        return caught
 
     def _failed(self, why: str) -> Trouble:
         return Trouble(f"{why}. The end of {self.driver.shown_log}:\n{self.driver.last_words()}")

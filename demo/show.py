@@ -59,6 +59,9 @@ class Board:
         self._seen.clear()
         self._print(f"[bold]{text}[/]")
 
+    def killed(self, caught: Mapping[str, Caught]) -> None:
+        """Take note of what SIGKILL did to each stream."""
+
     def update(self, streams: Streams, state: str) -> None:
         """Show how far the streams are, and how fast, if rows have come of late."""
         rate = self._rate(sum(one.rows for one in streams.values()))

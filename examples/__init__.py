@@ -1,0 +1,1 @@
+"""Programs that a user writes; `python -m examples NAME` brings servers, runs and checks one."""
