@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -34,9 +35,9 @@ def test_an_example_counts_each_row_once(name: str) -> None:
 
 @pytest.mark.long
 def test_the_notebook_runs(
-    private_redis: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    private_redis: Callable[..., RedisProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server: RedisProcess = private_redis()  # type: ignore[operator]
+    server = private_redis()
     for name, value in {**local_spark.environment(tmp_path), "REDIS": server.url}.items():
         monkeypatch.setenv(name, value)
     assert os.environ["REDIS"] == server.url
