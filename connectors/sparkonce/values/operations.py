@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -30,6 +31,11 @@ WORDS = {
 """In any case. What stood there before an update is known to the update itself."""
 
 
+@lru_cache(maxsize=2)
+def _numbers(most: int) -> pa.Array:
+    return pa.array(range(most), pa.int64())
+
+
 class Doing(NamedTuple):
     """The rows that do something.
 
@@ -50,9 +56,10 @@ class Doing(NamedTuple):
         """
         if self.deleted is None:
             return self.rows
-        numbers = pa.array(range(len(self.deleted)), pa.int64())
+        count = len(self.deleted)
+        numbers = _numbers(1 << count.bit_length()).slice(0, count)
         # By place: `if_else` takes no maps, and Arrow below 19 breaks slices of texts with it.
-        places = pc.if_else(self.deleted, pa.nulls(len(numbers), pa.int64()), numbers)
+        places = pc.if_else(self.deleted, pa.nulls(count, pa.int64()), numbers)
         named = zip(self.rows.schema.names, self.rows.columns, strict=True)
         columns = [one if name in kept else one.take(places) for name, one in named]
         return pa.record_batch(columns, self.rows.schema)
