@@ -1,10 +1,9 @@
-"""`sparkonce letters` in MySQL, MariaDB and Elasticsearch: each row is written again once."""
+"""`sparkonce letters` in MySQL, MariaDB and Elasticsearch: what it shows and what it deletes."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,20 +16,17 @@ from pymysql.cursors import Cursor
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
 import pyspark_mysql.journal.letterbox as of_mysql
 from sparkonce.operate.cli import main
-from sparkonce.operate.replaying import MOST
+from sparkonce.operate.letters import AT_ONCE
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-DDL = "id bigint, n bigint"
 
 
 class Place(NamedTuple):
-    """Where rows go and are put aside; each row counts, as it is appended without a key."""
+    """A query that puts rows aside, and what the command needs to find them."""
 
     query: DirectQuery
     url: str
     options: tuple[str, ...]
-    widen: Callable[[], None]
-    stored: Callable[[], Counter[int]]
     box: Any
 
 
@@ -40,19 +36,7 @@ def mysql_place(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[Place]:
     mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT, n TINYINT)")
     url = f"{mysql_url.rpartition('/')[0]}/{unique}"
     aside = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
-
-    def stored() -> Counter[int]:
-        mysql.execute(f"SELECT id FROM {unique}.t")
-        return Counter(id_ for (id_,) in mysql.fetchall())
-
-    yield Place(
-        MySqlQuery(ROWS, url=url, dbtable="t", **aside),
-        url,
-        ("-o", "dbtable=t"),
-        lambda: mysql.execute(f"ALTER TABLE {unique}.t MODIFY n BIGINT"),
-        stored,
-        of_mysql.Box,
-    )
+    yield Place(MySqlQuery(ROWS, url=url, dbtable="t", **aside), url, (), of_mysql.Box)
     mysql.execute(f"DROP DATABASE {unique}")
 
 
@@ -61,21 +45,9 @@ def elasticsearch_place(elastic: Elasticsearch, elasticsearch_url: str, index: s
     fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
     elastic.indices.create(index=index, mappings={"properties": fields})
     bad = {"onBadRow": "deadLetter", "deadLetter": f"{index}-bad", "maxBadRows": "100%"}
-
-    def stored() -> Counter[int]:
-        elastic.indices.refresh(index=index)
-        hits = elastic.search(index=index, size=10_000)["hits"]["hits"]
-        return Counter(hit["_source"]["id"] for hit in hits)
-
-    lenient = {"n": {"type": "byte", "ignore_malformed": True}}
-    return Place(
-        ElasticsearchQuery(ROWS, url=elasticsearch_url, index=index, indexPrefix=index, **bad),
-        elasticsearch_url,
-        ("-o", f"index={index}", "-o", f"indexPrefix={index}"),
-        lambda: elastic.indices.put_mapping(index=index, properties=lenient),
-        stored,
-        of_elasticsearch.Box,
-    )
+    query = ElasticsearchQuery(ROWS, url=elasticsearch_url, index=index, indexPrefix=index, **bad)
+    prefix = ("-o", f"indexPrefix={index}")
+    return Place(query, elasticsearch_url, prefix, of_elasticsearch.Box)
 
 
 def letters(place: Place, *arguments: str) -> Result:
@@ -83,28 +55,22 @@ def letters(place: Place, *arguments: str) -> Result:
     return CliRunner().invoke(main, run, catch_exceptions=False)
 
 
+def of(place: Place) -> tuple[str, ...]:
+    """The options by which others' letters in the same store are left out."""
+    return "-o", "onBadRow=deadLetter", "-o", f"deadLetter={place.query.options['deadLetter']}"
+
+
 def listed(place: Place) -> Any:
-    """What is in the place of the query, as others may have letters in the same store."""
-    name = place.query.options["deadLetter"]
-    own = ("-o", "onBadRow=deadLetter", "-o", f"deadLetter={name}")
-    return json.loads(letters(place, "--json", *own).output)
-
-
-def replay(place: Place, *arguments: str) -> Result:
-    name = place.query.options["deadLetter"]
-    return letters(place, name, "--replay", "--schema", DDL, *arguments)
-
-
-def rows(count: int) -> list[dict[str, int]]:
-    return [{"id": number, "n": 300} for number in range(count)]
+    return json.loads(letters(place, "--json", *of(place)).output)
 
 
 @pytest.fixture
 def put_aside(place: Place) -> int:
-    """So many rows, of two epochs; a few more than a batch of letters has."""
-    place.query.run(0, rows(MOST + 7)[: MOST // 2])
-    place.query.run(1, rows(MOST + 7)[MOST // 2 :])
-    return MOST + 7
+    """So many rows, of two epochs; a few more than are deleted at once."""
+    rows = [{"id": number, "n": 300} for number in range(AT_ONCE + 7)]
+    place.query.run(0, rows[: AT_ONCE // 2])
+    place.query.run(1, rows[AT_ONCE // 2 :])
+    return len(rows)
 
 
 class Letters:
@@ -123,35 +89,10 @@ class Letters:
         assert refused.exit_code == 1
         assert "they are in " in refused.output
 
-    def test_rows_are_refused_as_long_as_nothing_is_mended_and_letters_stay(
-        self, place: Place, put_aside: int
-    ) -> None:
-        assert replay(place).exit_code == 1
-        assert place.stored() == Counter()
-        assert listed(place)[0]["letters"] == put_aside
-
-    def test_each_row_is_written_again_once(self, place: Place, put_aside: int) -> None:
-        place.widen()
-        assert replay(place).output.endswith(f"{put_aside:,} letters written again.\n")
-        assert place.stored() == Counter(range(put_aside))
-        assert listed(place) == []
-        assert json.loads(replay(place, "--json").output) == {"written_again": 0}
-        assert place.stored() == Counter(range(put_aside))
-
-    def test_a_replay_that_dies_before_it_deletes_writes_nothing_twice(
-        self, place: Place, put_aside: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        place.widen()
-
-        def dies(*_: object) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patched:
-            patched.setattr(place.box, "drop", dies)
-            assert replay(place).exit_code != 0
-        assert place.stored() == Counter(range(MOST))
-        assert replay(place).exit_code == 0
-        assert place.stored() == Counter(range(put_aside))
+    def test_all_letters_are_read_page_by_page(self, place: Place, put_aside: int) -> None:
+        name = place.query.options["deadLetter"]
+        shown = json.loads(letters(place, name, "--limit", "5000", "--json").output)
+        assert sorted(json.loads(one["row"])["id"] for one in shown) == [*range(put_aside)]
 
     def test_letters_that_came_meanwhile_stay(
         self, place: Place, put_aside: int, monkeypatch: pytest.MonkeyPatch
@@ -164,36 +105,22 @@ class Letters:
             return read(*arguments)
 
         monkeypatch.setattr(place.box, "read", meanwhile)
-        assert letters(place, place.query.options["deadLetter"], "--delete", "--yes").exit_code == 0
+        gone = letters(place, place.query.options["deadLetter"], "--delete", "--yes")
+        assert gone.output == f"{put_aside:,} letters deleted.\n"
         (kind,) = listed(place)
         assert kind["letters"] == 1
-        assert put_aside
 
-    def test_two_operators_write_each_row_once(
-        self, place: Place, put_aside: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        place.widen()
-        read = place.box.read
-        others: list[Result] = []
-
-        def beside(*arguments: object) -> object:
-            found = read(*arguments)
-            if not others:
-                others.append(Result.__new__(Result))  # once, not for the reads of the other one
-                others[0] = replay(place)
-            return found
-
-        monkeypatch.setattr(place.box, "read", beside)
-        mine = replay(place)
-        assert others[0].exit_code == 0
-        assert place.stored() == Counter(range(put_aside)), mine.output
-
-    def test_schema_is_needed_and_is_that_of_the_query(self, place: Place, put_aside: int) -> None:
+    def test_single_letters_are_deleted_by_id(self, place: Place, put_aside: int) -> None:
         name = place.query.options["deadLetter"]
-        assert "--replay needs --schema" in letters(place, name, "--replay").output
-        wrong = letters(place, name, "--replay", "--schema", "id bigint")
-        assert "it has 'n', and the schema has not" in wrong.output
-        assert put_aside
+        first, second, *_ = json.loads(letters(place, name, "--json").output)
+        gone = letters(place, name, "--delete", "--yes", "--id", first["id"], "--id", second["id"])
+        assert gone.output == "2 letters deleted.\n"
+        left = json.loads(letters(place, name, "--limit", "5000", "--json").output)
+        assert len(left) == put_aside - 2
+        assert {first["id"], second["id"]}.isdisjoint(one["id"] for one in left)
+
+    def test_to_delete_a_place_must_be_named(self, place: Place) -> None:
+        assert letters(place, "--delete", "--yes").exit_code == 2
 
 
 class TestInMySql(Letters):
@@ -201,8 +128,41 @@ class TestInMySql(Letters):
     def place(self, mysql_place: Place) -> Place:
         return mysql_place
 
+    def test_names_of_sinks_are_told_apart_by_case(self, mysql: Cursor, place: Place) -> None:
+        place.query.sink.check()
+        database, reason = place.url.rpartition("/")[2], "Value 5 can't be 'x'"
+        for sink in ("Orders@1", "orders@1"):
+            mysql.execute(
+                f"INSERT INTO {database}.bad"
+                " (sink, epoch, target, reason, row_key, row_data, base64)"
+                " VALUES (%s, 0, 't', %s, '{}', '{}', '[]')",
+                (sink, reason),
+            )
+        assert [kind["letters"] for kind in listed(place)] == [1, 1]
+        assert {kind["sink"] for kind in listed(place)} == {"Orders@1", "orders@1"}
+        assert {kind["reason"] for kind in listed(place)} == {"Value ... can't be ..."}
+
 
 class TestInElasticsearch(Letters):
     @pytest.fixture
     def place(self, elasticsearch_place: Place) -> Place:
         return elasticsearch_place
+
+    def test_letters_of_several_shards_are_all_read(
+        self, elastic: Elasticsearch, place: Place
+    ) -> None:
+        """Many of them were written in the same millisecond."""
+        name = place.query.options["deadLetter"]
+        fields = {"sink": {"type": "keyword"}, "at": {"type": "date"}}
+        shards = {"number_of_shards": 3}
+        elastic.indices.create(index=name, mappings={"properties": fields}, settings=shards)
+        letter = {"sink": "s@1", "epoch": 0, "partition": 0, "index": "i", "reason": "r", "at": 1}
+        letter |= {"key": "{}", "row": "{}", "base64": []}
+        lines = [line for _ in range(2000) for line in ({"index": {}}, letter)]
+        elastic.bulk(index=name, operations=lines, refresh=True)
+        (kind,) = listed(place)
+        assert kind["letters"] == 2000
+        gone = letters(place, name, "--delete", "--yes", *of(place))
+        assert gone.output == "2,000 letters deleted.\n"
+        assert listed(place) == []
+        elastic.indices.delete(index=name)

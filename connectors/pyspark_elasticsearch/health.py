@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import Clock
+from pyspark_elasticsearch.preflight import require_fit_server, require_safe_indices
 from pyspark_elasticsearch.server.client import Cluster, path
 from sparkonce.health import Finding, clock, fit, risk, share
 
@@ -16,6 +17,8 @@ FORBIDDEN = 403
 
 def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     """Look at version, health, copies of the connector's indices, disks and clock."""
+    require_fit_server(cluster)
+    require_safe_indices(cluster, [own.ledger, own.log])
     told = cluster.ask("asking the server for its version", "GET", "/").body
     yield fit(f"Elasticsearch {told['version']['number']}, cluster {told['cluster_name']}")
     health = cluster.ask("asking for the cluster's health", "GET", "/_cluster/health", allow=(403,))
@@ -43,9 +46,9 @@ def _health(told: Mapping[str, Any]) -> Finding:
 def _copies(cluster: Cluster, index: str) -> Finding:
     name = "index.number_of_replicas"
     target, flat = path(index, "_settings", name), {"flat_settings": "true"}
-    found = cluster.ask(f"looking at index {index}", "GET", target, params=flat, allow=(404,))
-    copies = [int(one["settings"].get(name, 0)) for one in found.body.values() if "settings" in one]
-    if found.status == 404 or all(copies):
+    found = cluster.ask(f"looking at index {index}", "GET", target, params=flat, allow=(403, 404))
+    told = found.body.values() if found.status == 200 else ()
+    if all(int(one["settings"].get(name, 0)) for one in told):
         return fit(f"Index {index} has copies on other nodes")
     return risk(
         f"Index {index} has no copy on another node",
@@ -55,8 +58,8 @@ def _copies(cluster: Cluster, index: str) -> Finding:
 
 
 def _disks(cluster: Cluster) -> Iterator[Finding]:
-    stats = cluster.ask("asking for the disks of nodes", "GET", "/_nodes/stats/fs").body
-    for node in stats["nodes"].values():
+    stats = cluster.ask("asking for the disks of nodes", "GET", "/_nodes/stats/fs", allow=(403,))
+    for node in stats.body.get("nodes", {}).values():
         total = node["fs"]["total"]
         used = total["total_in_bytes"] - total["available_in_bytes"]
         todo = "make room: from the flood-stage watermark on (95%) indices take no writes"

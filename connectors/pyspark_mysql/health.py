@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pyspark_mysql.preflight import require_fit_server
 from pyspark_mysql.server.client import Session
 from sparkonce.health import Finding, clock, fit, risk
 
@@ -23,6 +24,7 @@ EPOCH = 64 * 1024 * 1024
 
 def examine(session: Session) -> Iterator[Finding]:
     """Look at version, durability, cluster, limits and clock."""
+    require_fit_server(session)
     ((version, now),) = session.run("SELECT VERSION(), UNIX_TIMESTAMP(NOW(6))")
     yield fit(f"Server {version}")
     listed = ", ".join(f"'{name}'" for name in NAMES)

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from pyspark_redis.preflight import setting
+from pyspark_redis.preflight import require_fit, setting
 from sparkonce.health import Finding, clock, fit, risk, share
 
 LOST = (
@@ -20,6 +20,7 @@ LOST = (
 
 def examine(client: redis.Redis) -> Iterator[Finding]:
     """Look at version, persistence, replication, memory and clock."""
+    require_fit(client, expiring=False)
     info: Mapping[str, Any] = client.info()
     yield fit(f"Redis {info['redis_version']}, a {info.get('role', 'server')}")
     yield _persistence(setting(client, info, "appendonly"), setting(client, info, "appendfsync"))
@@ -55,7 +56,13 @@ def _persistence(append: str | None, sync: str | None) -> Finding:
 
 
 def _replication(replicas: int, least: str | None) -> Finding:
-    if least not in (None, "0"):
+    if least is None:
+        return risk(
+            f"{replicas} replicas, and the server does not tell how many a write waits for",
+            LOST,
+            "grant the user +config|get, or ask the provider of the server",
+        )
+    if least != "0":
         return fit(f"{replicas} replicas, of which {least} must be there for a write")
     return risk(
         f"{replicas} replicas, and none has to be there for a write (min-replicas-to-write 0)",

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-VARIES = r"'[^']*'|[0-9]+"
-"""What differs in reasons of one kind: what is quoted, and numbers."""
+VARIES = r"(?<![A-Za-z])'[^']*'|[0-9]+"
+"""What differs in reasons of one kind: numbers, and what is in quotes (none begins in can't)."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class StoredLetter:
 
     Attributes:
         id: names it within its box.
-        at: when it was written, as the store shows it; with the id no other letter's ever.
+        at: when it was written, as the store shows it.
     """
 
     id: str
@@ -70,8 +70,8 @@ class Letterbox(Protocol):
             most: how many.
         """
 
-    def drop(self, letters: Collection[tuple[str, str]]) -> None:
-        """Delete letters by id and time; those that are not there, or are others, stay so."""
+    def drop(self, ids: Collection[str]) -> None:
+        """Delete letters, as far as they are there."""
 
 
 @runtime_checkable

@@ -66,11 +66,6 @@ def for_url(url: str) -> Connector:
     Raises:
         OptionError: no installed connector knows its scheme.
     """
-    return load(path_for(url))
-
-
-def path_for(url: str) -> str:
-    """The same as ``module:Class``."""
     scheme, found, _ = url.removeprefix("jdbc:").partition("://")
     scheme = scheme if found else ""
     schemes = {point.name: point.value for point in entry_points(group=GROUP)}
@@ -81,4 +76,4 @@ def path_for(url: str) -> str:
             why=f"URLs begin with {', '.join(f'{known}://' for known in sorted(schemes))}",
             todo="check the URL; it looks like redis://localhost:6379/0",
         )
-    return schemes[scheme]
+    return load(schemes[scheme])

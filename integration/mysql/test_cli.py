@@ -130,8 +130,12 @@ def test_status_of_one_sink(url: str) -> None:
     assert "No sink is named 'absent'" in json.loads(absent.output)["error"]["what"]
 
 
-def test_doctor_looks_at_durability_and_clock(url: str) -> None:
-    assert "sparkonce ddl mysql" in sparkonce("doctor", url).output
+def test_doctor_looks_at_durability_and_clock(url: str, mysql: Cursor, unique: str) -> None:
+    assert "0 sinks" in sparkonce("doctor", url, "-o", "dbtable=t").output
+    mysql.execute(
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = %s", (unique,)
+    )
+    assert mysql.fetchone() == (1,)  # it makes none
     counting(url).run(0, ones(1))
     found = json.loads(sparkonce("doctor", url, "--json").stdout)
     assert {one["level"] for one in found} <= {"fit", "risk"}, found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.letterbox import Kind, StoredLetter, kind_of
 
 READING, DROPPING = "reading dead letters", "deleting dead letters"
+KEPT = "1m"
 FIELDS = ("sink", "reason", "key", "row", "base64", "partition")
 """By which an index of dead letters is known."""
 
@@ -50,9 +52,9 @@ class Box:
         hits = self._hits(sink, True, most)
         return [_letter(hit) for hit, _ in zip(hits, range(most), strict=False)]
 
-    def drop(self, letters: Collection[tuple[str, str]]) -> None:
-        """See `Letterbox.drop`. Their ids are of one attempt, and never come again."""
-        actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_, _ in sorted(letters)]
+    def drop(self, ids: Collection[str]) -> None:
+        """See `Letterbox.drop`."""
+        actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in ids]
         if actions:
             text, target = "".join(actions).encode(), path(self.name, "_bulk")
             items = bulk.send(self.cluster, DROPPING, target, text, len(actions))
@@ -69,12 +71,24 @@ class Box:
         self.cluster.ask(READING, "POST", path(self.name, "_refresh"))
         body = {
             "query": {"match_all": {}} if sink is None else {"term": {"sink": sink}},
-            "sort": ["at", "_seq_no"],
+            "sort": ["at", "_shard_doc"],
             "size": min(most, reads.PAGE),
             "_source": source,
         }
-        for hits in reads.pages(self.cluster, READING, self.name, body):
-            yield from hits
+        with self._frozen() as pit:
+            body["pit"] = {"id": pit, "keep_alive": KEPT}
+            for hits in reads.pages(self.cluster, READING, None, body):
+                yield from hits
+
+    @contextmanager
+    def _frozen(self) -> Iterator[str]:
+        """A point in time: only there each hit has a place of its own, whatever the shards."""
+        target, kept = path(self.name, "_pit"), {"keep_alive": KEPT}
+        opened = self.cluster.ask(READING, "POST", target, params=kept).body["id"]
+        try:
+            yield str(opened)
+        finally:
+            self.cluster.ask(READING, "DELETE", "/_pit", body={"id": opened}, allow=(404,))
 
 
 def _letter(hit: dict[str, Any]) -> StoredLetter:

@@ -31,11 +31,19 @@ def by_id(
 
 
 def pages(
-    cluster: Cluster, doing: str, index: str, body: dict[str, Any]
+    cluster: Cluster, doing: str, index: str | None, body: dict[str, Any]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The hits of a search in the order of its `sort`, page by page; none where no index is."""
+    """The hits of a search in the order of its `sort`, page by page; none where no index is.
+
+    Args:
+        cluster: where.
+        doing: what an error says was tried.
+        index: None where the body names a point in time.
+        body: of the search.
+    """
     # Else a shard that does not answer leaves its hits out, and the list looks whole.
-    target, whole = path(index, "_search"), {"allow_partial_search_results": "false"}
+    whole = {"allow_partial_search_results": "false"}
+    target = "/_search" if index is None else path(index, "_search")
     body = {"size": PAGE, **body}
     while True:
         answer = cluster.ask(doing, "POST", target, params=whole, body=body, allow=(404,))

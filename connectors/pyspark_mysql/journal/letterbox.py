@@ -22,7 +22,8 @@ def boxes(session: Session, database: str) -> Iterator[Box]:
     named = ", ".join("%s" for _ in columns)
     found = session.run(
         "SELECT table_name FROM information_schema.columns"
-        f" WHERE table_schema = %s AND column_name IN ({named})"
+        " JOIN information_schema.tables USING (table_schema, table_name)"
+        f" WHERE table_type = 'BASE TABLE' AND table_schema = %s AND column_name IN ({named})"
         " GROUP BY table_name HAVING COUNT(*) = %s ORDER BY table_name",
         *(database, *columns, len(columns)),
     )
@@ -45,15 +46,17 @@ class Box:
     def kinds(self) -> list[Kind]:
         """See `Letterbox.kinds`."""
         found = self._read(
-            f"SELECT sink, REGEXP_REPLACE(reason, %s, '...') AS kind, COUNT(*) AS letters,"
-            f" CAST(MAX(at) AS CHAR) FROM {self.table} GROUP BY sink, kind ORDER BY letters DESC",
+            "SELECT BINARY sink AS whose, REGEXP_REPLACE(reason, %s, '...') AS kind,"
+            f" COUNT(*) AS letters, CAST(MAX(at) AS CHAR) FROM {self.table}"
+            " GROUP BY whose, kind ORDER BY letters DESC",
             VARIES,
         )
-        return [Kind(sink, kind, int(count), last) for sink, kind, count, last in found]
+        return [Kind(bytes(sink).decode(), kind, int(n), last) for sink, kind, n, last in found]
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
-        whose = "" if sink is None else "WHERE sink = %s "
+        # As bytes: the column may compare without case, which names of sinks do not.
+        whose = "" if sink is None else "WHERE BINARY sink = %s "
         found = self._read(
             f"SELECT id, CAST(at AS CHAR), {COLUMNS} FROM {self.table} {whose}ORDER BY id LIMIT %s",
             *(() if sink is None else (sink,)),
@@ -61,18 +64,14 @@ class Box:
         )
         return [_letter(*row) for row in found]
 
-    def drop(self, letters: Collection[tuple[str, str]]) -> None:
+    def drop(self, ids: Collection[str]) -> None:
         """See `Letterbox.drop`."""
-        named = sorted(letters)
+        named = [int(one) for one in ids if one.isdigit()]
         for start in range(0, len(named), DROPPED):
             some = named[start : start + DROPPED]
-            which = ", ".join(["(%s, %s)"] * len(some))
-            # The time, too: a table that was emptied may give an id once more.
+            which = ", ".join(["%s"] * len(some))
             with translated(f"deleting dead letters in {self.name}"):
-                self.session.run(
-                    f"DELETE FROM {self.table} WHERE (id, CAST(at AS CHAR)) IN ({which})",
-                    *(part for id_, at in some for part in (int(id_), at)),
-                )
+                self.session.run(f"DELETE FROM {self.table} WHERE id IN ({which})", *some)
 
     def _read(self, sql: str, *args: Any) -> Sequence[tuple[Any, ...]]:
         with translated(f"reading dead letters in {self.name}"):

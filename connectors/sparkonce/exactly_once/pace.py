@@ -42,7 +42,7 @@ class Pace(NamedTuple):
         """From a line that `written` gave."""
         epoch, decided, rows, aside, size, chunks, *seconds = line.split(",")
         counts = int(rows), int(aside), int(size), int(chunks)
-        stage, decide, apply = map(float, seconds)
+        stage, decide, apply = map(float, seconds[:3])
         return cls(int(epoch), float(decided), *counts, stage, decide, apply)
 
     @property

@@ -6,6 +6,7 @@ dashboard over them.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from threading import Lock
@@ -22,6 +23,8 @@ from sparkonce.operate.admin import Admin, SinkStatus
 
 GRACE = 3600.0
 """Seconds after which staged rows count as left over, as ``sparkonce gc`` has it by default."""
+
+log = logging.getLogger("sparkonce")
 
 LABELS = ("sink", "target", "query")
 
@@ -125,9 +128,11 @@ class Ledgers(Collector):
         try:
             with self._one_at_a_time:
                 sinks = self.admin.sinks()
-        except StoreError:
+        except StoreError as error:
             up = 0.0
-        yield GaugeMetricFamily("sparkonce_up", "1 if the store answered, else 0.", up)
+            log.warning("%s", error)
+        about = "1 if the store answered, and its ledgers can be read, else 0."
+        yield GaugeMetricFamily("sparkonce_up", about, up)
         for figure in FIGURES:
             yield _family(figure, sinks)
 

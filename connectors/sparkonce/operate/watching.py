@@ -8,8 +8,9 @@ import click
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
-from sparkonce.errors import MissingExtra, StoreError, in_one_line
+from sparkonce.errors import MissingExtra, SparkonceError, StoreError, in_one_line
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus, ago
 from sparkonce.operate.arguments import over_store, seconds
@@ -34,11 +35,11 @@ def watch(admin: Admin, every: str, looks: int | None) -> None:
             shown += 1
 
 
-def _looked(admin: Admin) -> Table | str:
+def _looked(admin: Admin) -> Table | Text:
     try:
         sinks = sorted(admin.sinks(), key=urgency)
     except StoreError as error:  # a store that is restarted is looked at again
-        return f"{time.strftime('%H:%M:%S')}  {error}"
+        return Text(f"{time.strftime('%H:%M:%S')}  {error}")
     return board(sinks)
 
 
@@ -88,7 +89,11 @@ def rate(ledger: Ledger, now: float) -> float:
 
 @click.command()
 @over_store
-@click.option("--port", type=int, help="Serve them at this port; else they are printed once.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Serve them at this port; else they are printed once.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to serve at.")
 def metrics(admin: Admin, port: int | None, host: str) -> None:
     """Print metrics for Prometheus, or serve them: docs/monitoring.md lists them."""
@@ -108,6 +113,13 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
     if port is None:
         click.echo(generate_latest(registry).decode(), nl=False)
         return
-    server, thread = start_http_server(port, host, registry)
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise SparkonceError(
+            f"Metrics can't be served at {host}:{port}: {error.strerror}",
+            why="something else may listen there",
+            todo="choose another --port or --host",
+        ) from None
     click.echo(f"http://{host}:{server.server_port}/metrics")
     thread.join()

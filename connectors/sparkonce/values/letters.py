@@ -25,8 +25,7 @@ CYCLE = 146_097
 _MIDDLE = date(2000, 1, 1).toordinal()
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86_400_000_000
-SIZES = {"day": _DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-"""Microseconds of a unit."""
+_SIZES = {"day": _DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
 
 class Letter(NamedTuple):
@@ -182,7 +181,7 @@ def _interval(micros: int, told: str) -> str:
     own = units[units.index(first) : units.index(rest[-1] if rest else first) + 1]
     left, shown = abs(micros), ""
     for unit in own:
-        count, left = divmod(left, SIZES[unit])
+        count, left = divmod(left, _SIZES[unit])
         shown += f"{count:02}" if shown else str(count)
         if unit == "second":
             shown += f".{left:06}"
