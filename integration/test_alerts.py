@@ -18,6 +18,7 @@ from pymysql.cursors import Cursor
 
 from sparkonce import options
 from sparkonce.errors import RowRefused
+from sparkonce.exactly_once.ledger import new_token
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.metrics import Ledgers
 from sparkonce.protocol import Chunk
@@ -25,7 +26,7 @@ from sparkonce.registry import for_url
 
 RULES = Path(__file__).parents[1] / "docs" / "monitoring" / "alerts.yml"
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-WAIT = 30.0
+WAIT = 60.0
 GOOD, BAD = {"id": 1, "n": 1}, {"id": 2, "n": 300}
 
 
@@ -67,6 +68,7 @@ def prometheus(proxy: Proxy) -> Iterator[PrometheusProcess]:
 
 def query(url: str, **options: str) -> MySqlQuery:
     given = {"dbtable": "t", "key": "id", "writeMode": "increment", "atomicity": "chunk"}
+    given["checkpointLocation"] = f"/nowhere/{new_token()}"
     return MySqlQuery(COUNTER, url=url, **given, **options)
 
 

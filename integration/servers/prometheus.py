@@ -13,14 +13,14 @@ from integration.servers.port import HOST
 from integration.servers.process import ServerProcess
 
 CONFIG = """
-global: {{scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}}
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 500ms}}
 rule_files: [rules.yml]
 scrape_configs: [{{job_name: sparkonce, static_configs: [{{targets: ["{target}"]}}]}}]
 """
 
 
 class PrometheusProcess(ServerProcess):
-    """It asks one target five times a second.
+    """It asks one target each second.
 
     Args:
         target: host and port.

@@ -36,7 +36,7 @@ def told(admin: Admin) -> Told:
 
 
 def test_each_metric_is_told_of_a_sink_that_has_decided(world: MemoryWorld, admin: Admin) -> None:
-    query = Query(world)
+    query = Query(world, checkpoint="/checkpoint")
     run = query.start()
     run.write(0, ["x", "y", "z"])
     run.write(1, ["x", "y"])
@@ -49,6 +49,12 @@ def test_each_metric_is_told_of_a_sink_that_has_decided(world: MemoryWorld, admi
     assert samples["sparkonce_epoch_unfinished", query.name] == 0
     assert samples["sparkonce_last_epoch_bytes", query.name] > 0
     assert 0 <= samples["sparkonce_epoch_age_seconds", query.name] < 60
+
+
+def test_a_batch_never_comes_late(world: MemoryWorld, admin: Admin) -> None:
+    query = Query(world, checkpoint=None)
+    query.start().write(0, ["x"])
+    assert ("sparkonce_epoch_age_seconds", query.name) not in told(admin)
 
 
 def test_what_waits_and_what_is_staged_is_told() -> None:

@@ -45,7 +45,11 @@ class Figure(NamedTuple):
     counts: bool = False
 
 
-def _decided(value: Callable[[Ledger], float]) -> Value:
+def _age(ledger: Ledger) -> float:
+    return max(0.0, time.time() - ledger.decided_at)
+
+
+def _decided(value: Callable[[Ledger], float | None]) -> Value:
     """Of a sink that has decided something."""
     return lambda sink: value(sink.ledger) if sink.ledger and sink.ledger.epochs else None
 
@@ -59,8 +63,9 @@ FIGURES = (
     Figure("sparkonce_epoch", "Last decided epoch.", _decided(lambda one: one.epoch)),
     Figure(
         "sparkonce_epoch_age_seconds",
-        "Time since the last decision.",
-        _decided(lambda one: max(0.0, time.time() - one.decided_at)),
+        "Time since the last decision, of a stream.",
+        # A batch knows no checkpoint, and nobody waits for its next one.
+        _decided(lambda one: _age(one) if one.checkpoint else None),
     ),
     Figure(
         "sparkonce_epoch_unfinished",
