@@ -51,7 +51,8 @@ def replaced(old: Ledger, driver: Driver, override: str) -> CheckpointReplaced:
         " that are read again would be applied again; or both queries run, with one id or path",
         todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
         " (on machines with disks of their own, too); else bring the old checkpoint back, or, if"
-        f" reading rows again does no harm, set option onNewCheckpoint={override}",
+        f" reading rows again does no harm, set option onNewCheckpoint={override}; to begin anew,"
+        f" empty the target and run sparkonce forget {old.name}",
     )
 
 

@@ -49,10 +49,15 @@ def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
 def _line(sink: SinkStatus) -> tuple[str, ...]:
     ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
     if ledger is None:
-        return in_one_line(sink.name), "", "", "", "", str(chunks or ""), sink.state
+        return in_one_line(sink.name), "", "", "", "", str(chunks or ""), _state(sink)
     written = str(ledger.epoch) if ledger.epoch >= 0 else "", ago(ledger.updated)
     counts = f"{ledger.rows:,}", f"{ledger.aside:,}" if ledger.aside else "", str(chunks or "")
-    return in_one_line(sink.name), *written, *counts, sink.state
+    return in_one_line(sink.name), *written, *counts, _state(sink)
+
+
+def _state(sink: SinkStatus) -> str:
+    """What the sink waits for; whether its query runs nobody here can know."""
+    return "nothing waits" if sink.state == "finished" else sink.state
 
 
 def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
@@ -62,7 +67,7 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
 def described(sink: SinkStatus) -> str:
     """What is known of a sink, line by line."""
     ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
-    lines = {"state": sink.state}
+    lines = {"state": _state(sink)}
     if ledger is not None:
         lines |= {
             "target": ledger.target,
