@@ -44,6 +44,11 @@ def extra(path: str) -> str:
     return path.partition(".")[0].removeprefix("pyspark_")
 
 
+def names() -> list[str]:
+    """Those of the connectors that are installed."""
+    return sorted({extra(point.value) for point in entry_points(group=GROUP)})
+
+
 def for_name(name: str) -> Connector:
     """The connector that ``format(name)`` or a URL's scheme means.
 
@@ -54,7 +59,7 @@ def for_name(name: str) -> Connector:
     if name not in schemes:
         raise OptionError(
             f"No connector is named {name!r}",
-            why=f"installed are {', '.join(sorted(set(map(extra, schemes.values()))))}",
+            why=f"installed are {', '.join(names())}",
             todo=suggestion(name, sorted(schemes)) or "name one of them",
         )
     return load(schemes[name])

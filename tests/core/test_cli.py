@@ -49,6 +49,24 @@ def test_a_wrong_use_is_json_where_that_is_asked_for(wrong: list[str]) -> None:
     assert json.loads(result.stdout)["error"]["what"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["options"], "One of elasticsearch, mysql, redis."),
+        (["check"], "One of elasticsearch, mysql, redis."),
+        (["offsets", "redis://h"], "sparkonce status URL lists the sinks."),
+        (["status"], "It looks like redis://localhost:6379/0."),
+    ],
+)
+def test_an_argument_that_is_missing_is_named_with_what_it_may_be(
+    arguments: list[str], said: str
+) -> None:
+    missing = sparkonce(*arguments)
+    assert missing.exit_code == 2
+    assert said in missing.output
+    assert json.loads(sparkonce(*arguments, "--json").stdout)["error"]["todo"] == said
+
+
 def test_options_are_json_where_that_is_asked_for() -> None:
     known = {one["name"]: one for one in json.loads(sparkonce("options", "redis", "--json").stdout)}
     assert known["key"] | {"meaning": ""} == {

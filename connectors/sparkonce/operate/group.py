@@ -8,6 +8,18 @@ from typing import Any
 import click
 
 from sparkonce.errors import SparkonceError
+from sparkonce.registry import names
+
+
+def _hint(error: click.ClickException) -> str:
+    """What may stand in place of an argument that is missing."""
+    if not isinstance(error, click.MissingParameter) or error.param is None:
+        return ""
+    return {
+        "FORMAT": f"One of {', '.join(names())}.",
+        "SINK": "sparkonce status URL lists the sinks.",
+        "URL": "It looks like redis://localhost:6379/0.",
+    }.get(error.param.metavar or str(error.param.name).upper(), "")
 
 
 class Commands(click.Group):
@@ -28,9 +40,12 @@ class Commands(click.Group):
                 raise click.ClickException("\n".join(error.lines())) from None
             told, code = error.to_json(), 1
         except click.ClickException as error:
+            todo = _hint(error)
             if not ctx.meta["as_json"]:
-                raise
+                if not todo:
+                    raise
+                raise click.UsageError(f"{error.format_message()} {todo}", ctx) from None
             name, what = type(error).__name__, error.format_message()
-            told, code = {"type": name, "what": what, "why": "", "todo": ""}, error.exit_code
+            told, code = {"type": name, "what": what, "why": "", "todo": todo}, error.exit_code
         click.echo(json.dumps({"error": told}))
         raise click.exceptions.Exit(code)
