@@ -9,14 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from pyspark_mysql.preflight import require_fit_server
 from pyspark_mysql.server.client import Session
-from sparkonce.health import Finding, clock, fit, risk
+from sparkonce.health import LOST, Finding, clock, fit, risk
 
 NAMES = (
-    *("innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite"),
-    *("wsrep_on", "wsrep_sync_wait", "max_allowed_packet", "max_binlog_cache_size"),
-)
-LOST = (
-    "a crash takes acknowledged epochs along; the next commit then stops with SinkBehindCheckpoint"
+    *("innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "max_binlog_cache_size"),
+    *("wsrep_on", "wsrep_sync_wait"),
 )
 EPOCH = 64 * 1024 * 1024
 """Bytes of an epoch that a server should take at least."""

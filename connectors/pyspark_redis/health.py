@@ -11,11 +11,7 @@ from typing import Any
 import redis
 
 from pyspark_redis.preflight import require_fit, setting
-from sparkonce.health import Finding, clock, fit, risk, share
-
-LOST = (
-    "a crash takes acknowledged epochs along; the next commit then stops with SinkBehindCheckpoint"
-)
+from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
 
 def examine(client: redis.Redis) -> Iterator[Finding]:

@@ -12,6 +12,11 @@ from sparkonce.errors import SparkonceError, told
 APART = 5.0
 """Seconds by which two clocks may differ."""
 
+LOST = (
+    "a crash takes acknowledged epochs along; the next commit then stops with SinkBehindCheckpoint"
+)
+"""Why a store is at risk that does not have each commit on its disk."""
+
 
 class Level(Enum):
     """How grave a finding is: nothing to do, something may be lost, a query would be refused."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
 from pyspark_elasticsearch.server import bulk, reads
@@ -50,7 +51,7 @@ class Box:
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
         hits = self._hits(sink, True, most)
-        return [_letter(hit) for hit, _ in zip(hits, range(most), strict=False)]
+        return [_letter(hit) for hit in islice(hits, most)]
 
     def drop(self, ids: Collection[str]) -> None:
         """See `Letterbox.drop`."""

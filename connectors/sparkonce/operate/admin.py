@@ -20,6 +20,9 @@ from sparkonce.store import Store
 BESIDE = CLAIM, kept_offsets.OFFSETS
 """What begins the names of records that are no ledgers."""
 
+GRACE = 3600.0
+"""Seconds after which staged rows count as left over, as ``sparkonce gc`` has it by default."""
+
 TOMBSTONE = 30 * 86400.0
 """Seconds for which a forgotten sink is remembered, so that a query which still runs is refused."""
 
@@ -40,6 +43,21 @@ class SinkStatus:
     def known(self) -> bool:
         """Whether there is anything to tell of it."""
         return bool(self.staged) or (self.ledger is not None and not self.ledger.forgotten)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether an epoch is decided, and not all of it has taken effect."""
+        return self.ledger is not None and self.ledger.manifest is not None
+
+    @property
+    def staged_chunks(self) -> int:
+        """How many chunks all its attempts have in the log."""
+        return sum(staged.chunks for staged in self.staged)
+
+    @property
+    def staged_bytes(self) -> int:
+        """Their size."""
+        return sum(staged.bytes for staged in self.staged)
 
     def is_old_tombstone(self, age: float) -> bool:
         """Whether the sink was forgotten, and nobody has asked for it for `age` seconds."""
@@ -119,8 +137,8 @@ class SinkStatus:
             "checkpoint": ledger.checkpoint if ledger else None,
             "updated": ledger.updated if ledger else None,
             "staged_attempts": len(self.staged),
-            "staged_chunks": sum(staged.chunks for staged in self.staged),
-            "staged_bytes": sum(staged.bytes for staged in self.staged),
+            "staged_chunks": self.staged_chunks,
+            "staged_bytes": self.staged_bytes,
             "history": [pace._asdict() for pace in ledger.paces] if ledger else [],
         }
 

@@ -10,11 +10,8 @@ import click
 
 from sparkonce.errors import SparkonceError
 from sparkonce.health import Examined, Finding, Level, fit, risk, unfit
-from sparkonce.operate.admin import Admin, SinkStatus, ago
+from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
 from sparkonce.operate.arguments import as_json, over_store
-
-GRACE = 3600.0
-"""Seconds after which staged rows count as left over, as ``sparkonce gc`` has it by default."""
 
 PATIENCE = 300.0
 """Seconds for which a decided epoch may be on its way."""
@@ -59,8 +56,7 @@ def of_sinks(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
     for sink in sinks:
         count += 1
         ledger = sink.ledger
-        waits = ledger is not None and ledger.manifest is not None
-        if ledger is not None and waits and time.time() - ledger.decided_at > PATIENCE:
+        if ledger is not None and sink.is_unfinished and time.time() - ledger.decided_at > PATIENCE:
             yield risk(
                 f"Epoch {ledger.epoch} of {sink.name} was decided {ago(ledger.decided_at)}, and is"
                 " not finished",

@@ -93,8 +93,7 @@ def _show(box: Letterbox, how: dict[str, Any]) -> None:
 
 def _delete(box: Letterbox, how: dict[str, Any]) -> None:
     ids: tuple[str, ...] = how["ids"]
-    kinds = [kind for kind in box.kinds() if how["sink"] in (None, kind.sink)]
-    left = total = len(ids) or sum(kind.letters for kind in kinds)
+    left = total = len(ids) or _count(box, how["sink"])
     if total and not how["yes"]:
         question = f"Delete {total:,} letters in {box.name}?"
         click.confirm(question, abort=True, err=how["as_json"])
@@ -107,3 +106,7 @@ def _delete(box: Letterbox, how: dict[str, Any]) -> None:
         left -= len(found)
     gone = total - left
     click.echo(json.dumps({"deleted": gone}) if how["as_json"] else f"{gone:,} letters deleted.")
+
+
+def _count(box: Letterbox, sink: str | None) -> int:
+    return sum(kind.letters for kind in box.kinds() if sink in (None, kind.sink))

@@ -19,10 +19,7 @@ from prometheus_client.registry import Collector
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.pace import Pace
-from sparkonce.operate.admin import Admin, SinkStatus
-
-GRACE = 3600.0
-"""Seconds after which staged rows count as left over, as ``sparkonce gc`` has it by default."""
+from sparkonce.operate.admin import GRACE, Admin, SinkStatus
 
 log = logging.getLogger("sparkonce")
 
@@ -107,7 +104,7 @@ FIGURES = (
     Figure(
         "sparkonce_staged_bytes",
         "Bytes of their chunks.",
-        lambda sink: sum(staged.bytes for staged in sink.staged),
+        lambda sink: sink.staged_bytes,
     ),
     Figure(
         "sparkonce_leftover_attempts",

@@ -41,13 +41,12 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
 
 def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
     """Sinks that wait for something come first, then those that were written last."""
-    ledger = sink.ledger
-    waits = ledger is not None and ledger.manifest is not None
-    return not waits, not sink.staged, -(ledger.updated if ledger else 0.0)
+    updated = sink.ledger.updated if sink.ledger else 0.0
+    return not sink.is_unfinished, not sink.staged, -updated
 
 
 def _line(sink: SinkStatus) -> tuple[str, ...]:
-    ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
+    ledger, chunks = sink.ledger, sink.staged_chunks
     if ledger is None:
         return in_one_line(sink.name), "", "", "", "", str(chunks or ""), _state(sink)
     written = str(ledger.epoch) if ledger.epoch >= 0 else "", ago(ledger.updated)
@@ -66,7 +65,7 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
 
 def described(sink: SinkStatus) -> str:
     """What is known of a sink, line by line."""
-    ledger, chunks = sink.ledger, sum(staged.chunks for staged in sink.staged)
+    ledger, chunks = sink.ledger, sink.staged_chunks
     lines = {"state": _state(sink)}
     if ledger is not None:
         lines |= {

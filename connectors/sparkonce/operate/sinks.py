@@ -43,7 +43,7 @@ def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
 def recover(admin: Admin, accept_loss: bool, only: str | None, as_json: bool) -> None:
     """Finish every epoch that is decided and not yet applied."""
     sinks = admin.sinks() if only is None else [known(admin, only)]
-    unfinished = [sink for sink in sinks if _unfinished(sink)]
+    unfinished = [sink for sink in sinks if sink.is_unfinished]
     done = [_recovered(admin, sink, accept_loss) for sink in unfinished]
     failed = sum("error" in one for one in done)
     if as_json:
@@ -168,10 +168,6 @@ def _chosen(
         least = seconds(age, "--older-than") if age else 0.0
         found = [one for one in found if one.is_one_of(target, least, undecided=undecided)]
     return [one.name for one in found]
-
-
-def _unfinished(sink: SinkStatus) -> bool:
-    return sink.ledger is not None and sink.ledger.manifest is not None
 
 
 def _recovered(admin: Admin, sink: SinkStatus, accept_loss: bool) -> dict[str, Any]:

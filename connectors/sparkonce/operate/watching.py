@@ -57,14 +57,13 @@ def board(sinks: list[SinkStatus]) -> Table:
 
 def _cells(sink: SinkStatus) -> tuple[str, ...]:
     ledger, name = sink.ledger, in_one_line(sink.name)
-    size = sum(staged.bytes for staged in sink.staged)
-    staged = f"{size / 1e6:,.1f} MB" if sink.staged else ""
+    staged = f"{sink.staged_bytes / 1e6:,.1f} MB" if sink.staged else ""
     if ledger is None or not ledger.epochs:
         return name, "", "", "", "", "", "", staged, "its first epoch"
     pace = ledger.pace
     took = f"{pace.stage + pace.decide + pace.apply:.2f} s" if pace else ""
     done = f"{ledger.epoch:,}", ago(ledger.decided_at), f"{rate(ledger, time.time()):,.0f}"
-    waits = "recover" if ledger.manifest is not None else ""
+    waits = "recover" if sink.is_unfinished else ""
     letters = f"{ledger.aside:,}" if ledger.aside else ""
     return name, *done, f"{ledger.rows:,}", letters, took, staged, waits
 

@@ -68,7 +68,7 @@ class Operator:
             admin.recover(sink)
         finally:
             committing.pop(actor.name, None)
-        if sink.ledger is not None and sink.ledger.manifest is not None:
+        if sink.is_unfinished:
             self.world.mark("recovered by the operator")
 
 
