@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -50,7 +50,7 @@ class LiveBoard(show.Board):
         self.events: list[dict[str, Any]] = []
         self.kills = self.replayed = 0
         self._start = time.monotonic()
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), handler(self.told))
         self.page = f"http://127.0.0.1:{self.server.server_port}/"
 
     def __enter__(self) -> LiveBoard:
@@ -96,11 +96,13 @@ class LiveBoard(show.Board):
         }
 
 
-def _handler(board: LiveBoard) -> type[BaseHTTPRequestHandler]:
+def handler(told: Callable[[], Any]) -> type[BaseHTTPRequestHandler]:
+    """Answers with the page, and with what is told to it."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/state":
-                self._answer("application/json", json.dumps(board.told()).encode())
+                self._answer("application/json", json.dumps(told()).encode())
             elif self.path == "/":
                 self._answer("text/html; charset=utf-8", PAGE.read_bytes())
             else:

@@ -14,13 +14,13 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from demo.live import PAGE, PORT
+from demo.live import PORT, handler
 
 DOCS = Path(__file__).parents[1] / "docs"
 STATE = f"http://127.0.0.1:{PORT}/state"
@@ -50,19 +50,7 @@ def seen(url: str, *how: str) -> bytes:
 @contextmanager
 def served(state: Callable[[], State]) -> Iterator[str]:
     """The page at a URL, told these states."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(state()).encode() if self.path == "/state" else PAGE.read_bytes()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), handler(state)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()

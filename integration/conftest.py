@@ -104,6 +104,14 @@ def mysql(mysql_url: str) -> Iterator[Cursor]:
 
 
 @pytest.fixture
+def own_url(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[str]:
+    """Give the address of a database of the test's own: commands look at all of one."""
+    mysql.execute(f"CREATE DATABASE {unique}")
+    yield urlsplit(mysql_url)._replace(path=f"/{unique}").geturl()
+    mysql.execute(f"DROP DATABASE {unique}")
+
+
+@pytest.fixture
 def table(mysql: Cursor, unique: str) -> Iterator[str]:
     """Give the name of a table that no other test uses, and drop it in the end."""
     yield unique

@@ -37,11 +37,9 @@ def at_once(rules: str) -> str:
 
 
 @pytest.fixture
-def url(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[str]:
-    mysql.execute(f"CREATE DATABASE {unique}")
+def url(mysql: Cursor, own_url: str, unique: str) -> str:
     mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT PRIMARY KEY, n TINYINT)")
-    yield f"{mysql_url.rpartition('/')[0]}/{unique}"
-    mysql.execute(f"DROP DATABASE {unique}")
+    return own_url
 
 
 @pytest.fixture

@@ -72,16 +72,14 @@ def keys(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def shop(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[str]:
+def shop(mysql: Cursor, own_url: str, unique: str) -> str:
     """A database with the tables of the pages, at a URL without a password."""
-    mysql.execute(f"CREATE DATABASE {unique}")
     mysql.execute(
         f"CREATE TABLE {unique}.orders (order_id BIGINT, line_no INT, name TEXT,"
         " PRIMARY KEY (order_id, line_no))"
     )
     mysql.execute(f"CREATE TABLE {unique}.users (id BIGINT PRIMARY KEY, name TEXT)")
-    yield f"{mysql_url.rpartition('/')[0]}/{unique}"
-    mysql.execute(f"DROP DATABASE {unique}")
+    return own_url
 
 
 def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -31,13 +30,11 @@ class Place(NamedTuple):
 
 
 @pytest.fixture
-def mysql_place(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[Place]:
-    mysql.execute(f"CREATE DATABASE {unique}")
+def mysql_place(mysql: Cursor, own_url: str, unique: str) -> Place:
     mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT, n TINYINT)")
-    url = f"{mysql_url.rpartition('/')[0]}/{unique}"
     aside = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
-    yield Place(MySqlQuery(ROWS, url=url, dbtable="t", **aside), url, (), of_mysql.Box)
-    mysql.execute(f"DROP DATABASE {unique}")
+    query = MySqlQuery(ROWS, url=own_url, dbtable="t", **aside)
+    return Place(query, own_url, (), of_mysql.Box)
 
 
 @pytest.fixture

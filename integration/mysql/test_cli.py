@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -18,12 +17,9 @@ COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
 
 @pytest.fixture
-def url(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[str]:
-    """A database of the test's own, since the command looks at all of one."""
-    mysql.execute(f"CREATE DATABASE {unique}")
+def url(mysql: Cursor, own_url: str, unique: str) -> str:
     mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT PRIMARY KEY, n TINYINT)")
-    yield f"{mysql_url.rpartition('/')[0]}/{unique}"
-    mysql.execute(f"DROP DATABASE {unique}")
+    return own_url
 
 
 def sparkonce(*arguments: str) -> Result:
