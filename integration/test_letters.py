@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pymysql.cursors import Cursor
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
 import pyspark_mysql.journal.letterbox as of_mysql
 from sparkonce.operate.cli import main
-from sparkonce.operate.letters import AT_ONCE
+from sparkonce.operate.letter_folder import AT_ONCE
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
@@ -59,6 +60,11 @@ def of(place: Place) -> tuple[str, ...]:
 
 def listed(place: Place) -> Any:
     return json.loads(letters(place, "--json", *of(place)).output)
+
+
+def moved(folder: Path) -> list[dict[str, Any]]:
+    lines = (path.read_text().splitlines() for path in folder.glob("[!.]*"))
+    return [json.loads(line) for some in lines for line in some]
 
 
 @pytest.fixture
@@ -118,6 +124,43 @@ class Letters:
 
     def test_to_delete_a_place_must_be_named(self, place: Place) -> None:
         assert letters(place, "--delete", "--yes").exit_code == 2
+        assert letters(place, "--move", "folder").exit_code == 2
+
+    def test_letters_move_once_whatever_comes_between(
+        self, place: Place, put_aside: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A command that dies between writing and deleting, and a letter that is written again."""
+        name, folder = place.query.options["deadLetter"], tmp_path / "of" / "orders"
+        move = name, "--move", str(folder), "--yes"
+        with monkeypatch.context() as dying:
+            dying.setattr(place.box, "drop", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                letters(place, *move)
+        assert len(moved(folder)) == AT_ONCE
+        assert letters(place, *move).output.endswith(f"\n{put_aside - AT_ONCE:,} letters moved.\n")
+        assert letters(place, *move).output == "0 letters moved.\n"
+        assert listed(place) == []
+        found = [json.loads(one["row"])["id"] for one in moved(folder)]
+        assert sorted(found) == [*range(put_aside)]
+
+    def test_two_commands_do_not_move_the_same_letter(
+        self, place: Place, put_aside: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name, read, twin = place.query.options["deadLetter"], place.box.read, [True]
+
+        def meanwhile(*arguments: object) -> object:
+            found = read(*arguments)
+            if twin:
+                twin.clear()
+                letters(place, name, "--move", str(tmp_path), "--yes")
+            return found
+
+        monkeypatch.setattr(place.box, "read", meanwhile)
+        late = letters(place, name, "--move", str(tmp_path), "--yes")
+        assert "Another command moves letters into" in late.output
+        assert late.exit_code == 1
+        assert len(moved(tmp_path)) == put_aside
+        assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
 
 
 class TestInMySql(Letters):

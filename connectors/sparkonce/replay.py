@@ -13,6 +13,12 @@ from pyspark.sql import types as spark
 
 from sparkonce.errors import OptionError
 
+LETTERS = (
+    "id string, at string, sink string, epoch bigint, partition int, target string,"
+    " reason string, key string, row string, base64 array<string>"
+)
+"""The schema of the files that ``sparkonce letters --move`` writes."""
+
 Restore: TypeAlias = Callable[[Column], Column]
 
 
@@ -28,7 +34,7 @@ def rows(
     """The rows of dead letters, as the query had them.
 
     Args:
-        letters: as read from the store.
+        letters: as read from the store, or from files of ``sparkonce letters --move``.
         schema: of the query, as a type or as DDL.
         row: the column of `letters` that has the rows.
         base64: the column that names the columns in which strings are base64: an array, or the

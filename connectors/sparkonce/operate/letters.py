@@ -1,9 +1,10 @@
-"""``sparkonce letters``: look at dead letters, and delete them."""
+"""``sparkonce letters``: look at dead letters, move them, delete them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,13 +13,11 @@ from sparkonce.errors import OptionError, UnsupportedQuery, in_one_line
 from sparkonce.letterbox import KeepsLetters, Letterbox
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.arguments import as_json, over_store, yes
+from sparkonce.operate.letter_folder import AT_ONCE, LetterFolder
 from sparkonce.suggestions import suggestion
 
 SHOWN = 20
 """Letters that are shown unless --limit says otherwise."""
-
-AT_ONCE = 500
-"""Letters that are deleted at once."""
 
 
 @click.command()
@@ -26,6 +25,12 @@ AT_ONCE = 500
 @click.argument("place", required=False)
 @click.option("--sink", help="Of this sink alone.")
 @click.option("--limit", default=SHOWN, show_default=True, help="Show so many letters.")
+@click.option(
+    "--move",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Move the letters in PLACE into a directory, as JSON lines; see --sink.",
+)
 @click.option("--delete", is_flag=True, help="Delete the letters in PLACE; see --sink, --id.")
 @click.option("--id", "ids", multiple=True, help="With --delete: this letter alone.")
 @yes
@@ -35,10 +40,14 @@ def letters(admin: Admin, place: str | None, **how: Any) -> None:
 
     docs/dead-letters.md shows how they are mended and written again.
     """
-    if place is None and how["delete"]:
-        raise click.UsageError("--delete needs a PLACE; sparkonce letters lists them.")
+    if how["delete"] and how["move"]:
+        raise click.UsageError("--move deletes what it has moved; leave --delete out.")
+    if place is None and (how["delete"] or how["move"]):
+        raise click.UsageError("--move and --delete need a PLACE; sparkonce letters lists them.")
     if place is None:
         _show_kinds(_boxes(admin), how["as_json"])
+    elif how["move"]:
+        _move(_box(admin, place), how)
     elif how["delete"]:
         _delete(_box(admin, place), how)
     else:
@@ -91,12 +100,25 @@ def _show(box: Letterbox, how: dict[str, Any]) -> None:
         click.echo("\n".join(map(in_one_line, lines)))
 
 
+def _move(box: Letterbox, how: dict[str, Any]) -> None:
+    total, moved = _count(box, how["sink"]), 0
+    _confirm(f"Move {total:,} letters of {box.name} into {how['move']}?", total, how)
+    for some in LetterFolder(how["move"]).take(box, how["sink"], total):
+        moved += some
+        if not how["as_json"]:
+            click.echo(f"{moved:,} of {total:,} letters moved.", err=True)
+    click.echo(json.dumps({"moved": moved}) if how["as_json"] else f"{moved:,} letters moved.")
+
+
+def _confirm(question: str, total: int, how: dict[str, Any]) -> None:
+    if total and not how["yes"]:
+        click.confirm(question, abort=True, err=how["as_json"])
+
+
 def _delete(box: Letterbox, how: dict[str, Any]) -> None:
     ids: tuple[str, ...] = how["ids"]
     left = total = len(ids) or _count(box, how["sink"])
-    if total and not how["yes"]:
-        question = f"Delete {total:,} letters in {box.name}?"
-        click.confirm(question, abort=True, err=how["as_json"])
+    _confirm(f"Delete {total:,} letters in {box.name}?", total, how)
     if ids:
         box.drop(ids)
         left = 0
