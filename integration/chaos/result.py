@@ -46,6 +46,7 @@ class Result:
         checks: what was seen at the end, by the names of the last checks.
         ends: how drivers ended by themselves, by the names of errors.
         alarms: what drivers said that is not so.
+        alerts: those of docs/monitoring.md that have fired, and for how many seconds.
         broken: what was not as promised, in words.
         reads, changes: how often the reader has read, and seen another state than before.
         leftovers: attempts that `sparkonce gc` has dropped.
@@ -62,6 +63,7 @@ class Result:
     checks: dict[str, str] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)
     alarms: list[str] = field(default_factory=list)
+    alerts: Mapping[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     asked: int = 0
     rows: int = 0

@@ -16,6 +16,7 @@ import pyspark
 from click.testing import CliRunner
 from integration.chaos import disk as small_disk
 from integration.chaos import oracle, plan
+from integration.chaos.alerts import Alerts, due
 from integration.chaos.drivers import Mode
 from integration.chaos.plan import Fault
 from integration.chaos.reader import Reader
@@ -30,7 +31,7 @@ from integration.servers import kafka
 from integration.servers.kafka import KafkaProcess
 
 from sparkonce import __version__, options
-from sparkonce.operate.admin import Admin
+from sparkonce.operate.admin import GRACE, Admin
 from sparkonce.operate.cli import main as sparkonce
 from sparkonce.registry import for_url
 
@@ -104,8 +105,11 @@ class Run:
         )
         stack.callback(world.close)
         reader = stack.enter_context(closing(Reader(target.watch, self.began)))
+        self.alerts = Alerts(stack, target.url)
+        if self.alerts.why_not:
+            self.result.skipped["alerts"] = self.alerts.why_not
         striking, looking = partial(self._strike_all, faults, disk), partial(self._look, reader)
-        for step in (striking, self._finish, self._count, looking):
+        for step in (striking, self._finish, self._hear, self._count, looking):
             self._take(partial(step, world))
         for name, check in target.last_checks().items():
             self._take(partial(self._check, name, check, world), f"{name}: ")
@@ -180,6 +184,12 @@ class Run:
         result.leftovers = _gc(target.url)
         result.residue = [*target.residue(), *_unfinished(target.url)]
 
+    def _hear(self, world: ChaosWorld) -> None:
+        target = world.target
+        leftovers = any(sink.leftovers(GRACE) for sink in _admin(target.url).sinks())
+        awaited = due(self.result.struck, leftovers, stepwise="finish" in target.points)
+        self.result.alerts = self.alerts.fired(awaited)
+
     def _look(self, reader: Reader, _: ChaosWorld) -> None:
         """A reader that does not see all that was counted could not have seen what is torn."""
         limit, rows = time.monotonic() + SIGHT, self.result.rows
@@ -208,10 +218,13 @@ def _gc(url: str) -> int:
 
 
 def _unfinished(url: str) -> list[str]:
+    return [f"{one.name}: {one.state}" for one in _admin(url).sinks() if one.is_unfinished]
+
+
+def _admin(url: str) -> Admin:
     connector = for_url(url)
-    admin = Admin(connector.connect(options.parse(connector.options, {"url": url}, complete=False)))
-    sinks = [sink for sink in admin.sinks() if sink.ledger and sink.ledger.manifest]
-    return [f"{sink.name}: {sink.state}" for sink in sinks]
+    given = options.parse(connector.options, {"url": url}, complete=False)
+    return Admin(connector.connect(given))
 
 
 def _versions(target: Target) -> Mapping[str, str]:

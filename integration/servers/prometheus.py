@@ -6,14 +6,18 @@ import json
 import shutil
 import urllib.error
 import urllib.request
+from collections import Counter
 from typing import Any
+from urllib.parse import urlencode
 
 from integration.servers.finder import UnavailableError, installing
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess
 
+KEPT = "12h"
+NAMED = "Sparkonce"
 CONFIG = """
-global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 500ms}}
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 rule_files: [rules.yml]
 scrape_configs: [{{job_name: sparkonce, static_configs: [{{targets: ["{target}"]}}]}}]
 """
@@ -37,7 +41,8 @@ class PrometheusProcess(ServerProcess):
 
     def command(self) -> list[str]:
         address = f"--web.listen-address={HOST}:{self.port}"
-        return [str(self._program), "--config.file=prometheus.yml", address]
+        own = ["--config.file=prometheus.yml", "--storage.tsdb.path=data"]
+        return [str(self._program), *own, address]
 
     def answers(self) -> bool:
         try:
@@ -46,9 +51,19 @@ class PrometheusProcess(ServerProcess):
             return False
 
     def firing(self) -> set[str]:
-        """The names of the alerts that fire."""
+        """The names of the alerts that fire, without what all begin with."""
         alerts = self._asked("alerts")["data"]["alerts"]
-        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
+        names = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
+        return {name.removeprefix(NAMED) for name in names}
+
+    def fired(self) -> dict[str, int]:
+        """The names of the alerts that have fired in the last hours, and for how many seconds."""
+        query = f'count_over_time(ALERTS{{alertstate="firing"}}[{KEPT}])'
+        series = self._asked(f"query?{urlencode({'query': query})}")["data"]["result"]
+        seconds: Counter[str] = Counter()
+        for one in series:
+            seconds[one["metric"]["alertname"].removeprefix(NAMED)] += int(one["value"][1])
+        return dict(seconds)
 
     def _asked(self, what: str) -> Any:
         where = f"http://{HOST}:{self.port}/api/v1/{what}"

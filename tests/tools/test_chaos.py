@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from integration.chaos import elasticsearch, plan, redis, report
+from integration.chaos.alerts import due
 from integration.chaos.drivers import EXPECTED
 from integration.chaos.oracle import Verdict, compare
 from integration.chaos.plan import Fault
@@ -285,3 +286,17 @@ def test_page_takes_no_run_that_is_not_good(tmp_path: Path) -> None:
 
 def test_page_on_record_is_what_the_records_say() -> None:
     assert report.PAGE.read_text() == report.page(report.records()), "run `make reliability`"
+
+
+def test_faults_call_for_alerts() -> None:
+    def struck(kind: str, point: str, fate: str = plan.NEVER, outage: float = 0.0) -> Struck:
+        return Struck(Fault(kind, point, 1, fate, outage=outage), 1.0, 2.0, "", {}, 1)
+
+    always = {"EpochLate", "ApplySlow"}
+    brief = struck(plan.STORE, "stage", outage=1.0)
+    assert due([brief], leftovers=False, stepwise=True) == always
+    long = [struck(plan.STORE, "stage"), struck(plan.TREE, "apply")]
+    assert due(long, leftovers=True, stepwise=True) - always == {
+        *("StoreUnreachable", "EpochUnfinished", "Leftovers"),
+    }
+    assert due(long, leftovers=False, stepwise=False) - always == {"StoreUnreachable"}

@@ -13,7 +13,7 @@ import elasticsearch
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
 GOES_ON = "then restart the query; it goes on where it stopped"
-AGAIN = "check option url and the cluster; a restarted query loses and doubles nothing"
+AGAIN = "check option url and the cluster; what is started again loses and doubles nothing"
 
 
 class Kind(enum.Enum):

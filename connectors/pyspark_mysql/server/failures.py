@@ -29,7 +29,7 @@ class Known(NamedTuple):
     todo: str
 
 
-AGAIN = "check option url and the server; a restarted query loses and doubles nothing"
+AGAIN = "check option url and the server; what is started again loses and doubles nothing"
 MENDED = "then restart the query; it goes on where it stopped"
 _NULL = "mend the row before the sink, or let the column take it"
 

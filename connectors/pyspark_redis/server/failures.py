@@ -130,7 +130,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
         return StoreUnreachable(
             f"Redis can't be reached while {doing}: {text}",
             why="the server is down or busy, or the network or option url is wrong",
-            todo="check option url and the server; a restarted query loses and doubles nothing",
+            todo="check option url and the server; what is started again loses and doubles nothing",
         )
     return _refused(text, doing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
@@ -152,7 +153,8 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(told))
     elif restore is None:
-        click.echo(told["offsets"], nl=False)
+        # In a file it is what Spark writes, to the byte.
+        click.echo(told["offsets"], nl=sys.stdout.isatty())
     else:
         replaced = f" What was there is in {told['replaced']}." if told["replaced"] else ""
         click.echo(f"{restore}/offsets holds again what {sink} has decided.{replaced}")

@@ -1,0 +1,68 @@
+"""The alert rules of the docs, which a run must set off by what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from integration.alerts import watched
+from integration.chaos import plan
+from integration.chaos.result import Struck
+from integration.servers.finder import UnavailableError
+from integration.servers.process import wait_until
+from integration.servers.prometheus import PrometheusProcess
+
+SEEN = 3.0
+"""Seconds after which an alert fires, at the latest, and a little more."""
+
+SIGHT = 30.0
+
+
+class Alerts:
+    """A Prometheus that watches the store of a run.
+
+    Args:
+        stack: ends it.
+        url: of the store itself.
+
+    Attributes:
+        why_not: why there is none here, if so.
+    """
+
+    def __init__(self, stack: ExitStack, url: str) -> None:
+        self.why_not = ""
+        self._prometheus: PrometheusProcess | None = None
+        try:
+            self._prometheus = stack.enter_context(watched(url))
+        except UnavailableError as error:
+            self.why_not = str(error)
+
+    def fired(self, due: set[str]) -> dict[str, int]:
+        """How many seconds each alert has fired; waits a while for those that are due.
+
+        Raises:
+            UnavailableError: one of them has not.
+        """
+        prometheus = self._prometheus
+        if prometheus is None:
+            return {}
+        wait_until(lambda: due <= set(prometheus.fired()), SIGHT, f"not all of {due} fired")
+        return prometheus.fired()
+
+
+def due(struck: Sequence[Struck], leftovers: bool, stepwise: bool) -> set[str]:
+    """The alerts that these faults must set off; dead letters, a run has none.
+
+    Args:
+        struck: faults that came about.
+        leftovers: whether staged rows are left over.
+        stepwise: whether an epoch is decided in one step and finished in another.
+    """
+    alerts = {"EpochLate", "ApplySlow"}
+    faults = [one.fault for one in struck]
+    if any(one.kind == plan.STORE and not 0 < one.outage < SEEN for one in faults):
+        alerts.add("StoreUnreachable")
+    killed = [one for one in faults if one.kind in (plan.DRIVER, plan.TREE)]
+    if stepwise and any(one.point == "apply" and one.fate == plan.NEVER for one in killed):
+        alerts.add("EpochUnfinished")
+    return alerts | ({"Leftovers"} if leftovers else set())
