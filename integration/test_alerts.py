@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
@@ -37,8 +38,8 @@ def proxy(url: str) -> Iterator[Proxy]:
 
 @pytest.fixture
 def prometheus(proxy: Proxy) -> Iterator[PrometheusProcess]:
-    with or_skip(lambda: watched(proxy.url)) as started:
-        yield started
+    with ExitStack() as stack:
+        yield or_skip(lambda: stack.enter_context(watched(proxy.url)))
 
 
 def query(url: str, **options: str) -> MySqlQuery:

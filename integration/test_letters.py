@@ -16,7 +16,7 @@ from pymysql.cursors import Cursor
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
 import pyspark_mysql.journal.letterbox as of_mysql
 from sparkonce.operate.cli import main
-from sparkonce.operate.letter_folder import AT_ONCE
+from sparkonce.operate.letters import AT_ONCE
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
@@ -129,38 +129,77 @@ class Letters:
     def test_letters_move_once_whatever_comes_between(
         self, place: Place, put_aside: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A command that dies between writing and deleting, and a letter that is written again."""
+        """A command that dies before it deletes, or before its file has its name."""
         name, folder = place.query.options["deadLetter"], tmp_path / "of" / "orders"
-        move = name, "--move", str(folder), "--yes"
-        with monkeypatch.context() as dying:
-            dying.setattr(place.box, "drop", lambda *_: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                letters(place, *move)
-        assert len(moved(folder)) == AT_ONCE
-        assert letters(place, *move).output.endswith(f"\n{put_aside - AT_ONCE:,} letters moved.\n")
+        move = name, "--move", str(folder), "--yes", "--sink", place.query.name
+        for dies, step in ((Path, "rename"), (place.box, "drop")):
+            with monkeypatch.context() as dying:
+                dying.setattr(dies, step, lambda *_: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    letters(place, *move)
+        there = len(moved(folder))
+        assert there > 0
+        said = letters(place, *move).output
+        assert f"{put_aside - there:,} letters moved. {there} were there already" in said
         assert letters(place, *move).output == "0 letters moved.\n"
         assert listed(place) == []
         found = [json.loads(one["row"])["id"] for one in moved(folder)]
         assert sorted(found) == [*range(put_aside)]
+        assert {one.suffix for one in folder.iterdir()} == {".json", ""}, "and the lock"
 
-    def test_two_commands_do_not_move_the_same_letter(
+    def test_two_commands_do_not_move_into_one_directory(
         self, place: Place, put_aside: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        name, read, twin = place.query.options["deadLetter"], place.box.read, [True]
+        move = place.query.options["deadLetter"], "--move", str(tmp_path), "--yes"
+        read, twin = place.box.read, list[Result]()
 
         def meanwhile(*arguments: object) -> object:
-            found = read(*arguments)
-            if twin:
-                twin.clear()
-                letters(place, name, "--move", str(tmp_path), "--yes")
-            return found
+            if not twin:
+                twin.append(letters(place, *move))
+            return read(*arguments)
 
         monkeypatch.setattr(place.box, "read", meanwhile)
-        late = letters(place, name, "--move", str(tmp_path), "--yes")
-        assert "Another command moves letters into" in late.output
-        assert late.exit_code == 1
+        assert letters(place, *move).output.endswith(f"\n{put_aside:,} letters moved.\n")
+        assert "Another command moves letters into" in twin[0].output
+        assert twin[0].exit_code == 1
         assert len(moved(tmp_path)) == put_aside
-        assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
+
+    def test_a_directory_is_for_one_sink(
+        self, place: Place, put_aside: int, tmp_path: Path
+    ) -> None:
+        name, first = place.query.options["deadLetter"], place.query.name
+        place.query.options["sinkId"] = "another"
+        place.query.query_id = place.query.run_id = "another"
+        place.query.run(0, [{"id": 1, "n": 300}])
+        move = name, "--move", str(tmp_path), "--yes"
+        assert "Name one by --sink: " in letters(place, *move).output
+        assert letters(place, *move, "--sink", first).exit_code == 0
+        refused = letters(place, *move, "--sink", place.query.name)
+        assert f"has letters of sink {first}" in refused.output
+        assert len(moved(tmp_path)) == put_aside
+
+    def test_what_would_be_passed_over_is_refused(
+        self, place: Place, put_aside: int, tmp_path: Path
+    ) -> None:
+        name, folder = place.query.options["deadLetter"], str(tmp_path / "folder")
+        (kind,) = listed(place)
+        for wrong in (
+            ("--move", folder, "--id", "1"),
+            ("--move", folder, "--limit", "1"),
+            ("--move", folder, "--delete"),
+            ("--id", "1"),
+            ("--delete", "--limit", "1"),
+        ):
+            assert letters(place, name, *wrong, "--yes").exit_code == 2, wrong
+        for acts in (("--move", folder), ("--delete",), ()):
+            misspelt = letters(place, name, *acts, "--yes", "--sink", f"{kind['sink']}x")
+            assert f"did you mean '{kind['sink']}'" in misspelt.output
+            assert misspelt.exit_code == 1
+        assert not (tmp_path / "folder").exists()
+        assert letters(place, name, "--delete", "--yes", "--id", "0").output == (
+            "0 letters deleted.\n"
+        )
+        assert listed(place)[0]["letters"] == put_aside
 
 
 class TestInMySql(Letters):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import Clock
 from pyspark_elasticsearch.preflight import require_fit_server, require_safe_indices
 from pyspark_elasticsearch.server.client import Cluster, path
+from sparkonce.errors import StoreRefused
 from sparkonce.health import Finding, clock, fit, risk, share
 
 FORBIDDEN = 403
@@ -21,6 +22,7 @@ def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     require_safe_indices(cluster, [own.ledger, own.log])
     told = cluster.ask("asking the server for its version", "GET", "/").body
     yield fit(f"Elasticsearch {told['version']['number']}, cluster {told['cluster_name']}")
+    yield from _rights(cluster, [own.ledger, own.log])
     health = cluster.ask("asking for the cluster's health", "GET", "/_cluster/health", allow=(403,))
     if health.status == FORBIDDEN:
         yield risk(
@@ -34,6 +36,22 @@ def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
         yield from (_copies(cluster, index) for index in (own.ledger, own.log))
     yield from _disks(cluster)
     yield clock(Clock(cluster).now())
+
+
+def _rights(cluster: Cluster, indices: Sequence[str]) -> Iterator[Finding]:
+    """Whether the user may write ledger and log; nothing where security is off."""
+    wanted = {"index": [{"names": indices, "privileges": ["read", "write"]}]}
+    doing, target = "asking for the user's rights", "/_security/user/_has_privileges"
+    told = cluster.ask(doing, "POST", target, body=wanted, allow=(400, 404, 405))
+    if told.status != 200:
+        return
+    if not told.body["has_all_requested"]:
+        raise StoreRefused(
+            f"The user {told.body['username']!r} may not read and write {' and '.join(indices)}",
+            why="a query keeps its ledger and staged rows there",
+            todo="grant it what docs/permissions.md lists for app, or ask as the user of the query",
+        )
+    yield fit("The user may write ledger and log")
 
 
 def _health(told: Mapping[str, Any]) -> Finding:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pyspark_mysql.journal.tables import OwnTables
 from pyspark_mysql.preflight import require_fit_server
 from pyspark_mysql.server.client import Session
 from sparkonce.health import LOST, Finding, clock, fit, risk
@@ -19,11 +20,14 @@ EPOCH = 64 * 1024 * 1024
 """Bytes of an epoch that a server should take at least."""
 
 
-def examine(session: Session) -> Iterator[Finding]:
-    """Look at version, durability, cluster, limits and clock."""
+def examine(session: Session, own: OwnTables) -> Iterator[Finding]:
+    """Look at version, rights, durability, cluster, limits and clock."""
     require_fit_server(session)
     ((version, now),) = session.run("SELECT VERSION(), UNIX_TIMESTAMP(NOW(6))")
     yield fit(f"Server {version}")
+    if own.there():
+        own.require_rights()
+        yield fit("The user may write ledger and log")
     listed = ", ".join(f"'{name}'" for name in NAMES)
     rows = session.run(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({listed})")
     settings = {name.lower(): str(value) for name, value in rows}

@@ -77,7 +77,7 @@ class MySqlStore:
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""
         with translated("asking the server for its settings"):
-            yield from health.examine(self.session)
+            yield from health.examine(self.session, self.tables)
 
     def letterboxes(self) -> list[letterbox.Box]:
         """See `sparkonce.letterbox`."""

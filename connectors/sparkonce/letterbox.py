@@ -70,8 +70,8 @@ class Letterbox(Protocol):
             most: how many.
         """
 
-    def drop(self, ids: Collection[str]) -> None:
-        """Delete letters, as far as they are there."""
+    def drop(self, ids: Collection[str]) -> int:
+        """Delete letters; how many of them were there."""
 
 
 @runtime_checkable

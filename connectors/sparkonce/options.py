@@ -38,7 +38,9 @@ class Option:
 
     def to_json(self) -> dict[str, Any]:
         """What a user can know of it, as JSON values."""
-        about = {"name": self.name, "required": self.required, "default": self.default}
+        plain = isinstance(self.default, bool | int | float | str | None)
+        default = self.default if plain else str(self.default)
+        about = {"name": self.name, "required": self.required, "default": default}
         return about | {"secret": self.secret, "meaning": self.meaning}
 
 

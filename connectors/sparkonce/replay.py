@@ -19,6 +19,9 @@ LETTERS = (
 )
 """The schema of the files that ``sparkonce letters --move`` writes."""
 
+LONGEST = str(2**31 - 1)
+"""Letters of a text in JSON, where Spark would read 20 million of them."""
+
 Restore: TypeAlias = Callable[[Column], Column]
 
 
@@ -56,7 +59,7 @@ def rows(
     if isinstance(letters.schema[base64].dataType, spark.StringType):
         encoded = f.from_json(encoded, "array<string>")
     own = "sparkonce_row", "sparkonce_base64"  # read once, and not for each column anew
-    read = f.from_json(named(letters[row]), readable, {"mode": "FAILFAST"})
+    read = f.from_json(named(letters[row]), readable, {"mode": "FAILFAST", "maxStringLen": LONGEST})
     known = letters.select("*", read.alias(own[0]), encoded.alias(own[1]))
     fields = [_field(known[own[0]], known[own[1]], field) for field in kind.fields]
     return known.select(*letters.columns, f.struct(*fields).alias("restored"))

@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from integration.alerts import watched
 from integration.chaos import plan
 from integration.chaos.result import Struck
-from integration.servers.finder import UnavailableError
 from integration.servers.process import wait_until
-from integration.servers.prometheus import PrometheusProcess
+from integration.servers.prometheus import program
 
 SEEN = 3.0
 """Seconds after which an alert fires, at the latest, and a little more."""
@@ -30,12 +29,8 @@ class Alerts:
     """
 
     def __init__(self, stack: ExitStack, url: str) -> None:
-        self.why_not = ""
-        self._prometheus: PrometheusProcess | None = None
-        try:
-            self._prometheus = stack.enter_context(watched(url))
-        except UnavailableError as error:
-            self.why_not = str(error)
+        self.why_not = "" if program() else "no prometheus on PATH"
+        self._prometheus = None if self.why_not else stack.enter_context(watched(url))
 
     def fired(self, due: set[str]) -> dict[str, int]:
         """How many seconds each alert has fired; waits a while for those that are due.

@@ -41,7 +41,7 @@ class Result:
     Attributes:
         planned: kills that were asked for.
         asked: rows that were asked for; with seed and kills that makes the run again.
-        skipped: kinds of faults that can't come about here, and why.
+        skipped: kinds of faults that can't come about here, or "alerts", and why.
         missed: faults that did not come about, and why.
         checks: what was seen at the end, by the names of the last checks.
         ends: how drivers ended by themselves, by the names of errors.

@@ -110,7 +110,7 @@ def test_check_looks_at_options_server_and_target_without_spark(url: str, mysql:
     misfit = sparkonce(*given, "--schema", "id bigint, n string")
     assert (misfit.exit_code, "'n'" in misfit.output) == (1, True)
     alone = sparkonce(*given)
-    assert (alone.exit_code, "target" in alone.output) == (0, False)
+    assert (alone.exit_code, "target: not looked at" in alone.output) == (0, True)
     mysql.execute(f"SELECT COUNT(*) FROM {url.rpartition('/')[2]}.t")
     assert mysql.fetchone() == (0,)
 
@@ -126,6 +126,28 @@ def test_status_of_one_sink(url: str) -> None:
     assert "No sink is named 'absent'" in json.loads(absent.output)["error"]["what"]
 
 
+@pytest.mark.parametrize("lacking", ["UPDATE ON {}.sparkonce_ledger", "INSERT ON {}.sparkonce_log"])
+def test_a_right_to_ledger_or_log_is_missed_before_the_first_rows(
+    url: str, mysql: Cursor, unique: str, lacking: str
+) -> None:
+    counting(url).run(0, ones(1))
+    mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
+    try:
+        for table in ("t", "sparkonce_ledger", "sparkonce_log"):
+            mysql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {unique}.{table} TO {unique}")
+        mysql.execute(f"REVOKE {lacking.format(unique)} FROM {unique}")
+        own = url.replace("root@", f"{unique}:pw@")
+        for command in (
+            ("check", "mysql", "-o", f"url={own}", "-o", "dbtable=t", "-o", "key=id"),
+            ("doctor", own),
+        ):
+            said = sparkonce(*command)
+            assert f"{lacking.split(maxsplit=1)[0]} command denied" in said.output
+            assert said.exit_code == 1
+    finally:
+        mysql.execute(f"DROP USER {unique}")
+
+
 def test_doctor_looks_at_durability_and_clock(url: str, mysql: Cursor, unique: str) -> None:
     assert "0 sinks" in sparkonce("doctor", url, "-o", "dbtable=t").output
     mysql.execute(
@@ -136,5 +158,5 @@ def test_doctor_looks_at_durability_and_clock(url: str, mysql: Cursor, unique: s
     found = json.loads(sparkonce("doctor", url, "--json").stdout)
     assert {one["level"] for one in found} <= {"fit", "risk"}, found
     said = " ".join(one["what"] for one in found)
-    for looked_at in ("Server ", "Its clock", "1 sinks"):
+    for looked_at in ("Server ", "Its clock", "1 sink"):
         assert looked_at in said

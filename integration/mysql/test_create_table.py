@@ -97,6 +97,8 @@ def user(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[str]:
     mysql.execute(f"CREATE DATABASE {database}")
     mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
     mysql.execute(f"GRANT CREATE, DROP, LOCK TABLES, SELECT, INSERT ON {database}.* TO {unique}")
+    for own in ("ledger", "log"):
+        mysql.execute(f"GRANT CREATE, UPDATE, DELETE ON {database}.sparkonce_{own} TO {unique}")
     yield mysql_url.replace("root@", f"{unique}:pw@").rpartition("/")[0] + f"/{database}"
     mysql.execute(f"DROP USER {unique}")
     mysql.execute(f"DROP DATABASE {database}")

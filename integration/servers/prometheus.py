@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 from urllib.parse import urlencode
 
-from integration.servers.finder import UnavailableError, installing
+from integration.servers.finder import NoServerError, installing
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess
 
@@ -23,6 +23,11 @@ scrape_configs: [{{job_name: sparkonce, static_configs: [{{targets: ["{target}"]
 """
 
 
+def program() -> str | None:
+    """The path of the program, if it is installed."""
+    return shutil.which("prometheus")
+
+
 class PrometheusProcess(ServerProcess):
     """It asks one target each second.
 
@@ -32,9 +37,10 @@ class PrometheusProcess(ServerProcess):
     """
 
     def __init__(self, target: str, rules: str) -> None:
-        self._program = shutil.which("prometheus")
+        self._program = program()
         if self._program is None:
-            raise UnavailableError("no prometheus on PATH", installing("prometheus"))
+            why = {"native": "no prometheus on PATH"}
+            raise NoServerError("prometheus", why, installing("prometheus"))
         super().__init__()
         (self.directory / "rules.yml").write_text(rules)
         (self.directory / "prometheus.yml").write_text(CONFIG.format(target=target))

@@ -67,6 +67,12 @@ def test_an_argument_that_is_missing_is_named_with_what_it_may_be(
     assert json.loads(sparkonce(*arguments, "--json").stdout)["error"]["todo"] == said
 
 
+@pytest.mark.parametrize("name", ["mysql", "elasticsearch"])
+def test_each_default_has_json(name: str) -> None:
+    known = {one["name"]: one for one in json.loads(sparkonce("options", name, "--json").stdout)}
+    assert known["maxBadRows"]["default"] == "10%"
+
+
 def test_options_are_json_where_that_is_asked_for() -> None:
     known = {one["name"]: one for one in json.loads(sparkonce("options", "redis", "--json").stdout)}
     assert known["key"] | {"meaning": ""} == {

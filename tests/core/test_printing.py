@@ -30,9 +30,18 @@ def test_few_sinks_are_told_line_by_line() -> None:
 
 def test_many_sinks_are_a_line_each() -> None:
     head, *lines = listed([sink(number) for number in range(FEW + 1)]).splitlines()
-    assert head.split() == ["SINK", "EPOCH", "WRITTEN", "ROWS", "LETTERS", "STAGED", "STATE"]
+    assert head.split() == [
+        "SINK",
+        "EPOCH",
+        "WRITTEN",
+        "ROWS",
+        "LETTERS",
+        "STAGED",
+        "STATE",
+        "TARGET",
+    ]
     assert [line.split()[0] for line in lines] == [f"sink-{number}" for number in range(FEW + 1)]
-    assert lines[2].split() == ["sink-2", "7", "2", "min", "ago", "1,234", "nothing", "waits"]
+    assert lines[2].split() == ["sink-2", "7", "2", "min", "ago", "1,234", "nothing", "waits", "t"]
 
 
 def test_hundreds_of_sinks_are_a_page_and_those_that_wait_come_first() -> None:

@@ -26,8 +26,15 @@ class Server:
         return [*self.settings.items()]
 
 
+class NoTables:
+    """Ledger and log are not there yet."""
+
+    def there(self) -> bool:
+        return False
+
+
 def risks(settings: dict[str, str], ahead: float = 0.0) -> list[str]:
-    found = list(examine(Server(DURABLE | settings, ahead)))  # type: ignore[arg-type]
+    found = list(examine(Server(DURABLE | settings, ahead), NoTables()))  # type: ignore[arg-type]
     return [one.what for one in found if one.level is Level.RISK]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -10,9 +9,8 @@ from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
-from pyspark_elasticsearch.server import bulk, reads
+from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.letterbox import Kind, StoredLetter, kind_of
 
 READING, DROPPING = "reading dead letters", "deleting dead letters"
@@ -53,17 +51,15 @@ class Box:
         hits = self._hits(sink, True, most)
         return [_letter(hit) for hit in islice(hits, most)]
 
-    def drop(self, ids: Collection[str]) -> None:
+    def drop(self, ids: Collection[str]) -> int:
         """See `Letterbox.drop`."""
-        actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in ids]
-        if actions:
-            text, target = "".join(actions).encode(), path(self.name, "_bulk")
-            items = bulk.send(self.cluster, DROPPING, target, text, len(actions))
-            if isinstance(items, int):
-                raise of_answer(items, {"type": str(items), "reason": "refused"}, DROPPING)
-            for item in items:
-                if not item.done and item.status != 404:
-                    raise of_answer(item.status, item.error, DROPPING)
+        # A search finds what was written a moment ago only after that.
+        self.cluster.ask(DROPPING, "POST", path(self.name, "_refresh"))
+        body = {"query": {"ids": {"values": list(ids)}}}
+        params = {"refresh": "true", "conflicts": "proceed"}
+        target = path(self.name, "_delete_by_query")
+        told = self.cluster.ask(DROPPING, "POST", target, params=params, body=body)
+        return int(told.body["deleted"])
 
     def _hits(
         self, sink: str | None, source: list[str] | bool, most: int = reads.PAGE

@@ -40,8 +40,9 @@ class Box:
 
     def __init__(self, session: Session, table: tuple[str, ...]) -> None:
         self.session, self.name = session, ".".join(table)
+        self.quoted = identifier(*table)
         # The client puts values in place of %s.
-        self.table = identifier(*table).replace("%", "%%")
+        self.table = self.quoted.replace("%", "%%")
 
     def kinds(self) -> list[Kind]:
         """See `Letterbox.kinds`."""
@@ -64,14 +65,15 @@ class Box:
         )
         return [_letter(*row) for row in found]
 
-    def drop(self, ids: Collection[str]) -> None:
+    def drop(self, ids: Collection[str]) -> int:
         """See `Letterbox.drop`."""
-        named = [int(one) for one in ids if one.isdigit()]
+        named, gone = [one for one in ids if one.isdigit()], 0
         for start in range(0, len(named), DROPPED):
             some = named[start : start + DROPPED]
-            which = ", ".join(["%s"] * len(some))
+            sql = f"DELETE FROM {self.quoted} WHERE id IN ({', '.join(some)})"
             with translated(f"deleting dead letters in {self.name}"):
-                self.session.run(f"DELETE FROM {self.table} WHERE id IN ({which})", *some)
+                gone += self.session.change(sql.encode())
+        return gone
 
     def _read(self, sql: str, *args: Any) -> Sequence[tuple[Any, ...]]:
         with translated(f"reading dead letters in {self.name}"):

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pymysql
 
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import message, number, translate
+from pyspark_mysql.server.failures import message, number, translate, translated
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused
 
@@ -50,13 +50,29 @@ class OwnTables:
         # CREATE TABLE IF NOT EXISTS asks for the right to create even where the table is there.
         if self.there():
             self._bring_up_to_date()
-            self.known = True
-            return
-        if not self.create:
+        elif self.create:
+            for statement in ddl(self.schema):
+                self._run(statement, "creating its ledger and log")
+        else:
             raise self._absent("nothing has been written in this database yet")
-        for statement in ddl(self.schema):
-            self._run(statement, "creating its ledger and log")
+        if self.create:
+            self.require_rights()
         self.known = True
+
+    def require_rights(self) -> None:
+        """See that a query may write them, by statements over no row.
+
+        Raises:
+            StoreRefused: it may not.
+        """
+        for table, name in ((self.ledger, "name"), (self.log, "sink")):
+            for statement in (
+                f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0",
+                f"UPDATE {table} SET {name} = {name} WHERE 1 = 0",
+                f"DELETE FROM {table} WHERE 1 = 0",
+            ):
+                with translated("looking for the rights of a query to its ledger and log"):
+                    self.session.run(statement)
 
     def there(self) -> bool:
         """Whether both are there."""

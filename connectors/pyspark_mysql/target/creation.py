@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_mysql.server.literals import NAME, NAME_RULE, identifier
+from sparkonce.change import Increment
 from sparkonce.errors import OptionError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ NEW_TYPES = {
     "time": "TIME(6)",
 }
 
+SUMS = {**dict.fromkeys(("tinyint", "smallint", "int"), "bigint"), "float": "double"}
+
 
 def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
     """The statement that makes a target from the schema of a query; the key is its primary key.
@@ -37,9 +40,11 @@ def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
     """
     for name in detail.columns:
         _require_name(name)
-    key = detail.key
+    key, kinds = detail.key, dict(detail.kinds)
+    if isinstance(detail.change, Increment):  # a sum needs more room than what is added
+        kinds |= {name: SUMS.get(kinds[name], kinds[name]) for name in detail.change.added}
     columns = [
-        definition(name, detail.kinds[name], in_key=name in key, mariadb=mariadb)
+        definition(name, kinds[name], in_key=name in key, mariadb=mariadb)
         for name in detail.columns
     ]
     if key:

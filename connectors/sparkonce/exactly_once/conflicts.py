@@ -52,7 +52,7 @@ def replaced(old: Ledger, driver: Driver, override: str) -> CheckpointReplaced:
         todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
         " (on machines with disks of their own, too); else bring the old checkpoint back, or, if"
         f" reading rows again does no harm, set option onNewCheckpoint={override}; to begin anew,"
-        f" empty the target and run sparkonce forget {old.name}",
+        f" empty the target and run sparkonce forget URL {old.name}",
     )
 
 

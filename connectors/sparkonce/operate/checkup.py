@@ -47,6 +47,8 @@ def checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) ->
     yield "server: it can be reached, and its settings and the connector's rights suffice"
     if plan is not None:
         yield f"target: {plan.target} takes such rows"
+    else:
+        yield "target: not looked at, as no --schema is given"
 
 
 def read_schema(text: str) -> pa.Schema:

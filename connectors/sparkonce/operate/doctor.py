@@ -61,19 +61,19 @@ def of_sinks(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
                 f"Epoch {ledger.epoch} of {sink.name} was decided {ago(ledger.decided_at)}, and is"
                 " not finished",
                 "its query has ended, or is refused a row",
-                "start the query again, or run sparkonce recover",
+                "start the query again, or run sparkonce recover URL",
             )
         if ledger is not None and ledger.unstored:
             yield risk(
                 f"The last {ledger.unstored:,} rows of {sink.name} all became dead letters",
                 "the target may be broken, and refuse good rows, too",
-                "look at the reasons: sparkonce letters",
+                "look at the reasons: sparkonce letters URL",
             )
         if over := sink.leftovers(GRACE):
             size = sum(staged.bytes for staged in over)
             yield risk(
                 f"{len(over)} attempts of {sink.name} are left over, {size:,} bytes",
                 "nothing will ever take them; they only need room",
-                "run sparkonce gc",
+                "run sparkonce gc URL",
             )
-    yield fit(f"{count:,} sinks")
+    yield fit(f"{count:,} sink{'' if count == 1 else 's'}")

@@ -4,46 +4,68 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
 
 from sparkonce.errors import SparkonceError
 from sparkonce.letterbox import Letterbox, StoredLetter
 
-AT_ONCE = 500
-"""Letters of one file."""
+AT_ONCE, BYTES_AT_ONCE = 500, 64 * 1024 * 1024
+"""Letters, and bytes of rows, that are read at once and make one file."""
+
+FIRST = 10
+"""Letters that are read before it is known how large they are."""
+
+
+class Moved(NamedTuple):
+    """How many letters were moved, and how many were in the directory already."""
+
+    new: int
+    known: int
 
 
 class LetterFolder:
-    """A directory that letters are moved into; it knows those that it has, or had once.
+    """A directory that the letters of one sink are moved into, while this command has its lock.
 
     Args:
-        path: of the directory; it is made.
+        path: of the directory.
+
+    Attributes:
+        sink: whose letters it has; None if there are none.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        names = self._names()
-        self._next = max((int(name.stem) for name in names), default=0) + 1
-        self._known = {_digest(json.loads(line)) for name in names for line in _lines(name)}
+        self.path, self.sink = path, None
+        self._known: set[bytes] = set()
+        for line in self._lines():
+            letter = json.loads(line)
+            self.sink = letter["sink"]
+            self._known.add(_digest(letter))
 
-    def take(self, box: Letterbox, sink: str | None, most: int) -> Iterator[int]:
+    def take(self, box: Letterbox, sink: str, most: int) -> Iterator[Moved]:
         """Move letters here.
 
         Args:
             box: where they are.
-            sink: whose; None for those of all.
+            sink: whose.
             most: how many; others may come meanwhile.
 
-        Yields:
-            How many were moved, file by file.
-
         Raises:
-            SparkonceError: another command moves letters into the same directory.
+            SparkonceError: the directory has letters of another sink.
         """
-        while most > 0 and (found := box.read(sink, min(AT_ONCE, most))):
+        if self.sink not in (None, sink):
+            raise SparkonceError(
+                f"{self.path} has letters of sink {self.sink}",
+                why="a stream that reads it would write those of both into one target",
+                todo=f"take another directory for {sink}",
+            )
+        some = FIRST
+        while most > 0 and (found := box.read(sink, min(some, most))):
             # A letter that is here came back: a command died before it deleted it, or a driver
             # did after it wrote it.
             new = [one for one in found if _digest(one.to_json()) not in self._known]
@@ -51,45 +73,66 @@ class LetterFolder:
                 self._write(new)
             box.drop([one.id for one in found])
             most -= len(found)
-            yield len(new)
+            yield Moved(len(new), len(found) - len(new))
+            largest = max(len(one.row) for one in found)
+            some = max(1, min(AT_ONCE, BYTES_AT_ONCE // (largest + 1)))
 
     def _write(self, letters: Sequence[StoredLetter]) -> None:
+        """Write a file, which is there whole or not at all; its name never comes again."""
         told = [one.to_json() for one in letters]
-        # A file source passes over names that begin with a dot.
-        draft = self.path / f".{os.getpid()}"
-        with draft.open("w") as file:
-            file.writelines(json.dumps(one) + "\n" for one in told)
+        draft = self.path / f".{uuid4().hex}"
+        with draft.open("x") as file:
+            for one in told:
+                file.write(f"{json.dumps(one)}\n")
             file.flush()
             os.fsync(file.fileno())
-        try:
-            self._publish(draft)
-        finally:
-            draft.unlink()
+        draft.rename(self.path / f"letters-{time.time_ns()}-{uuid4().hex[:8]}.json")
+        for directory in (self.path, self.path.parent):
+            _sync(directory)
         self._known.update(map(_digest, told))
 
-    def _publish(self, draft: Path) -> None:
-        """Give a file the next number, which only one can have who knows of all before it."""
-        try:
-            os.link(draft, self.path / f"{self._next:06}.json")
-        except FileExistsError:
-            raise SparkonceError(
-                f"Another command moves letters into {self.path}",
-                why="it has written a file since this one began",
-                todo="start this command again: it moves what is left",
-            ) from None
-        self._next += 1
-        directory = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-
-    def _names(self) -> list[Path]:
-        return [path for path in self.path.glob("*.json") if path.stem.isdigit()]
+    def _lines(self) -> Iterator[str]:
+        for path in self.path.glob("letters-*.json"):
+            with path.open() as file:
+                yield from file
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines()
+@contextmanager
+def letter_folder(path: Path) -> Iterator[LetterFolder]:
+    """A directory for letters; it is made.
+
+    Raises:
+        SparkonceError: another command moves letters into it, or it can't be written.
+    """
+    import fcntl  # which Windows has not
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with (path / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for draft in path.glob(".[0-9a-f]*"):  # of a command that died
+                draft.unlink()
+            yield LetterFolder(path)
+    except BlockingIOError:
+        raise SparkonceError(
+            f"Another command moves letters into {path}",
+            why="it has the lock of the directory",
+            todo="wait for its end",
+        ) from None
+    except OSError as error:
+        raise SparkonceError(
+            f"Letters can't be moved into {path}: {error.strerror or error}",
+            why="a letter is deleted only when a file has it",
+            todo="mend that, or take another directory; then start the command again",
+        ) from None
+
+
+def _sync(directory: Path) -> None:
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _digest(letter: dict[str, object]) -> bytes:

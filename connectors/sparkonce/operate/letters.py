@@ -13,18 +13,21 @@ from sparkonce.errors import OptionError, UnsupportedQuery, in_one_line
 from sparkonce.letterbox import KeepsLetters, Letterbox
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.arguments import as_json, over_store, yes
-from sparkonce.operate.letter_folder import AT_ONCE, LetterFolder
+from sparkonce.operate.letter_folder import letter_folder
 from sparkonce.suggestions import suggestion
 
 SHOWN = 20
 """Letters that are shown unless --limit says otherwise."""
+
+AT_ONCE = 500
+"""Letters that are deleted at once."""
 
 
 @click.command()
 @over_store
 @click.argument("place", required=False)
 @click.option("--sink", help="Of this sink alone.")
-@click.option("--limit", default=SHOWN, show_default=True, help="Show so many letters.")
+@click.option("--limit", type=int, help=f"Show so many letters.  [default: {SHOWN}]")
 @click.option(
     "--move",
     metavar="FOLDER",
@@ -40,18 +43,34 @@ def letters(admin: Admin, place: str | None, **how: Any) -> None:
 
     docs/dead-letters.md shows how they are mended and written again.
     """
-    if how["delete"] and how["move"]:
-        raise click.UsageError("--move deletes what it has moved; leave --delete out.")
-    if place is None and (how["delete"] or how["move"]):
-        raise click.UsageError("--move and --delete need a PLACE; sparkonce letters lists them.")
+    _require_sense(place, how)
     if place is None:
         _show_kinds(_boxes(admin), how["as_json"])
-    elif how["move"]:
-        _move(_box(admin, place), how)
+        return
+    box = _box(admin, place)
+    if how["sink"] is not None:
+        _require_sink(admin, box, how["sink"])
+    if how["move"]:
+        _move(box, how)
     elif how["delete"]:
-        _delete(_box(admin, place), how)
+        _delete(box, how)
     else:
-        _show(_box(admin, place), how)
+        _show(box, how)
+
+
+def _require_sense(place: str | None, how: dict[str, Any]) -> None:
+    """Refuse what would be passed over in silence."""
+    acts = how["delete"] or how["move"]
+    for wrong, what in (
+        (how["delete"] and how["move"], "--move deletes what it has moved; leave --delete out."),
+        (place is None and acts, "--move and --delete need a PLACE; sparkonce letters lists them."),
+        (place is None and how["sink"], "--sink needs a PLACE; sparkonce letters lists them."),
+        (how["ids"] and not how["delete"], "--id goes with --delete."),
+        (acts and how["limit"] is not None, "--limit says how many are shown."),
+        (how["ids"] and how["sink"], "--id names a letter; leave --sink out."),
+    ):
+        if wrong:
+            raise click.UsageError(what)
 
 
 def _boxes(admin: Admin) -> Sequence[Letterbox]:
@@ -76,6 +95,19 @@ def _box(admin: Admin, place: str) -> Letterbox:
     return boxes.get(place) or named[0]
 
 
+def _require_sink(admin: Admin, box: Letterbox, sink: str) -> None:
+    """A sink may have no letters, but it must be one."""
+    sinks = {kind.sink for kind in box.kinds()}
+    if sink not in sinks and not admin.sink(sink).known:
+        sinks |= {one.name for one in admin.sinks()}
+        raise OptionError(
+            f"No sink is named {sink!r}",
+            why=f"it has no letters in {box.name}, and no ledger",
+            todo=suggestion(sink, sorted(sinks))
+            or "name one of those that sparkonce letters lists",
+        )
+
+
 def _show_kinds(boxes: Sequence[Letterbox], as_json: bool) -> None:
     found = [(box.name, kind) for box in boxes for kind in box.kinds()]
     if as_json:
@@ -90,7 +122,7 @@ def _show_kinds(boxes: Sequence[Letterbox], as_json: bool) -> None:
 
 
 def _show(box: Letterbox, how: dict[str, Any]) -> None:
-    found = box.read(how["sink"], how["limit"])
+    found = box.read(how["sink"], SHOWN if how["limit"] is None else how["limit"])
     if how["as_json"]:
         click.echo(json.dumps([one.to_json() for one in found], indent=2))
         return
@@ -101,13 +133,31 @@ def _show(box: Letterbox, how: dict[str, Any]) -> None:
 
 
 def _move(box: Letterbox, how: dict[str, Any]) -> None:
-    total, moved = _count(box, how["sink"]), 0
+    sink = how["sink"] or _only_sink(box)
+    total, moved, known = _count(box, sink), 0, 0
     _confirm(f"Move {total:,} letters of {box.name} into {how['move']}?", total, how)
-    for some in LetterFolder(how["move"]).take(box, how["sink"], total):
-        moved += some
-        if not how["as_json"]:
-            click.echo(f"{moved:,} of {total:,} letters moved.", err=True)
-    click.echo(json.dumps({"moved": moved}) if how["as_json"] else f"{moved:,} letters moved.")
+    with letter_folder(how["move"]) as folder:
+        for some in folder.take(box, sink, total) if sink else ():
+            moved, known = moved + some.new, known + some.known
+            if not how["as_json"]:
+                click.echo(f"{moved + known:,} of {total:,} letters", err=True)
+    if how["as_json"]:
+        click.echo(json.dumps({"moved": moved, "there": known}))
+        return
+    there = f" {known:,} were there already, and are deleted from {box.name}." if known else ""
+    click.echo(f"{moved:,} letters moved.{there}")
+
+
+def _only_sink(box: Letterbox) -> str | None:
+    """The sink of all letters; None if there are none.
+
+    Raises:
+        UsageError: there are several.
+    """
+    sinks = {kind.sink for kind in box.kinds()}
+    if len(sinks) > 1:
+        raise click.UsageError(f"Name one by --sink: {', '.join(sorted(sinks))}.")
+    return next(iter(sinks), None)
 
 
 def _confirm(question: str, total: int, how: dict[str, Any]) -> None:
@@ -117,16 +167,13 @@ def _confirm(question: str, total: int, how: dict[str, Any]) -> None:
 
 def _delete(box: Letterbox, how: dict[str, Any]) -> None:
     ids: tuple[str, ...] = how["ids"]
-    left = total = len(ids) or _count(box, how["sink"])
-    _confirm(f"Delete {total:,} letters in {box.name}?", total, how)
-    if ids:
-        box.drop(ids)
-        left = 0
+    left = len(ids) or _count(box, how["sink"])
+    _confirm(f"Delete {left:,} letters in {box.name}?", left, how)
+    gone = box.drop(ids) if ids else 0
     # Not more than were asked about: others may come meanwhile.
-    while left > 0 and (found := box.read(how["sink"], min(AT_ONCE, left))):
-        box.drop([one.id for one in found])
+    while not ids and left > 0 and (found := box.read(how["sink"], min(AT_ONCE, left))):
+        gone += box.drop([one.id for one in found])
         left -= len(found)
-    gone = total - left
     click.echo(json.dumps({"deleted": gone}) if how["as_json"] else f"{gone:,} letters deleted.")
 
 

@@ -30,7 +30,7 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
         return "\n".join(map(described, sinks))
     first = sorted(sinks, key=urgency)
     shown = first if every else first[:PAGE]
-    head = ("SINK", "EPOCH", "WRITTEN", "ROWS", "LETTERS", "STAGED", "STATE")
+    head = ("SINK", "EPOCH", "WRITTEN", "ROWS", "LETTERS", "STAGED", "STATE", "TARGET")
     lines = [head, *map(_line, shown)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = "".join(f"{_padded(line, widths)}\n" for line in lines)
@@ -48,10 +48,10 @@ def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
 def _line(sink: SinkStatus) -> tuple[str, ...]:
     ledger, chunks = sink.ledger, sink.staged_chunks
     if ledger is None:
-        return in_one_line(sink.name), "", "", "", "", str(chunks or ""), _state(sink)
+        return in_one_line(sink.name), "", "", "", "", str(chunks or ""), _state(sink), ""
     written = str(ledger.epoch) if ledger.epoch >= 0 else "", ago(ledger.updated)
     counts = f"{ledger.rows:,}", f"{ledger.aside:,}" if ledger.aside else "", str(chunks or "")
-    return in_one_line(sink.name), *written, *counts, _state(sink)
+    return in_one_line(sink.name), *written, *counts, _state(sink), in_one_line(ledger.target)
 
 
 def _state(sink: SinkStatus) -> str:

@@ -16,6 +16,7 @@ from sparkonce.operate.admin import Admin, SinkStatus, ago
 from sparkonce.operate.arguments import over_store, seconds
 from sparkonce.operate.printing import PAGE, urgency
 
+HEAD = ("sink", "epoch", "decided", "rows/s", "rows", "letters", "took", "staged", "waits for")
 WINDOW = 60.0
 """Seconds over which a rate is told."""
 
@@ -45,13 +46,16 @@ def _looked(admin: Admin) -> Table | Text:
 
 def board(sinks: list[SinkStatus]) -> Table:
     """What is known of sinks, as a table of one page."""
-    table = Table(box=None, title=f"{len(sinks)} sinks at {time.strftime('%H:%M:%S')}")
-    table.add_column("sink", overflow="fold")
-    for name in ("epoch", "decided", "rows/s", "rows", "letters", "last epoch", "staged"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("waits for", overflow="fold")
-    for sink in sinks[:PAGE]:
-        table.add_row(*_cells(sink))
+    count = f"{len(sinks)} sink{'' if len(sinks) == 1 else 's'}"
+    table = Table(box=None, title=f"{count} at {time.strftime('%H:%M:%S')}")
+    rows = [_cells(sink) for sink in sinks[:PAGE]]
+    # A terminal of 80 columns has room for a sink's name, and for what there is to tell.
+    told = [at for at in range(len(HEAD)) if at == 0 or any(row[at] for row in rows)]
+    for at in told:
+        is_text = HEAD[at] in ("sink", "waits for")
+        table.add_column(HEAD[at], justify="left" if is_text else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(row[at] for at in told))
     return table
 
 
