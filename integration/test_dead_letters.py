@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import redis
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.documents import documents
@@ -159,6 +160,22 @@ def test_row_of_every_type_comes_back_from_mysql(
     assert mysql.fetchall() == ((0, 0),)
     mysql.execute(f"SELECT COUNT(*) FROM {narrow}_bad WHERE row_key = '{{\"id\": 2}}'")
     assert mysql.fetchall() == ((1,),)
+
+
+@pytest.mark.parametrize("model", ["hash", "string", "stream"])
+def test_row_of_every_type_comes_back_from_redis(
+    redis_url: str, unique: str, spark: SparkSession, rows: DataFrame, model: str
+) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        for id_ in range(200):
+            client.zadd(f"{unique}:{id_}", {"of another type": 1})
+    given = {"url": redis_url, "key": f"{unique}:{{id}}", "model": model}
+    aside = {"onBadRow": "deadLetter", "deadLetter": unique, "maxBadRows": "100%"}
+    query = DirectQuery(arrow_schema(rows.schema), **given, **aside)
+    was = refused_rows(query, rows)
+    (box,) = query.sink.store.letterboxes()
+    found = [(one.row, list(one.base64)) for one in box.read(None, 1000)]
+    require_same(spark.createDataFrame(found, "row string, base64 array<string>"), rows, was)
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert", *also("update")])

@@ -1,4 +1,4 @@
-"""`sparkonce letters` in MySQL, MariaDB and Elasticsearch: what it shows and what it deletes."""
+"""`sparkonce letters` in each store: what it shows, moves and deletes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+import redis
 from click.testing import CliRunner, Result
 from elasticsearch import Elasticsearch
 from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
@@ -15,6 +16,7 @@ from pymysql.cursors import Cursor
 
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
 import pyspark_mysql.journal.letterbox as of_mysql
+import pyspark_redis.journal.letterbox as of_redis
 from sparkonce.operate.cli import main
 from sparkonce.operate.letters import AT_ONCE
 
@@ -46,6 +48,15 @@ def elasticsearch_place(elastic: Elasticsearch, elasticsearch_url: str, index: s
     query = ElasticsearchQuery(ROWS, url=elasticsearch_url, index=index, indexPrefix=index, **bad)
     prefix = ("-o", f"indexPrefix={index}")
     return Place(query, elasticsearch_url, prefix, of_elasticsearch.Box)
+
+
+@pytest.fixture
+def redis_place(redis_url: str, unique: str) -> Place:
+    with redis.Redis.from_url(redis_url) as client:
+        client.set(f"{unique}:300", "no hash")
+    bad = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
+    query = DirectQuery(ROWS, url=redis_url, keyPrefix=unique, key=f"{unique}:{{n}}", **bad)
+    return Place(query, redis_url, ("-o", f"keyPrefix={unique}"), of_redis.Box)
 
 
 def letters(place: Place, *arguments: str) -> Result:
@@ -220,6 +231,12 @@ class TestInMySql(Letters):
         assert [kind["letters"] for kind in listed(place)] == [1, 1]
         assert {kind["sink"] for kind in listed(place)} == {"Orders@1", "orders@1"}
         assert {kind["reason"] for kind in listed(place)} == {"Value ... can't be ..."}
+
+
+class TestInRedis(Letters):
+    @pytest.fixture
+    def place(self, redis_place: Place) -> Place:
+        return redis_place
 
 
 class TestInElasticsearch(Letters):

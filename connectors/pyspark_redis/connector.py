@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.models import MODELS
 from pyspark_redis.models.chunks import ChunkEncoder
-from pyspark_redis.models.model import Values, overwriting
+from pyspark_redis.models.model import overwriting
+from pyspark_redis.models.values import Values
 from pyspark_redis.options import OPTIONS
 from pyspark_redis.server import client
+from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
@@ -37,7 +40,9 @@ class RedisConnector:
 
     def connect(self, options: Options) -> RedisStore:
         """See `Connector.connect`."""
-        return RedisStore(client.connect(options), options["keyPrefix"])
+        session = Session(client.connect(options), options["keyPrefix"])
+        letters = options["deadLetter"]
+        return RedisStore(session, letters and DeadLetters(session, letters, options["maxBadRows"]))
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

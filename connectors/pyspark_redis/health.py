@@ -13,12 +13,21 @@ import redis
 from pyspark_redis.preflight import require_fit, setting
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
+PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
 
-def examine(client: redis.Redis) -> Iterator[Finding]:
-    """Look at version, persistence, replication, memory and clock."""
+
+def examine(client: redis.Redis, own: str) -> Iterator[Finding]:
+    """Look at version, rights, persistence, replication, memory and clock.
+
+    Args:
+        client: of the server.
+        own: a key of the connector's own that it never uses.
+    """
     require_fit(client, expiring=False)
     info: Mapping[str, Any] = client.info()
     yield fit(f"Redis {info['redis_version']}, a {info.get('role', 'server')}")
+    client.eval(PROBE, 1, own)
+    yield fit("The user may write the connector's own keys")
     yield _persistence(setting(client, info, "appendonly"), setting(client, info, "appendfsync"))
     if replicas := int(info.get("connected_slaves", 0)):
         yield _replication(replicas, setting(client, info, "min-replicas-to-write"))

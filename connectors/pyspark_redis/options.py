@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pyspark_redis.models import MODELS
 from pyspark_redis.server import client
-from sparkonce.option_values import choice, pattern, seconds
+from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.option_values import choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
 
 OPTIONS = (
     Option("url", "`redis://host:6379/0`, or `rediss://` for TLS.", client.address, required=True),
     Option(
         "model",
-        "What a row becomes: `hash`, of all its columns; `string`, of the one beside the key's.",
+        "What a row becomes: `hash`, of all its columns; `string`; `counter`; an element of a"
+        " `list`, a `set` or a `zset`; an entry of a `stream`. A value is the one column beside the"
+        " key's, or JSON of the row.",
         choice(*MODELS),
         next(iter(MODELS)),
     ),
@@ -22,21 +25,63 @@ OPTIONS = (
     ),
     Option(
         "writeMode",
-        "`upsert` writes a row under its key; `increment` (hash) adds its numeric columns to the"
-        " hash's fields; `delete` deletes the key.",
-        choice("upsert", "increment", "delete"),
-        "upsert",
+        "`upsert` writes a row under its key; `increment` adds numbers; `append` adds an element;"
+        " `delete` deletes what a row names. Default: what the model can do, `upsert` first.",
+        choice("append", "upsert", "increment", "delete"),
     ),
     Option(
         "nulls",
-        "Upsert: `write` deletes what a null stands for, `keep` leaves what is stored.",
+        "Upsert of a hash or a string: `write` deletes what a null stands for, `keep` leaves what"
+        " is stored.",
         choice("write", "keep"),
         "write",
+    ),
+    Option(
+        "opColumn",
+        "A column that says what each row does, and is not stored: I, U, D; insert, update, delete;"
+        " Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
+    ),
+    Option(
+        "sequenceColumn",
+        "Of a hash: a row is passed over if this column of it, a whole number, a date or a"
+        " timestamp, is lower than the stored one.",
+    ),
+    Option("scoreColumn", "Of a `zset`: the number by which a member is sorted, or that is added."),
+    Option(
+        "maxLength",
+        "Of a `list` or a `stream`: only so many of the last elements stay (of a stream, a few"
+        " more).",
+        integer(1, 2**53),
     ),
     Option(
         "ttl",
         "Each written key expires so long after its last write, for example `7d`.",
         seconds(0.001, 100 * 365 * 86400),
+    ),
+    Option(
+        "ttlColumn",
+        "A column that says when the key of a row expires, and is not stored: after whole seconds"
+        " or an interval, or at a timestamp; where it is null, as `ttl` says.",
+    ),
+    Option(
+        "onBadRow",
+        "A row that can't be stored: `fail` stops the query, and the error names the row;"
+        " `deadLetter` writes it to a stream, and the others go on.",
+        choice("fail", "deadLetter"),
+        "fail",
+    ),
+    Option(
+        "deadLetter",
+        "For `onBadRow=deadLetter`: the stream `{sparkonce}:letters:<deadLetter>`.",
+        pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -"),
+    ),
+    Option(
+        "maxBadRows",
+        "How many rows of an epoch `onBadRow=deadLetter` puts aside: a number, or a share and"
+        " always 10 rows. With more the query stops, as the target may be at fault. Epochs of which"
+        " no row is stored count together.",
+        max_bad_rows,
+        max_bad_rows("10%"),
     ),
     Option(
         "keyPrefix",

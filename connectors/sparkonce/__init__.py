@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def register(spark: SparkSession) -> list[str]:

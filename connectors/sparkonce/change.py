@@ -104,7 +104,12 @@ def make(
 
 
 def parse(
-    options: Options, schema: pa.Schema, key: Names, added: Callable[[], Names] = tuple
+    options: Options,
+    schema: pa.Schema,
+    key: Names,
+    added: Callable[[], Names] = tuple,
+    *,
+    usual: type[Change] | None = None,
 ) -> Change:
     """The change that options describe.
 
@@ -113,6 +118,7 @@ def parse(
         schema: of the query.
         key: the columns that name a row, as `schema` has them.
         added: gives the columns that an increment adds.
+        usual: what is done where options don't say; None for what a key suggests.
 
     Raises:
         OptionError: an option names no column of the schema, or one that is not stored.
@@ -122,7 +128,8 @@ def parse(
         for name in ("opColumn" if "opColumn" in options else "", _order_option(options))
     )
     operations.require_unstored(op, *key, order)
-    mode = options["writeMode"] or ("upsert" if key or op or order else "append")
+    suggested = usual or (Upsert if key or op or order else Append)
+    mode = options["writeMode"] or suggested.__name__.lower()
     adds = added() if mode == "increment" else ()
     nulls: Nulls = options["nulls"]
     return make(mode, key, nulls=nulls, order=order, op=op, added=adds)

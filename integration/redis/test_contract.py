@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import redis
+from integration.marks import also
 from integration.servers.finder import or_skip
 from integration.servers.redis import REDIS, RedisProcess
 
@@ -25,31 +26,50 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 DATABASES = 16
 READ = """
+local read = {
+  hash = function(key) return redis.call('HGET', key, 'n') end,
+  string = function(key) return redis.call('GET', key) end,
+  list = function(key) return redis.call('LLEN', key) end,
+  stream = function(key) return redis.call('XLEN', key) end,
+}
+if ARGV[1] == 'zset' then return redis.call('ZRANGE', 'rows:1', 0, -1, 'WITHSCORES') end
 local found = {}
 for _, key in ipairs(redis.call('KEYS', 'rows:*')) do
-  if redis.call('TYPE', key).ok == 'hash' then
-    found[#found + 1] = key
-    found[#found + 1] = redis.call('HGET', key, 'n')
+  if redis.call('TYPE', key).ok == ARGV[1] then
+    found[#found + 1] = key:sub(6)
+    found[#found + 1] = read[ARGV[1]](key)
   end
 end
 return found
 """
 """Read all counters in one step, so that a torn epoch is the writer's and not the reader's."""
+
+COUNTED = {
+    "hash": ("hash", {"writeMode": "increment"}),
+    "counter": ("string", {"model": "counter"}),
+    "list": ("list", {"model": "list"}),
+    "stream": ("stream", {"model": "stream"}),
+    "zset": ("zset", {"model": "zset", "writeMode": "increment", "scoreColumn": "n"}),
+}
+"""By the model whose rows add up: the type of its keys, and options."""
+
 CHUNKWISE = {"whole epochs": "a large epoch is applied chunk by chunk"}
 
 
 class RedisSubject(ConnectorSubject):
-    """A Redis database of its own. Each row adds 1 to the field `n` of the hash of its id."""
+    """A Redis database of its own. Each row adds 1 to what lies under its id."""
 
     pace = 9
 
-    def __init__(self, url: str, *, whole_epochs: bool) -> None:
+    def __init__(self, url: str, model: str, *, whole_epochs: bool) -> None:
         self.client = redis.Redis.from_url(url)
         self.client.flushdb()
         self.whole_epochs = whole_epochs
         if not whole_epochs:
             self.limits = CHUNKWISE
-        options = {"url": url, "key": "rows:{id}", "writeMode": "increment"}
+        self.kind, options = COUNTED[model]
+        # In a sorted set the id is the member, and all rows have the same key.
+        options = {"url": url, "key": f"rows:{{{'n' if model == 'zset' else 'id'}}}", **options}
         super().__init__(RedisConnector(), options, nowhere={"url": "redis://127.0.0.1:1"})
 
     def connect(self) -> RedisStore:
@@ -59,13 +79,16 @@ class RedisSubject(ConnectorSubject):
         return store
 
     def took_effect(self) -> Counter[str]:
-        found = self.client.eval(READ, 0)
-        names = [key.decode().removeprefix("rows:") for key in found[::2]]
+        found = self.client.eval(READ, 0, self.kind)
+        names = [name.decode() for name in found[::2]]
         return Counter(dict(zip(names, map(int, found[1::2]), strict=True)))
 
     def refuse(self, row: str) -> Callable[[], None]:
-        """A key of another type: HINCRBY answers WRONGTYPE."""
-        self.client.set(f"rows:{row}", "not a hash")
+        """A key of another type, or a score that is full."""
+        if self.kind == "zset":
+            self.client.zadd("rows:1", {row: 2**53})
+            return lambda: self.client.zrem("rows:1", row)
+        self.client.sadd(f"rows:{row}", "of another type")
         return lambda: self.client.delete(f"rows:{row}")
 
     def snapshot(self) -> dict[bytes, bytes]:
@@ -77,8 +100,7 @@ class RedisSubject(ConnectorSubject):
             self.client.restore(key, 0, value)
 
     def contents(self) -> dict[bytes, Any]:
-        keys = sorted(self.client.keys("rows:*"))
-        return {key: self.client.hgetall(key) for key in keys}
+        return {key: self.client.dump(key) for key in sorted(self.client.keys("rows:*"))}
 
 
 @pytest.fixture(scope="module")
@@ -91,15 +113,18 @@ def own_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(params=[True, False], ids=["one script", "a script a chunk"])
+WAYS = [("hash", True), ("hash", False), ("stream", False)]
+WAYS += also(("counter", False), ("list", False), ("zset", False))
+
+
+@pytest.fixture(params=WAYS, ids=str)
 def new_subject(
     request: pytest.FixtureRequest, own_url: str, caplog: pytest.LogCaptureFixture
 ) -> NewSubject:
     caplog.set_level(logging.CRITICAL, logger="sparkonce")
     address, numbers = own_url.rsplit("/", 1)[0], count()
-    return lambda: RedisSubject(
-        f"{address}/{next(numbers) % DATABASES}", whole_epochs=request.param
-    )
+    model, whole = request.param
+    return lambda: RedisSubject(f"{address}/{next(numbers) % DATABASES}", model, whole_epochs=whole)
 
 
 class TestRedisStore(StoreContract):

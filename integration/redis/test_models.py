@@ -1,19 +1,28 @@
-"""What a row becomes by each model, beside the hashes of `test_redis_apply`."""
+"""What a row becomes by each model, by one script for a small epoch and by a script a chunk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from integration.epochs import DirectQuery
 
-from sparkonce.errors import RowRefused
+from pyspark_redis.store import RedisStore
+from sparkonce.errors import BadRow, RowRefused
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
-WAYS = {"one script": 48_000, "a script a chunk": 0}
+WAYS = {"one script": RedisStore.small_cost, "a script a chunk": 0}
+NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+SCORED = pa.schema([("id", pa.int64()), ("v", pa.string()), ("s", pa.float64())])
+OPS = pa.schema([*SCORED, ("op", pa.string())])
+
+Make = Callable[..., DirectQuery]
 
 
 @pytest.fixture
@@ -23,71 +32,329 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture(params=WAYS.values(), ids=list(WAYS))
-def strings(
+def into(
     redis_url: str, unique: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., DirectQuery]:
-    """Give queries into strings; an epoch is applied by one script, or by a script a chunk."""
-
-    def make(**options: str) -> DirectQuery:
-        query = DirectQuery(
-            SCHEMA, url=redis_url, model="string", key=f"{unique}:{{id}}", **options
-        )
+) -> Make:
+    def make(schema: pa.Schema, **options: str) -> DirectQuery:
+        query = DirectQuery(schema, url=redis_url, key=f"{unique}:{{id}}", **options)
         monkeypatch.setattr(query.sink.store, "small_cost", request.param)
         return query
 
     return make
 
 
+@pytest.fixture
+def strings(into: Make) -> Make:
+    return lambda **options: into(SCHEMA, model="string", **options)
+
+
 def rows(*values: str | None) -> list[dict[str, Any]]:
     return [{"id": at, "v": value} for at, value in enumerate(values)]
 
 
-def test_the_last_row_of_a_key_is_its_string(
-    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
+class TestStrings:
+    def test_the_last_row_of_a_key_is_its_string(
+        self, strings: Make, client: redis.Redis, unique: str
+    ) -> None:
+        strings().run(0, rows("a", "b"), [{"id": 1, "v": "né\0w"}])
+        assert client.mget(f"{unique}:0", f"{unique}:1") == ["a", "né\0w"]
+
+    def test_several_columns_are_json(self, into: Make, client: redis.Redis, unique: str) -> None:
+        into(SCORED, model="string").run(0, [{"id": 1, "v": 'a"', "s": 0.1}, {"id": 2}])
+        assert client.get(f"{unique}:1") == '{"id":1,"v":"a\\"","s":0.1}'
+        assert client.get(f"{unique}:2") == '{"id":2,"v":null,"s":null}'
+
+    def test_a_null_deletes_the_string_or_keeps_it_as_told(
+        self, strings: Make, client: redis.Redis, unique: str
+    ) -> None:
+        strings().run(0, rows("a", "b"))
+        strings(nulls="keep").run(0, rows(None, "c"))
+        assert client.mget(f"{unique}:0", f"{unique}:1") == ["a", "c"]
+        strings().run(0, rows(None, "d"))
+        assert client.mget(f"{unique}:0", f"{unique}:1") == [None, "d"]
+
+    def test_a_string_expires_so_long_after_its_last_write(
+        self, strings: Make, client: redis.Redis, unique: str
+    ) -> None:
+        strings(ttl="1h").run(0, rows("a"))
+        assert 3_590 < client.ttl(f"{unique}:0") <= 3_600
+        strings().run(0, rows("a"))
+        assert client.ttl(f"{unique}:0") == -1
+
+    def test_strings_are_deleted(self, strings: Make, client: redis.Redis, unique: str) -> None:
+        strings().run(0, rows("a", "", "c"))
+        strings(writeMode="delete").run(0, rows("", "")[:2])
+        assert client.mget(*(f"{unique}:{at}" for at in range(3))) == [None, None, "c"]
+
+
+def test_elements_are_appended_to_a_list(into: Make, client: redis.Redis, unique: str) -> None:
+    lists = into(SCHEMA, model="list", maxLength="3")
+    lists.run(0, rows("a", "b"), [{"id": 0, "v": one} for one in "cde"])
+    lists.run(1, [{"id": 0, "v": "f"}])
+    assert client.lrange(f"{unique}:0", 0, -1) == ["d", "e", "f"]
+    assert client.lrange(f"{unique}:1", 0, -1) == ["b"]
+
+
+def test_members_come_and_go(into: Make, client: redis.Redis, unique: str) -> None:
+    key, sets = f"{unique}:0", into(SCHEMA, model="set")
+    sets.run(0, [{"id": 0, "v": one} for one in "abca"])
+    assert client.smembers(key) == set("abc")
+    into(SCHEMA, model="set", writeMode="delete").run(0, [{"id": 0, "v": one} for one in "bx"])
+    assert client.smembers(key) == set("ac")
+    changes = [{"id": 0, "v": v, "op": op} for v, op in [("a", "D"), ("d", "I"), ("c", "U")]]
+    into(OPS.remove(2), model="set", opColumn="op").run(0, changes)
+    assert client.smembers(key) == set("cd")
+
+
+def test_scores_are_set_and_added(into: Make, client: redis.Redis, unique: str) -> None:
+    key, scored = f"{unique}:0", {"model": "zset", "scoreColumn": "s"}
+    first = [{"id": 0, "v": v, "s": s} for v, s in [("a", 1.5), ("b", float("inf")), ("a", 2.5)]]
+    into(SCORED, **scored).run(0, first)
+    added = [{"id": 0, "v": v, "s": s} for v, s in [("a", 0.25), ("c", 1.0), ("c", None)]]
+    into(SCORED, **scored, writeMode="increment").run(0, added)
+    assert dict(client.zrange(key, 0, -1, withscores=True)) == {
+        "a": 2.75,
+        "b": float("inf"),
+        "c": 1.0,
+    }
+    gone = [{"id": 0, "v": "b", "op": "delete"}, {"id": 0, "v": "c", "s": 9.0, "op": "insert"}]
+    into(OPS, **scored, opColumn="op").run(0, gone)
+    into(SCHEMA, model="zset", writeMode="delete").run(0, [{"id": 0, "v": "a"}])
+    assert client.zrange(key, 0, -1, withscores=True) == [("c", 9.0)]
+
+
+def test_rows_are_entries_of_a_stream_in_their_order(
+    into: Make, client: redis.Redis, unique: str
 ) -> None:
-    strings().run(0, rows("a", "b"), [{"id": 1, "v": "né\0w"}])
-    assert client.mget(f"{unique}:0", f"{unique}:1") == ["a", "né\0w"]
+    streams = into(SCHEMA, model="stream")
+    streams.run(0, [{"id": 0, "v": str(at)} for at in range(500)], [{"id": 0}])
+    streams.run(1, [{"id": 0, "v": "z"}])
+    entries = [fields for _, fields in client.xrange(f"{unique}:0")]
+    assert entries == [{"id": "0", "v": str(at)} for at in range(500)] + [
+        *({"id": "0"}, {"id": "0", "v": "z"})
+    ]
 
 
-def test_a_null_deletes_the_string_or_keeps_it_as_told(
-    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
+def test_a_stream_keeps_about_so_many_entries(into: Make, client: redis.Redis, unique: str) -> None:
+    streams = into(SCHEMA, model="stream", maxLength="50")
+    streams.run(0, [{"id": 0, "v": str(at)} for at in range(1000)])
+    assert 50 <= client.xlen(f"{unique}:0") < 200
+
+
+@pytest.mark.parametrize(("kind", "text"), [(pa.int64(), "7"), (pa.float64(), "7.5")])
+def test_numbers_are_added_to_a_counter(
+    into: Make, client: redis.Redis, unique: str, kind: pa.DataType, text: str
 ) -> None:
-    strings().run(0, rows("a", "b"))
-    strings(nulls="keep").run(0, rows(None, "c"))
-    assert client.mget(f"{unique}:0", f"{unique}:1") == ["a", "c"]
-    strings().run(0, rows(None, "d"))
-    assert client.mget(f"{unique}:0", f"{unique}:1") == [None, "d"]
+    counters = into(pa.schema([("id", pa.int64()), ("n", kind)]), model="counter")
+    added = [3, 4, None] if kind == pa.int64() else [3.25, 4.25, None]
+    counters.run(0, [{"id": 0, "n": one} for one in added], [{"id": 1, "n": None}])
+    assert client.mget(f"{unique}:0", f"{unique}:1") == [text, None]
 
 
-def test_a_string_expires_so_long_after_its_last_write(
-    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
+# -- what a row can fail at
+
+
+class Failing(NamedTuple):
+    """Options and rows, and what keeps the middle row from being stored."""
+
+    schema: pa.Schema
+    options: dict[str, str]
+    row: dict[str, Any]
+    spoil: Callable[[redis.Redis, str], Any]
+    why: str = "another Redis type"
+
+
+def wrong_type(client: redis.Redis, key: str) -> None:
+    client.xadd(key, {"mine": "x"})
+
+
+def no_hash(client: redis.Redis, key: str) -> None:
+    client.set(key, "mine")
+
+
+def full(client: redis.Redis, key: str) -> None:
+    client.hset(key, mapping={"n": 2**63 - 1, "other": "mine"})
+
+
+FLOATS = pa.schema([("id", pa.int64()), ("n", pa.float64())])
+TWO = pa.schema([("id", pa.int64()), ("m", pa.int64()), ("n", pa.int64()), ("f", pa.float64())])
+MUCH = {"id": 0, "m": 1, "n": 1, "f": 0.5}
+ADDS = {"writeMode": "increment"}
+VALUE = {"v": "a"}
+FAILING = {
+    "hash upsert": Failing(SCHEMA, {}, VALUE, no_hash),
+    "hash delete": Failing(SCHEMA, {"writeMode": "delete"}, VALUE, no_hash),
+    "hash increment, type": Failing(TWO, ADDS, MUCH, no_hash),
+    "hash increment, range": Failing(TWO, ADDS, MUCH, full, "64-bit range"),
+    "hash increment, text": Failing(
+        TWO, ADDS, MUCH, lambda client, key: client.hset(key, "f", "much"), "than a number"
+    ),
+    "hash order": Failing(
+        SCORED.set(2, pa.field("s", pa.int64())),
+        {"sequenceColumn": "s"},
+        {"v": "a", "s": 5},
+        lambda client, key: client.hset(key, mapping={"s": "much", "v": "mine"}),
+        "which has no order",
+    ),
+    "string upsert": Failing(SCHEMA, {"model": "string"}, VALUE, wrong_type),
+    "string delete": Failing(SCHEMA, {"model": "string", "writeMode": "delete"}, VALUE, wrong_type),
+    "counter, type": Failing(NUMBERS, {"model": "counter"}, {"n": 1}, wrong_type),
+    "counter, range": Failing(
+        NUMBERS,
+        {"model": "counter"},
+        {"n": 1},
+        lambda client, key: client.set(key, 2**63 - 1),
+        "64-bit range",
+    ),
+    "counter, float": Failing(
+        FLOATS,
+        {"model": "counter"},
+        {"n": 1e308},
+        lambda client, key: client.set(key, "1.7e308", ex=1000),
+        "that of a double",
+    ),
+    "list": Failing(SCHEMA, {"model": "list", "maxLength": "9"}, VALUE, wrong_type),
+    "set upsert": Failing(SCHEMA, {"model": "set"}, VALUE, wrong_type),
+    "set delete": Failing(SCHEMA, {"model": "set", "writeMode": "delete"}, VALUE, wrong_type),
+    "zset upsert": Failing(
+        SCORED, {"model": "zset", "scoreColumn": "s"}, {"v": "a", "s": 1.0}, wrong_type
+    ),
+    "zset delete": Failing(SCHEMA, {"model": "zset", "writeMode": "delete"}, VALUE, wrong_type),
+    "zset increment, type": Failing(
+        SCORED, {"model": "zset", "scoreColumn": "s", **ADDS}, {"v": "a", "s": 1.0}, wrong_type
+    ),
+    "zset increment, range": Failing(
+        SCORED.set(2, pa.field("s", pa.int64())),
+        {"model": "zset", "scoreColumn": "s", **ADDS},
+        {"v": "a", "s": 1},
+        lambda client, key: client.zadd(key, {"a": 2**53, "b": 7}),
+        "that of a double",
+    ),
+    "zset increment, double": Failing(
+        SCORED,
+        {"model": "zset", "scoreColumn": "s", **ADDS},
+        {"v": "a", "s": 1e308},
+        lambda client, key: client.zadd(key, {"a": 1.7e308}),
+        "that of a double",
+    ),
+    "stream": Failing(SCHEMA, {"model": "stream"}, VALUE, no_hash),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING.values(), ids=list(FAILING))
+def test_a_row_that_redis_refuses_changes_no_byte_and_the_others_count_once(
+    into: Make, client: redis.Redis, redis_url: str, unique: str, failing: Failing
 ) -> None:
-    strings(ttl="1h").run(0, rows("a"))
-    assert 3_590 < client.ttl(f"{unique}:0") <= 3_600
-    strings().run(0, rows("a"))
-    assert client.ttl(f"{unique}:0") == -1
+    """It lies in the middle of a chunk; what is there before is what a restart goes on from."""
+    keys = [f"{unique}:{at}" for at in range(5)]
+    query = into(failing.schema, **failing.options)
+    failing.spoil(client, keys[2])
+    with redis.Redis.from_url(redis_url) as raw:
+        before = raw.dump(keys[2]), raw.pttl(keys[2]) > 0
+        with pytest.raises(RowRefused, match=failing.why):
+            query.run(0, [{**failing.row, "id": at} for at in range(5)])
+        assert (raw.dump(keys[2]), raw.pttl(keys[2]) > 0) == before
+    client.delete(keys[2])
+    query.restart()
+    query.run(0)
+    assert len({shown(client, key) for key in keys}) == 1, "one row each, the same in all"
 
 
-def test_strings_are_deleted(
-    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str
+def shown(client: redis.Redis, key: str) -> str:
+    """What a key holds, but for its own number and for ids that the server gives."""
+    kind = client.type(key)
+    read: dict[str, Callable[[], Any]] = {
+        "none": lambda: None,
+        "hash": lambda: {n: v for n, v in client.hgetall(key).items() if n != "id"},
+        "string": lambda: client.get(key),
+        "list": lambda: client.lrange(key, 0, -1),
+        "set": lambda: client.smembers(key),
+        "zset": lambda: client.zrange(key, 0, -1, withscores=True),
+        "stream": lambda: [fields.get("v") for _, fields in client.xrange(key)],
+    }
+    return f"{kind} {read[kind]()}"
+
+
+BAD_SCORES = [(pa.int64(), 2**53 + 1), (pa.float64(), float("nan")), (pa.float64(), None)]
+
+
+@pytest.mark.parametrize(("kind", "score"), BAD_SCORES)
+def test_a_score_that_the_server_would_change_is_a_bad_row(
+    into: Make, kind: pa.DataType, score: Any
 ) -> None:
-    strings().run(0, rows("a", "", "c"))
-    strings(writeMode="delete").run(0, rows("", "")[:2])
-    assert client.mget(*(f"{unique}:{at}" for at in range(3))) == [None, None, "c"]
+    query = into(SCORED.set(2, pa.field("s", kind)), model="zset", scoreColumn="s")
+    with pytest.raises(BadRow, match="Column 's'"):
+        query.stage(0, [{"id": 0, "v": "a", "s": score}])
 
 
-@pytest.mark.parametrize("mode", ["upsert", "delete"])
-def test_a_key_of_another_type_stops_the_query_and_is_left_alone(
-    strings: Callable[..., DirectQuery], client: redis.Redis, unique: str, mode: str
+@pytest.mark.parametrize("model", ["list", "set"])
+def test_a_null_is_no_element(into: Make, model: str) -> None:
+    with pytest.raises(BadRow, match="a null is no element"):
+        into(SCHEMA, model=model).stage(0, rows("a", None))
+
+
+# -- operations, order, expiry
+
+CHANGE = st.tuples(st.integers(0, 2), st.sampled_from("IUD"), st.integers(-3, 12))
+EPOCHS = st.lists(st.lists(CHANGE, max_size=12), min_size=1, max_size=3)
+ORDERED = pa.schema([("id", pa.int64()), ("seq", pa.int64()), ("op", pa.string())])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(epochs=EPOCHS, shift=st.sampled_from([0, 2**62]))
+def test_the_highest_row_of_a_key_stays_as_if_they_were_made_one_by_one(
+    into: Make, client: redis.Redis, unique: str, epochs: list[Any], shift: int
 ) -> None:
-    """SET and UNLINK would take it, whatever it holds."""
-    client.hset(f"{unique}:1", "f", "mine")
-    client.set(f"{unique}:2", "there")
-    query = strings(writeMode=mode)
-    with pytest.raises(RowRefused, match="another Redis type"):
-        query.run(0, rows("a", "b", "c"))
-    assert (client.hgetall(f"{unique}:1"), client.get(f"{unique}:2")) == ({"f": "mine"}, "there")
-    client.delete(f"{unique}:1")
-    query.run(0, rows("a", "b", "c"))
-    written = ["a", "b", "c"] if mode == "upsert" else [None] * 3
-    assert client.mget(*(f"{unique}:{at}" for at in range(3))) == written
+    client.delete(*(f"{unique}:{at}" for at in range(3)))
+    query, held = into(ORDERED, sequenceColumn="seq", opColumn="op"), dict[int, int]()
+    for number, epoch in enumerate(epochs):
+        query.run(number, [{"id": i, "seq": n + shift, "op": op} for i, op, n in epoch])
+        for id_, op, seq in epoch:
+            if seq >= held.get(id_, seq):
+                held.pop(id_, None) if op == "D" else held.update({id_: seq})
+        found = {at: client.hget(f"{unique}:{at}", "seq") for at in range(3)}
+        assert {at: int(seq) - shift for at, seq in found.items() if seq} == held
+
+
+def test_dates_and_instants_have_an_order(into: Make, client: redis.Redis, unique: str) -> None:
+    for name, kind in (("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))):
+        schema = pa.schema([("id", pa.int64()), (name, kind)])
+        days = [datetime(2020, 1, 1, tzinfo=timezone.utc) + timedelta(n) for n in (3, 40, 12)]
+        given = [one.date() if name == "day" else one for one in days]
+        into(schema, sequenceColumn=name).run(0, [{"id": 0, name: one} for one in given])
+        assert client.hget(f"{unique}:0", name).startswith("2020-02-10")
+
+
+def test_a_row_without_a_place_in_the_order_is_bad(into: Make) -> None:
+    with pytest.raises(BadRow, match="no place in the order"):
+        into(ORDERED, sequenceColumn="seq").stage(0, [{"id": 0, "op": "I"}])
+
+
+SOON = datetime.now(timezone.utc) + timedelta(minutes=30)
+EXPIRY = {
+    "seconds": (pa.int32(), 1800),
+    "interval": (pa.duration("us"), timedelta(minutes=30)),
+    "instant": (pa.timestamp("us", "UTC"), SOON),
+}
+
+
+@pytest.mark.parametrize("model", ["hash", "string", "list", "set", "stream"])
+@pytest.mark.parametrize("said", EXPIRY)
+def test_each_row_says_when_its_key_expires(
+    into: Make, client: redis.Redis, unique: str, model: str, said: str
+) -> None:
+    kind, value = EXPIRY[said]
+    schema = pa.schema([*SCHEMA, ("until", kind)])
+    query = into(schema, model=model, ttlColumn="until", ttl="2h")
+    query.run(0, [{"id": 0, "v": "a", "until": value}, {"id": 1, "v": "b"}])
+    assert 1500 < client.ttl(f"{unique}:0") <= 1800
+    assert 7000 < client.ttl(f"{unique}:1") <= 7200
+    if model == "hash":
+        assert set(client.hgetall(f"{unique}:0")) == {"id", "v"}
+
+
+@pytest.mark.parametrize("seconds", [0, -5, 2**62])
+def test_a_time_that_is_none_is_a_bad_row(into: Make, seconds: int) -> None:
+    schema = pa.schema([*SCHEMA, ("until", pa.int64())])
+    with pytest.raises(BadRow, match="a time of a millisecond or more"):
+        into(schema, ttlColumn="until").stage(0, [{"id": 0, "v": "a", "until": seconds}])

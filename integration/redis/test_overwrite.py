@@ -64,7 +64,8 @@ def test_rows_take_the_place_of_all_keys_of_the_template(
 def test_what_dies_while_it_empties_or_fills_is_finished(
     query: DirectQuery, client: redis.Redis, unique: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, run, calls = query.sink.store, query.sink.store._run, iter(range(1000))
+    session = query.sink.store.session
+    run, calls = session.run, iter(range(1000))
 
     def dying(text: str, *given: Any) -> Any:
         if text != scripts.decide() and text != scripts.swap() and next(calls) == step:
@@ -72,7 +73,7 @@ def test_what_dies_while_it_empties_or_fills_is_finished(
         return run(text, *given)
 
     receipts = query.stage(0, rows(NEW))
-    monkeypatch.setattr(store, "_run", dying)
+    monkeypatch.setattr(session, "run", dying)
     with pytest.raises(ZeroDivisionError):
         query.commit(0, receipts)
     monkeypatch.undo()
@@ -84,14 +85,15 @@ def test_what_dies_while_it_empties_or_fills_is_finished(
 def test_a_request_to_empty_that_comes_late_deletes_nothing(
     query: DirectQuery, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, run, sent = query.sink.store, query.sink.store._run, []
+    session, sent = query.sink.store.session, []
+    run = session.run
 
     def noting(text: str, *given: Any) -> Any:
         if text == scripts.clear():
             sent.append(given)
         return run(text, *given)
 
-    monkeypatch.setattr(store, "_run", noting)
+    monkeypatch.setattr(session, "run", noting)
     query.run(0, rows(NEW))
     late = [run(scripts.clear(), *given) for given in sent]
     assert len(late) > 10

@@ -11,7 +11,7 @@ import pytest
 from tests.worlds import assert_refused
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.models.model import Values
+from pyspark_redis.models.values import Values
 from pyspark_redis.server.client import connect
 from sparkonce import options
 from sparkonce.errors import OptionError
@@ -91,10 +91,23 @@ BAD = [
     ({"key": "{{id}}"}, "names no column"),
     ({"key": "u:{x}"}, "of type double"),
     ({"key": "u:{tags}"}, "of type list"),
-    ({"key": "id", "writeMode": "append"}, "one of upsert, increment, delete"),
+    ({"key": "id", "writeMode": "update"}, "one of append, upsert, increment, delete"),
+    ({"key": "id", "writeMode": "append"}, "model=hash can't do writeMode=append"),
     ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
-    ({"key": "id", "model": "list"}, "one of hash, string"),
-    ({"key": "id", "model": "string"}, "the query has name, x, price, tags"),
+    ({"key": "id", "model": "json"}, "one of hash, string, counter, list, set, zset, stream"),
+    ({"key": "id", "model": "list", "opColumn": "name"}, "opColumn says nothing about a list"),
+    ({"key": "id", "model": "list", "nulls": "keep"}, "nulls says nothing about a list"),
+    ({"key": "id", "maxLength": "9"}, "maxLength says nothing about a hash"),
+    ({"key": "id", "model": "zset"}, "Option scoreColumn is missing"),
+    ({"key": "id", "model": "zset", "scoreColumn": "name"}, "a whole number or a float"),
+    ({"key": "id", "model": "counter"}, "can't add column 'name' of type string"),
+    ({"key": "id", "sequenceColumn": "x"}, "by whole numbers, dates and timestamps"),
+    ({"key": "id", "sequenceColumn": "id", "writeMode": "delete"}, "contradict each other"),
+    ({"key": "id", "ttlColumn": "name"}, "after whole seconds or an interval"),
+    ({"key": "id", "ttlColumn": "id", "writeMode": "delete"}, "contradict each other"),
+    ({"key": "id", "opColumn": "id"}, "opColumn names column 'id', and so does another"),
+    ({"key": "id", "onBadRow": "deadLetter"}, "belong together"),
+    ({"key": "id", "onBadRow": "deadLetter", "deadLetter": "a b"}, "1 to 100 of the characters"),
     ({"key": "id", "model": "string", "writeMode": "increment"}, "can't do writeMode=increment"),
     ({"key": "id", "ttl": "soon"}, "a time such as 90s"),
     ({"key": "id", "ttl": "0"}, "a time such as 90s"),

@@ -45,7 +45,22 @@ def discard() -> str:
 
 def apply(library: str) -> str:
     """Apply one chunk, by the library of a model and write mode."""
-    return script("refused", library, "apply")
+    return script("expiry", library, "rows", "notes", "apply")
+
+
+def noted() -> str:
+    """Read the rows of a chunk that can't be stored."""
+    return script("notes", "noted")
+
+
+def aside() -> str:
+    """Make dead letters of the rows of a chunk that can't be stored."""
+    return script("notes", "aside")
+
+
+def rewind() -> str:
+    """Take back the progress over chunks of which no row was stored."""
+    return script("notes", "rewind")
 
 
 def clear() -> str:
@@ -55,4 +70,4 @@ def clear() -> str:
 
 def publish(library: str) -> str:
     """Decide, apply and finish a small epoch."""
-    return script("record", "beside", "refused", library, "publish")
+    return script("record", "beside", "expiry", library, "rows", "publish")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pyspark_redis.models.counter import COUNTER
+from pyspark_redis.models.elements import LIST, SET, ZSET
 from pyspark_redis.models.hash import HASH
 from pyspark_redis.models.model import Model
+from pyspark_redis.models.stream import STREAM
 from pyspark_redis.models.string import STRING
 
-MODELS: dict[str, Model] = {model.name: model for model in (HASH, STRING)}
+MODELS: dict[str, Model] = {
+    model.name: model for model in (HASH, STRING, COUNTER, LIST, SET, ZSET, STREAM)
+}
 """By the value of option ``model``. The first one is its default."""

@@ -1,6 +1,8 @@
-"""Chunks as columnar MessagePack: ``[keys, has_nulls, column, ...]``.
+"""Chunks as columnar MessagePack: ``[keys, has_nulls, column, ..., flags, expiries, letters]``.
 
-Keys and columns are arrays of texts or nils; `has_nulls` has a boolean for each column.
+Keys and columns are arrays of texts or nils; `has_nulls` has a boolean for each column. Flags (of
+rows that delete), expiries and letters are there where the plan or the rows have them; see
+`Values.places`. A letter is an array of reason, key, row, and JSON of its base64.
 
 Numbers travel as decimal texts, since Lua's numbers lose integers above 2^53. No Python object
 is made for a row: headers and values are joined by Arrow.
@@ -8,57 +10,109 @@ is made for a row: headers and values are joined by Arrow.
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.models.model import Values
+from pyspark_redis.models import packing, special
+from pyspark_redis.models.letters import letter_texts
 from pyspark_redis.models.template import keys, utf8
+from pyspark_redis.models.values import JOINED, Values
 from sparkonce.change import Increment
 from sparkonce.errors import BadRow
-from sparkonce.values.rows import shown, shown_value
+from sparkonce.exactly_once.bad_rows import reasons
+from sparkonce.protocol import Reasons
+from sparkonce.values import letters, operations
+from sparkonce.values.letters import Letter
+from sparkonce.values.rows import null_key, shown, shown_value, sorted_out
+from sparkonce.values.text import to_json
 
 
 class ChunkEncoder:
     """Encodes rows for one plan."""
 
     def __init__(self, values: Values) -> None:
-        self.key, self.fields = values.key, values.fields
-        self.finite = isinstance(values.change, Increment)
+        self.values, self.key, self.special = values, values.key, values.special
+        adds = isinstance(values.change, Increment)
+        self.added = values.fields if adds and not self.special.score else ()
         self.reserved = f"{{{values.prefix}}}:".encode()
+        self.naming = {*self.key.columns, self.special.op, self.special.order}
+        if values.collects:
+            self.naming |= {*values.fields}
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
 
         Raises:
-            BadRow: a key is null or reserved, or a number to add is not finite.
+            BadRow: a key is null or reserved, a number can't be added, an operation is unknown.
             ValueError: a value has no text, or a string is not UTF-8.
         """
-        row_keys = keys(self.key, rows, self.reserved)
-        columns = [self._column(rows, name) for name in self.fields]
-        # MessagePack has true as 0xc3: in Lua a column without nulls takes the faster way.
-        nulls = b"".join(b"\xc3" if column.null_count else b"\xc2" for column in columns)
-        return b"".join(
-            [
-                _array_header(2 + len(columns)),
-                pack_texts(row_keys),
-                _array_header(len(columns)) + nulls,
-                *(pack_texts(column) for column in columns),
-            ]
-        )
+        return self._packed(self._texts(rows), [])
 
-    def _column(self, rows: pa.RecordBatch, name: str) -> Any:
+    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `Sorter.sort`."""
+        fit, bad = sorted_out(rows, self._texts)
+        named, schema = self.key.columns, self.values.arrow
+        aside = [letters.of_row(one.reason, one.row, schema, named) for one in bad]
+        texts = [pa.concat_arrays(parts) for parts in zip(*fit, strict=True)]
+        return self._packed(texts or self._texts(rows.slice(0, 0)), aside), reasons(bad)
+
+    def _texts(self, rows: pa.RecordBatch) -> list[pa.BinaryArray]:
+        """Keys and columns of the rows that do something, as a chunk has them."""
+        doing = operations.split(rows, self.special.op)
+        rows, deleted = doing.keyed(self.naming), doing.deleted
+        texts = [keys(self.key, rows, self.reserved)]
+        texts += [self._column(rows, name, deleted) for name in self.values.columns]
+        if self.special.order:
+            special.require_ordered(self.special.order, rows)
+        if self.special.op:
+            none = pa.nulls(len(rows), pa.binary())
+            texts.append(none if deleted is None else pc.if_else(deleted, b"1", none))
+        if self.special.expiry:
+            texts.append(utf8(special.expiries(self.special.expiry, rows)))
+        return texts
+
+    def _packed(self, texts: Sequence[pa.BinaryArray], aside: Sequence[Letter]) -> bytes:
+        row_keys, *columns = texts
+        # In Lua a column without nulls takes the faster way.
+        nulls = [packing.TRUE if column.null_count else packing.FALSE for column in columns]
+        parts = [packing.texts(row_keys), packing.array(nulls)]
+        parts += map(packing.texts, columns)
+        if aside:
+            told = (pa.array(letter_texts(one), pa.string()).cast(pa.binary()) for one in aside)
+            parts.append(packing.array([packing.texts(one) for one in told]))
+        return packing.array(parts)
+
+    def _column(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> Any:
+        if name == JOINED:
+            members = rows.select(list(self.values.fields))
+            return to_json(members.to_struct_array()).cast(pa.binary())
         column = rows.column(name)
-        if self.finite and pa.types.is_floating(column.type):
+        if name in self.added:
             self._require_finite(rows, name)
+        if name == self.special.score:
+            self._require_scores(rows, name, deleted)
+        elif name in self.values.fields and self.values.collects and column.null_count:
+            raise null_key(name, rows, self.values.model, "a null is no element")
         try:
             return utf8(column)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
 
+    def _require_scores(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> None:
+        if isinstance(self.values.change, Increment):
+            self._require_finite(rows, name)  # a null adds nothing
+        elif deleted is None:
+            special.require_score(name, rows)
+        else:
+            special.require_score(name, rows.filter(pc.invert(deleted)))
+        special.require_exact(name, rows)
+
     def _require_finite(self, rows: pa.RecordBatch, name: str) -> None:
+        if not pa.types.is_floating(rows.schema.field(name).type):
+            return
         finite = pc.fill_null(pc.is_finite(rows.column(name)), True)
         if not pc.all(finite).as_py():
             row = pc.index(finite, False).as_py()
@@ -68,41 +122,3 @@ class ChunkEncoder:
                 why="a counter that once took it would stay it for ever",
                 todo=f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
             )
-
-
-def pack_texts(column: pa.BinaryArray) -> bytes:
-    """One column as a MessagePack array; a null becomes nil."""
-    # A header is made once for each length, not for each row.
-    lengths = pc.dictionary_encode(pc.binary_length(column))
-    known = [_text_header(length) for length in lengths.dictionary.to_pylist()]
-    headers = pa.array([*known, b"\xc0"], pa.binary()).take(
-        pc.fill_null(lengths.indices, len(known))
-    )
-    values = pc.fill_null(column, b"") if column.null_count else column
-    body = pc.binary_join_element_wise(headers, values, pa.scalar(b"", pa.binary()))
-    return b"".join([_array_header(len(column)), _bytes(body)])
-
-
-def _bytes(values: Any) -> memoryview | bytes:
-    _, offsets, data = values.buffers()
-    at = memoryview(offsets).cast("i")
-    start, end = at[values.offset], at[values.offset + len(values)]
-    return memoryview(data)[start:end] if data is not None else b""
-
-
-def _array_header(length: int) -> bytes:
-    return _header(length, 0x90, 15, b"\xdc", b"\xdd")
-
-
-def _text_header(length: int) -> bytes:
-    if 31 < length < 256:
-        return b"\xd9" + struct.pack(">B", length)
-    return _header(length, 0xA0, 31, b"\xda", b"\xdb")
-
-
-def _header(length: int, fixed: int, most: int, two: bytes, four: bytes) -> bytes:
-    if length <= most:
-        return bytes([fixed | length])
-    if length < 65536:
-        return two + struct.pack(">H", length)
-    return four + struct.pack(">I", length)

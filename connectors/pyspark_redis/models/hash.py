@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark_redis.models.model import Model
+from pyspark_redis.models.model import Fields, Model
 from sparkonce import checks
 from sparkonce.change import Delete, Increment, Names, Upsert
 from sparkonce.errors import OptionError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyspark_redis.models.template import Key
-
 MOST_FIELDS = 5000
 
 
-def _written(_key: Key, schema: pa.Schema) -> Names:
-    names = checks.require_texts(schema, "Redis")
+def written(free: Fields, _beside: Fields) -> Names:
+    """All columns.
+
+    Raises:
+        OptionError: there are too many for Lua, or one has no text.
+    """
+    return _few(checks.require_texts(free, "Redis"))
+
+
+def _added(beside: Fields) -> Names:
+    adds = "Redis adds 64-bit integers and binary floats only"
+    return _few(checks.require_addable(beside, checks.is_number, adds))
+
+
+def _few(names: list[str]) -> Names:
     if len(names) > MOST_FIELDS:
         raise OptionError(
             f"The query has {len(names):,} columns to write",
@@ -28,10 +34,10 @@ def _written(_key: Key, schema: pa.Schema) -> Names:
     return tuple(names)
 
 
-def _added(key: Key, schema: pa.Schema) -> Names:
-    fields = [field for field in schema if field.name not in key.columns]
-    adds = "Redis adds 64-bit integers and binary floats only"
-    return tuple(checks.require_addable(fields, checks.is_number, adds))
-
-
-HASH = Model("hash", (Upsert, Increment, Delete), _written, _added)
+HASH = Model(
+    "hash",
+    (Upsert, Increment, Delete),
+    written,
+    _added,
+    takes=("opColumn", "sequenceColumn", "nulls"),
+)

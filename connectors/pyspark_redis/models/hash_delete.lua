@@ -1,17 +1,12 @@
 -- Library: deletes the hash of each row's key. Repeating it changes nothing.
 
--- HLEN fails on a key of another type, which is then left alone.
-local function delete_hashes(keys, from, at)
-  for row = from + 1, #keys do
-    at.row = row
-    if redis.call('HLEN', keys[row]) > 0 then redis.call('UNLINK', keys[row]) end
+local function writer(chunk)
+  local call, keys = redis.call, chunk[1]
+  return function(from, at)
+    for row = from + 1, #keys do
+      at.row = row
+      -- HLEN fails on a key of another type, which is then left alone.
+      if call('HLEN', keys[row]) > 0 then call('UNLINK', keys[row]) end
+    end
   end
-end
-
--- Applies the rows of a chunk from row `from` (0 is the first). Returns nothing, or the row at
--- which Redis refused, its key and the reason.
-local function apply_rows(chunk, from)
-  local at = {row = from + 1}
-  local done, failure = pcall(delete_hashes, chunk[1], from, at)
-  if not done then return at.row - 1, chunk[1][at.row], reason(failure) end
 end

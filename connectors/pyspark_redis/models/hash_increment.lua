@@ -1,6 +1,4 @@
 -- Library: adds each number to a field of the hash of its row's key; a null adds nothing.
--- plan.ttl, in ms, sets the expiry. Repeating an addition would double it, so progress counts
--- single steps: a row has one step for each field, and one for the expiry.
 
 -- Redis adds in a wider type: a sum beyond the doubles stays, and reads as an infinity. Only a
 -- number that changes the largest of them can lead there (2^911 where that type has 113 bits), so
@@ -17,32 +15,34 @@ local function add_float(key, field, value)
   error('overflow: ' .. field .. ' plus ' .. value .. ' is no double', 0)
 end
 
-local function apply_steps(chunk, from, plan, at)
-  local call, keys, fields, width = redis.call, chunk[1], plan.fields, at.width
-  local first = from % width + 1
-  for row = math.floor(from / width) + 1, #keys do
-    for n = first, width do
-      at.row, at.n = row, n
-      local value = fields[n] and chunk[n + 2][row]
-      if value then
-        if plan.floats[n] then
-          add_float(keys[row], fields[n], value)
-        else
-          call('HINCRBY', keys[row], fields[n], value)
-        end
-      elseif not fields[n] and call('HLEN', keys[row]) > 0 then
-        -- HLEN fails on a key of another type, which is not ours to expire.
-        call('PEXPIRE', keys[row], plan.ttl)
-      end
-    end
-    first = 1
-  end
-end
+local function writer(chunk, plan)
+  local call, keys, fields, floats = redis.call, chunk[1], plan.fields, plan.floats
+  local width, expire = #fields, expirer(chunk, plan)
 
--- Applies the rows of a chunk from step `from` (0 is the first). Returns nothing, or the step that
--- Redis refused, its key and the reason.
-local function apply_rows(chunk, from, plan)
-  local at = {row = 1, n = 1, width = #plan.fields + (plan.ttl and 1 or 0)}
-  local done, failure = pcall(apply_steps, chunk, from, plan, at)
-  if not done then return (at.row - 1) * at.width + at.n - 1, chunk[1][at.row], reason(failure) end
+  local function write(from, at)
+    for row = from + 1, #keys do
+      at.row, at.held = row, nil
+      local key = keys[row]
+      -- A row of one field has changed nothing when it fails.
+      if width > 1 then at.held = call('HMGET', key, unpack(fields)) end
+      for n = 1, width do
+        local value = chunk[n + 2][row]
+        if value and floats[n] then
+          add_float(key, fields[n], value)
+        elseif value then
+          call('HINCRBY', key, fields[n], value)
+        end
+      end
+      -- HLEN fails on a key of another type, which is not ours to expire.
+      if expire and call('HLEN', key) > 0 then expire(key, row) end
+    end
+  end
+
+  local function undo(at)
+    local key = keys[at.row]
+    for n, held in ipairs(at.held or {}) do
+      if held then call('HSET', key, fields[n], held) else call('HDEL', key, fields[n]) end
+    end
+  end
+  return write, undo
 end

@@ -1,5 +1,6 @@
 -- Library: writes each row's fields into the hash of its key. Repeating it changes nothing.
--- A null deletes its field, unless plan.nulls is 'keep'. plan.ttl, in ms, sets the expiry.
+-- A null deletes its field, unless plan.nulls is 'keep'. Rows of plan.op delete the hash. With
+-- plan.order a row is passed over whose field of that place is lower than the one that is there.
 
 -- The loop is generated for the fields of the plan: constant names and direct call arguments make
 -- it one and a half times as fast as one that collects arguments for unpack(). Lua allows 200
@@ -25,8 +26,8 @@ local function write_or_delete(code, field, keep)
 end
 
 local function generate(chunk, plan)
-  local has_nulls, code, whole = chunk[2], {'local call, chunk, from, at = ...'}, {}
-  local sometimes = {}
+  local has_nulls, whole, sometimes = chunk[2], {}, {}
+  local code = {'local call, chunk, expire, passes, gone, from, at = ...'}
   local locals = #plan.fields <= MOST
   for n, name in ipairs(plan.fields) do
     local column = ('chunk[%d]'):format(n + 2)
@@ -39,17 +40,49 @@ local function generate(chunk, plan)
   end
   code[#code + 1] = 'local keys = chunk[1] for row = from + 1, #keys do at.row = row'
   code[#code + 1] = 'local key = keys[row]'
+  if plan.order then code[#code + 1] = 'if passes(key, row) then' end
+  if plan.op then
+    -- HLEN fails on a key of another type, which is then left alone.
+    code[#code + 1] = "if gone[row] then if call('HLEN', key) > 0 then call('UNLINK', key) end else"
+  end
   write_all(code, whole)
   for _, field in ipairs(sometimes) do write_or_delete(code, field, plan.nulls == 'keep') end
-  if plan.ttl then code[#code + 1] = "call('PEXPIRE', key, '" .. plan.ttl .. "')" end
+  if plan.ttl or plan.expiry then code[#code + 1] = 'expire(key, row)' end
+  if plan.op then code[#code + 1] = 'end' end
+  if plan.order then code[#code + 1] = 'end' end
   code[#code + 1] = 'end'
   return assert(loadstring(table.concat(code, '\n')))
 end
 
--- Applies the rows of a chunk from row `from` (0 is the first). Returns nothing, or the row at
--- which Redis refused, its key and the reason.
-local function apply_rows(chunk, from, plan)
-  local at = {row = from + 1}
-  local done, failure = pcall(generate(chunk, plan), redis.call, chunk, from, at)
-  if not done then return at.row - 1, chunk[1][at.row], reason(failure) end
+-- Whether whole number `a` is lower than `b`, as texts: Lua's numbers lose digits above 2^53.
+local function is_lower_number(a, b)
+  local negative = a:sub(1, 1) == '-'
+  if negative ~= (b:sub(1, 1) == '-') then return negative end
+  if #a ~= #b then return (#a < #b) ~= negative end
+  if negative then return a > b end
+  return a < b
+end
+
+-- Returns a function of key and row: whether the row is as high as what is there, or higher.
+local function passing(chunk, plan)
+  local order = plan.order
+  if not order then return end
+  local values, is_lower = chunk[order.place], is_lower_number
+  local form = '^%-?%d+$'
+  if not order.number then
+    form, is_lower = '^%d%d%d%d%-%d%d%-%d%d', function(a, b) return a < b end
+  end
+  return function(key, row)
+    local held = redis.call('HGET', key, order.name)
+    if held and not held:find(form) then
+      error('ERR field ' .. order.name .. ' holds ' .. held:sub(1, 40) .. ', which has no order', 0)
+    end
+    return not held or not is_lower(values[row], held)
+  end
+end
+
+local function writer(chunk, plan)
+  local rows = generate(chunk, plan)
+  local expire, passes, gone = expirer(chunk, plan), passing(chunk, plan), chunk[plan.op]
+  return function(from, at) rows(redis.call, chunk, expire, passes, gone, from, at) end
 end

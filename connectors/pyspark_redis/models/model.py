@@ -1,86 +1,26 @@
-"""What all models share: how a plan is made, and what of it is stored and read by Lua."""
+"""What all models share: how a plan is made of options and schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_redis.models.template import Key, parse_key
+from pyspark_redis.models import special
+from pyspark_redis.models.template import parse_key
+from pyspark_redis.models.values import Values
 from sparkonce import change, checks
 from sparkonce.change import Change, Delete, Increment, Names, Upsert
-from sparkonce.protocol import Plan, Stored
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Plan
+from sparkonce.values import schema_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sparkonce.options import Options
 
-
-@dataclass(frozen=True)
-class Values:
-    """The detail of a plan: what is written under the key of each row.
-
-    Attributes:
-        model: name of the model.
-        change: what is done with it.
-        key: makes the key of a row.
-        fields: columns that are written or added, in the order of a chunk.
-        floats: which of them are added as floats.
-        ttl: of a written key, in milliseconds; None for ever.
-        prefix: of the connector's own keys, where no row may lie.
-        overwrites: whether all keys that begin as `key` does are deleted first.
-    """
-
-    model: str
-    change: Change
-    key: Key
-    fields: Names
-    floats: tuple[bool, ...]
-    ttl: int | None
-    prefix: str
-    overwrites: bool = False
-
-    @property
-    def library(self) -> str:
-        """The Lua that applies rows."""
-        return f"{self.model}_{change.mode_of(self.change)}"
-
-    @property
-    def cost(self) -> int:
-        """What a row costs the server: one for each field, and two more for its key and call."""
-        return len(self.fields) + 2
-
-    def stored(self) -> Stored:
-        """As JSON values, which the manifest keeps and Lua reads."""
-        return {
-            "model": self.model,
-            "mode": change.mode_of(self.change),
-            "key": list(self.key.parts),
-            "escaped": self.key.escaped,
-            "fields": list(self.fields),
-            "floats": list(self.floats),
-            "nulls": getattr(self.change, "nulls", "write"),
-            "prefix": self.prefix,
-            **({"ttl": str(self.ttl)} if self.ttl else {}),
-            "overwrites": self.overwrites,
-        }
-
-    @classmethod
-    def load(cls, stored: Stored) -> Values:
-        """Read what `stored` gave, of this release or an earlier one."""
-        key = Key(tuple(stored["key"]), stored["escaped"])
-        fields = tuple(stored["fields"])
-        return cls(
-            model=stored["model"],
-            change=change.make(stored["mode"], key.columns, nulls=stored["nulls"], added=fields),
-            key=key,
-            fields=fields,
-            floats=tuple(stored["floats"]),
-            ttl=int(stored["ttl"]) if "ttl" in stored else None,
-            prefix=stored["prefix"],
-            overwrites=stored.get("overwrites", False),
-        )
+Fields = Sequence["pa.Field"]
 
 
 @dataclass(frozen=True)
@@ -89,15 +29,22 @@ class Model:
 
     Attributes:
         name: of the option's value, and of its Lua: ``<name>_<write mode>.lua``.
-        changes: what it can do.
-        written: gives the columns that are written, of a key and a schema.
-        added: gives those that are added.
+        changes: what it can do; the first is the default.
+        written: gives the columns that are written, of those that no option names; also of those
+            beside the key's.
+        added: gives those that are added, of the latter.
+        takes: those of `special.OF_SOME` that mean something to it.
+        joins: whether several columns become one value, a JSON object.
+        collects: whether a key holds many rows, told apart by their value.
     """
 
     name: str
     changes: tuple[type[Change], ...]
-    written: Callable[[Key, pa.Schema], Names]
-    added: Callable[[Key, pa.Schema], Names] = lambda _key, _schema: ()
+    written: Callable[[Fields, Fields], Names]
+    added: Callable[[Fields], Names] = lambda _: ()
+    takes: Collection[str] = ()
+    joins: bool = False
+    collects: bool = False
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Values]:
         """The plan that options describe.
@@ -105,33 +52,46 @@ class Model:
         Raises:
             OptionError: they don't fit each other, the schema or this model.
         """
+        checks.refuse(self._strangers(options))
         key = parse_key(options["key"], schema)
-        does = change.parse(options, schema, key.columns, lambda: self.added(key, schema))
+        named = special.parse(options, schema)
+        free = [field for field in schema if field.name not in named.unwritten]
+        beside = [field for field in free if field.name not in key.columns]
+        does = change.parse(
+            options, schema, key.columns, lambda: self.added(beside), usual=self.changes[0]
+        )
         checks.refuse((*change.contradictions(does, options), *self._contradictions(does, options)))
-        fields = self._fields(does, key, schema)
-        ttl = int(options["ttl"] * 1000) if options["ttl"] else None
+        fields = self._fields(does, free, beside)
         values = Values(
             model=self.name,
             change=does,
             key=key,
             fields=fields,
             floats=tuple(_is_float(schema, name) for name in fields),
-            ttl=ttl,
+            ttl=int(options["ttl"] * 1000) if options["ttl"] else None,
             prefix=options["keyPrefix"],
+            special=named,
+            joined=self.joins and len(fields) > 1,
+            length=options["maxLength"],
+            schema=schema_text.shown(schema) if options["deadLetter"] else "",
         )
-        return Plan(
-            target=f"{self.name}:{key.name}",
-            repeatable=isinstance(does, Upsert) and ttl is None,  # what expired would come back
-            columns=len(fields) + 1,
-            detail=values,
-            stored=values.stored(),
-            key=key.columns,
-        )
+        return _planned(values, f"{self.name}:{key.name}")
 
-    def _fields(self, does: Change, key: Key, schema: pa.Schema) -> Names:
-        if isinstance(does, Upsert):
-            return self.written(key, schema)
+    def _fields(self, does: Change, free: Fields, beside: Fields) -> Names:
+        if self.collects or not isinstance(does, Increment | Delete):
+            return self.written(free, beside)
         return does.added if isinstance(does, Increment) else ()
+
+    def _strangers(self, options: Options) -> Iterator[checks.Contradiction]:
+        """Options that say nothing about this model."""
+        for name in special.OF_SOME:
+            given = options[name] not in (None, "write")
+            yield (
+                given and name not in self.takes,
+                f"Options model={self.name} and {name} contradict each other",
+                f"{name} says nothing about a {self.name}",
+                f"leave {name} out, or take another model",
+            )
 
     def _contradictions(self, does: Change, options: Options) -> Iterator[checks.Contradiction]:
         yield (
@@ -140,12 +100,42 @@ class Model:
             f"its write modes are {', '.join(one.__name__.lower() for one in self.changes)}",
             "take one of those, or another model",
         )
+        for name in ("ttl", "ttlColumn", "sequenceColumn"):
+            yield (
+                isinstance(does, Delete) and options[name],
+                f"Options writeMode=delete and {name} contradict each other",
+                "nothing of a row is stored",
+                f"leave {name} out",
+            )
         yield (
-            isinstance(does, Delete) and options["ttl"],
-            "Options writeMode=delete and ttl contradict each other",
-            "a deleted key has no expiry",
-            "leave ttl out",
+            isinstance(does, Increment) and options["sequenceColumn"],
+            "Options writeMode=increment and sequenceColumn contradict each other",
+            "all rows are added",
+            "leave sequenceColumn out",
         )
+        yield (
+            "scoreColumn" in self.takes
+            and not isinstance(does, Delete)
+            and not options["scoreColumn"],
+            f"Option scoreColumn is missing, and model={self.name} needs it",
+            "it says by what members are sorted",
+            'add .option("scoreColumn", ...), a column of numbers',
+        )
+
+
+def one_value(model: str, free: Fields, beside: Fields) -> Names:
+    """The columns of a value: the one beside the key's, or all, which are joined.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if not beside:
+        raise OptionError(
+            f"Option model={model} needs a column beside the key's, and the query has none",
+            why="it is the value",
+            todo="add a column",
+        )
+    return tuple(checks.require_texts(beside if len(beside) == 1 else free, "Redis"))
 
 
 def overwriting(plan: Plan[Values]) -> Plan[Values]:
@@ -166,9 +156,20 @@ def overwriting(plan: Plan[Values]) -> Plan[Values]:
             ),
         ]
     )
-    values = replace(values, overwrites=True)
     # An increment, too: it adds to a target that was just emptied.
-    return replace(plan, detail=values, stored=values.stored(), repeatable=values.ttl is None)
+    return _planned(replace(values, overwrites=True), plan.target)
+
+
+def _planned(values: Values, target: str) -> Plan[Values]:
+    writes = values.overwrites or isinstance(values.change, Upsert)
+    return Plan(
+        target=target,
+        repeatable=writes and not values.expires,  # what expired would come back
+        columns=len(values.fields) + 1,
+        detail=values,
+        stored=values.stored(),
+        key=values.key.columns,
+    )
 
 
 def _is_float(schema: pa.Schema, name: str) -> bool:

@@ -31,10 +31,11 @@ write_record(KEYS[1], held[2], ARGV, 4)
 write_beside(KEYS[3], KEYS[2], ARGV[12], ARGV[5], ARGV[13])
 local plan = cjson.decode(ARGV[3])
 for ordinal, chunk in ipairs(chunks) do
-  local reached, key, reason = apply_rows(chunk, 0, plan)
+  if chunk[plan.letters] then return answer('bad') end
+  local reached, key, why = apply_rows(chunk, 0, plan, 0, {})
   if reached then
     redis.call('HSET', KEYS[1], 'reached', reached)
-    return answer('refused', key, reason)
+    return answer('refused', key, why)
   end
   redis.call('HSET', KEYS[1], 'applied', ordinal)
 end

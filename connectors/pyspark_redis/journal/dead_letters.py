@@ -1,0 +1,55 @@
+"""The stream of rows that can't be stored, written in the step that gives them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark_redis.journal import scripts
+from pyspark_redis.server.session import Session
+from sparkonce.exactly_once.bad_rows import MaxBadRows
+from sparkonce.protocol import Manifest
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """The stream.
+
+    Args:
+        session: of the server.
+        name: as option ``deadLetter`` gives it.
+        most: how many rows of an epoch it takes.
+    """
+
+    session: Session
+    name: str
+    most: MaxBadRows
+
+    @property
+    def key(self) -> str:
+        """Where it lies."""
+        return self.session.key("letters", self.name)
+
+    def require_fit(self) -> None:
+        """See that it is a stream, if it is there: XLEN fails on a key of another type."""
+        self.session.client.xlen(self.key)
+
+    def write(
+        self, manifest: Manifest, ordinal: int, letters: Iterable[Sequence[str | bytes]]
+    ) -> None:
+        """Write the letters of a chunk, unless they are there.
+
+        Args:
+            manifest: of the epoch.
+            ordinal: of the chunk in it.
+            letters: of each the reason, the key, the row, and JSON of its base64.
+        """
+        part, seq = manifest.chunks[ordinal]
+        about = [manifest.sink, manifest.epoch, part.partition, manifest.target]
+        told = [text for letter in letters for text in letter]
+        keys = [
+            self.session.record(manifest.sink),
+            self.session.log(manifest.sink, part.attempt),
+            self.key,
+        ]
+        self.session.run(scripts.aside(), keys, [manifest.token, ordinal, seq, *about, *told])

@@ -1,0 +1,84 @@
+"""Streams of dead letters, as ``sparkonce letters`` shows them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from datetime import datetime, timezone
+from itertools import islice
+from typing import Any
+
+from pyspark_redis.journal.records import text
+from pyspark_redis.server.session import Session
+from sparkonce.letterbox import Kind, StoredLetter, kind_of
+
+PAGE = 500
+"""Letters that one answer holds."""
+
+
+def boxes(session: Session) -> Iterator[Box]:
+    """The streams of dead letters that there are."""
+    with session.asking("looking for dead letters"):
+        names = session.client.scan_iter(session.key("letters", "*"), count=10_000)
+        found = sorted(text(name) for name in names)
+    return (Box(session, name.removeprefix(session.key("letters", ""))) for name in found)
+
+
+class Box:
+    """See `sparkonce.letterbox.Letterbox`."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self.session, self.name, self.key = session, name, session.key("letters", name)
+
+    def kinds(self) -> list[Kind]:
+        """See `Letterbox.kinds`."""
+        counts: Counter[tuple[str, str]] = Counter()
+        last: dict[tuple[str, str], str] = {}
+        for one in self._all(PAGE):
+            kind = one.sink, kind_of(one.reason)
+            counts[kind] += 1
+            last[kind] = one.at  # their ids only grow
+        return [Kind(*kind, count, last[kind]) for kind, count in counts.most_common()]
+
+    def read(self, sink: str | None, most: int) -> list[StoredLetter]:
+        """See `Letterbox.read`."""
+        found = (one for one in self._all(min(most, PAGE)) if sink in (None, one.sink))
+        return list(islice(found, most))
+
+    def drop(self, ids: Collection[str]) -> int:
+        """See `Letterbox.drop`."""
+        named = [one for one in ids if re.fullmatch(r"\d+-\d+", one)]
+        if not named:
+            return 0
+        with self.session.asking(f"deleting dead letters in {self.name}"):
+            return int(self.session.client.xdel(self.key, *named))
+
+    def _all(self, page: int) -> Iterator[StoredLetter]:
+        first = "-"
+        while True:
+            with self.session.asking(f"reading dead letters in {self.name}"):
+                found: Any = self.session.client.xrange(self.key, min=first, count=page)
+            yield from (_letter(text(id_), fields) for id_, fields in found)
+            if len(found) < page:
+                return
+            first = f"({text(found[-1][0])}"
+
+
+def _letter(id_: str, fields: dict[bytes, bytes]) -> StoredLetter:
+    told = {text(name): text(value) for name, value in fields.items()}
+    millis = int(id_.partition("-")[0])
+    moment = datetime.fromtimestamp(millis / 1000, timezone.utc)
+    return StoredLetter(
+        id=id_,
+        at=moment.isoformat(timespec="milliseconds"),
+        sink=told["sink"],
+        epoch=int(told["epoch"]),
+        partition=int(told["partition"]),
+        target=told["target"],
+        reason=told["reason"],
+        key=told["key"],
+        row=told["row"],
+        base64=tuple(json.loads(told["base64"])),
+    )

@@ -1,0 +1,24 @@
+"""``model=list``, ``set`` and ``zset``: a row is an element of what lies under its key.
+
+The element is the text of the one column beside the key's, or JSON of the row.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark_redis.models.model import Fields, Model, one_value
+from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
+
+
+def _written(model: str, free: Fields, beside: Fields) -> Names:
+    return one_value(model, free, beside)
+
+
+def _collection(name: str, changes: tuple[type[Change], ...], *takes: str) -> Model:
+    return Model(name, changes, partial(_written, name), takes=takes, joins=True, collects=True)
+
+
+LIST = _collection("list", (Append,), "maxLength")
+SET = _collection("set", (Upsert, Delete), "opColumn")
+ZSET = _collection("zset", (Upsert, Increment, Delete), "opColumn", "scoreColumn")

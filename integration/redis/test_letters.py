@@ -1,0 +1,268 @@
+"""Rows that can't be stored go into a stream, each once, whatever fails in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.epochs import DirectQuery
+
+from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.server.session import Session
+from pyspark_redis.store import RedisStore
+from sparkonce.errors import BadRow, OptionError, RowRefused, StoreRefused, StoreUnreachable
+
+WAYS = {"one script": RedisStore.small_cost, "a script a chunk": 0}
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
+Make = Callable[..., DirectQuery]
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
+def counters(
+    redis_url: str, unique: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Make:
+    def make(**options: str) -> DirectQuery:
+        given = {"url": redis_url, "key": f"{unique}:{{id}}", "writeMode": "increment"}
+        given |= {"onBadRow": "deadLetter", "deadLetter": unique, "chunkRows": "10", **options}
+        query = DirectQuery(COUNTER, **given)
+        monkeypatch.setattr(query.sink.store, "small_cost", request.param)
+        return query
+
+    return make
+
+
+def row(id_: int, x: float = 0.5) -> dict[str, Any]:
+    return {"id": id_, "n": 1, "x": x}
+
+
+def ids(query: DirectQuery) -> Counter[int]:
+    """How often each row is a dead letter, by its id."""
+    (box,) = query.sink.store.letterboxes()
+    return Counter(int(one.row.partition(",")[0].split(":")[1]) for one in box.read(None, 10_000))
+
+
+def counts(client: redis.Redis, unique: str, rows: int) -> dict[int, str | None]:
+    keys = {at: f"{unique}:{at}" for at in range(rows)}
+    kinds = {at: client.type(key) for at, key in keys.items()}
+    return {at: client.hget(keys[at], "n") for at, kind in kinds.items() if kind == "hash"}
+
+
+NAN = float("nan")
+
+
+def test_bad_rows_of_task_and_server_go_aside_and_the_others_count(
+    counters: Make, client: redis.Redis, unique: str
+) -> None:
+    for at in (3, 4, 17):
+        client.set(f"{unique}:{at}", "mine")
+    query = counters()
+    done = query.run(0, [row(at, NAN if at == 25 else 0.5) for at in range(30)], [row(30)])
+    assert done.aside == 4
+    assert ids(query) == Counter([3, 4, 17, 25])
+    assert counts(client, unique, 31) == {at: "1" for at in range(31) if at not in (3, 4, 17, 25)}
+    (box,) = query.sink.store.letterboxes()
+    (letter,) = (one for one in box.read(query.name, 9) if '"id": 17' in one.row)
+    assert (letter.row, letter.key) == ('{"id": 17, "n": 1, "x": 0.5}', '{"id": 17}')
+    assert (letter.epoch, letter.partition, letter.sink) == (0, 0, query.name)
+    assert f"'{unique}:17'" in letter.reason
+    assert "WRONGTYPE" in letter.reason
+    assert query.sink.store.staged(query.name) == []
+
+
+def test_too_many_bad_rows_stop_and_go_on_where_they_stopped(
+    counters: Make, client: redis.Redis, unique: str
+) -> None:
+    for at in range(5, 45):
+        client.set(f"{unique}:{at}", "mine")
+    query = counters(maxBadRows="12")
+    with pytest.raises(RowRefused, match="maxBadRows=12 lets 12 go") as stopped:
+        query.run(0, [row(at) for at in range(100)])
+    assert "another Redis type" in str(stopped.value)
+    assert set(ids(query)) <= set(range(5, 17))
+    for at in range(30, 45):
+        client.delete(f"{unique}:{at}")
+    query.restart(maxBadRows="100%")
+    query.run(0, [])
+    assert ids(query) == Counter(range(5, 30))
+    assert counts(client, unique, 100) == {at: "1" for at in range(100) if not 5 <= at < 30}
+
+
+def test_rows_of_which_none_is_stored_are_tried_again_once_the_target_is_mended(
+    counters: Make, client: redis.Redis, unique: str
+) -> None:
+    """Epochs count together: a slow stream into a broken target stops, too."""
+    everything = [f"{unique}:{at}" for at in range(40)]
+    client.mset(dict.fromkeys(everything, "mine"))
+    query = counters()
+    for epoch in range(2):
+        query.run(epoch, [row(epoch * 5 + at) for at in range(5)])
+    with pytest.raises(RowRefused, match="none was stored"):
+        query.run(2, [row(at) for at in range(10, 14)], [row(at) for at in range(14, 20)])
+    assert ids(query) == Counter(range(10))
+    query.restart()
+    with pytest.raises(RowRefused, match="none was stored"):
+        query.run(2, [])
+    client.delete(*everything)
+    query.restart()
+    query.run(2, [])
+    assert ids(query) == Counter(range(10))
+    assert counts(client, unique, 40) == dict.fromkeys(range(10, 20), "1")
+
+
+def test_too_many_bad_rows_of_tasks_are_refused_before_the_decision(
+    counters: Make, client: redis.Redis, unique: str
+) -> None:
+    query = counters(maxBadRows="3")
+    with pytest.raises(BadRow, match="maxBadRows=3 lets 3 go"):
+        query.run(0, [row(at, NAN if at < 4 else 0.5) for at in range(50)])
+    assert counts(client, unique, 50) == {}
+    assert query.sink.store.letterboxes()[0].read(None, 9) == []
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["reply lost", "request lost"])
+def test_each_row_is_one_letter_whichever_answer_is_lost(
+    counters: Make,
+    client: redis.Redis,
+    unique: str,
+    monkeypatch: pytest.MonkeyPatch,
+    arrives: bool,
+) -> None:
+    """The driver dies at each of its scripts in turn, until an epoch needs no more of them."""
+    query, run = counters(), Session.run
+    bad = [100 * at + 7 for at in range(40)]
+    client.mset({f"{unique}:{at}": "mine" for at in bad})
+
+    def dying_at(number: int) -> Callable[..., Any]:
+        numbers = count(1)
+
+        def dies(session: Session, text: str, *given: Any) -> Any:
+            if next(numbers) != number:
+                return run(session, text, *given)
+            if arrives:
+                run(session, text, *given)
+            raise KeyboardInterrupt
+
+        return dies
+
+    for epoch in count():
+        rows = [row(100 * epoch + at, NAN if at == 9 else 0.5) for at in range(25)]
+        receipts = query.stage(epoch, rows)
+        with monkeypatch.context() as dying:
+            dying.setattr(Session, "run", dying_at(epoch + 1))
+            undisturbed = not dies_of(partial(query.commit, epoch, receipts))
+        query.restart()
+        query.run(epoch, rows)
+        so_far = range(epoch + 1)
+        assert ids(query) == Counter(one for at in so_far for one in (bad[at], bad[at] + 2))
+        if undisturbed:
+            break
+    assert epoch > 3
+    stored = counts(client, unique, 100 * (epoch + 1))
+    assert set(stored.values()) == {"1"}
+    assert len(stored) == 23 * (epoch + 1)
+
+
+def dies_of(step: Callable[[], object]) -> bool:
+    try:
+        step()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def test_noted_rows_ask_for_the_options_that_say_where(
+    counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.set(f"{unique}:3", "mine")
+    query = counters()
+    with monkeypatch.context() as dying:
+        dying.setattr(DeadLetters, "write", unanswered)
+        with pytest.raises(StoreUnreachable):
+            query.run(0, [row(at) for at in range(30)])
+    for name in ("onBadRow", "deadLetter"):
+        query.options.pop(name)
+    query.restart()
+    with pytest.raises(RowRefused, match="onBadRow=deadLetter and deadLetter again"):
+        query.run(0, [])
+    query.restart(onBadRow="deadLetter", deadLetter=unique)
+    query.run(0, [])
+    assert ids(query) == Counter([3])
+
+
+def unanswered(*_: object) -> None:
+    raise StoreUnreachable("no answer")
+
+
+def test_a_right_that_is_lacking_is_no_fault_of_a_row(
+    counters: Make, client: redis.Redis, unique: str
+) -> None:
+    client.acl_setuser(
+        unique, enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hincrby"]
+    )
+    query = counters(user=unique, password="any")
+    with pytest.raises(RowRefused, match="the user's ACL does not allow it"):
+        query.run(0, [row(at) for at in range(5)])
+    assert query.sink.store.letterboxes()[0].read(None, 9) == []
+    client.acl_deluser(unique)
+
+
+def test_a_place_for_letters_that_holds_something_else_is_refused_at_the_start(
+    counters: Make, client: redis.Redis, unique: str
+) -> None:
+    client.set(f"{{sparkonce}}:letters:{unique}", "mine")
+    query = counters()
+    with pytest.raises(StoreRefused, match="another Redis type"):
+        query.sink.check()
+    client.delete(f"{{sparkonce}}:letters:{unique}")
+
+
+def test_a_row_of_each_change_is_whole_in_its_letter(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    """Also columns that are not written: operation, score, expiry, what a delete leaves out."""
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("s", pa.int32()),
+            ("t", pa.int32()),
+            ("op", pa.string()),
+            ("v", pa.string()),
+        ]
+    )
+    wrong = {"id": 1, "s": 7, "t": 60, "op": "I", "v": "é"}
+    ways = [
+        {"opColumn": "op", "ttlColumn": "t"},
+        {"writeMode": "delete"},
+        {"model": "string"},
+        {"model": "zset", "scoreColumn": "s", "opColumn": "op", "ttlColumn": "t"},
+        {"model": "set", "writeMode": "delete"},
+        {"model": "list"},
+        {"model": "stream", "ttlColumn": "t"},
+    ]
+    client.set(f"{unique}:1", "mine")
+    for number, way in enumerate(ways):
+        if way.get("model") == "string":
+            client.delete(f"{unique}:1")
+            client.hset(f"{unique}:1", "a", "b")
+        given = {"url": redis_url, "key": f"{unique}:{{id}}", "onBadRow": "deadLetter"}
+        query = DirectQuery(schema, **given, deadLetter=f"{unique}-{number}", **way)
+        query.run(0, [wrong])
+        (letter,) = query.sink.store.letterboxes()[0].read(None, 9)
+        assert letter.row == '{"id": 1, "s": 7, "t": 60, "op": "I", "v": "é"}', way
+
+
+def test_options_that_belong_together(redis_url: str) -> None:
+    with pytest.raises(OptionError, match="belong together"):
+        DirectQuery(COUNTER, url=redis_url, key="{id}", deadLetter="x").sink  # noqa: B018
