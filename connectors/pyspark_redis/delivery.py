@@ -13,7 +13,7 @@ from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
 from pyspark_redis.models.letters import letter_texts, of_texts
 from pyspark_redis.models.values import Values
-from pyspark_redis.server.failures import refusal
+from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.session import Session
 from pyspark_redis.target import emptying
 from sparkonce.errors import (
@@ -29,6 +29,7 @@ from sparkonce.exactly_once.bad_rows import ALL, OF_TASK, Tally, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
 
 SMALL_BYTES = 2 * 1024 * 1024
+FAULTS = json.dumps(OF_ROWS)
 
 
 class Delivery:
@@ -114,7 +115,7 @@ class Delivery:
         """Apply a chunk, unless another decision came."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = [self.session.record(manifest.sink), self.session.log(manifest.sink, part.attempt)]
-        given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most]
+        given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most, FAULTS]
         with self.session.asking(f"applying epoch {manifest.epoch}"):
             status, *told = self.session.run(self._script, keys, given)
         if status == b"superseded":

@@ -25,7 +25,9 @@ def examine(client: redis.Redis, own: str) -> Iterator[Finding]:
     """
     require_fit(client, expiring=False)
     info: Mapping[str, Any] = client.info()
-    yield fit(f"Redis {info['redis_version']}, a {info.get('role', 'server')}")
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    version = info.get("valkey_version") or info["redis_version"]
+    yield fit(f"{name} {version}, a {info.get('role', 'server')}")
     client.eval(PROBE, 1, own)
     yield fit("The user may write the connector's own keys")
     yield _persistence(setting(client, info, "appendonly"), setting(client, info, "appendfsync"))

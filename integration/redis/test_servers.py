@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from integration.marks import also
 from integration.servers.finder import Finder, UnavailableError, first_that_works, or_skip
 from integration.servers.port import HOST, Port
 from integration.servers.process import wait_until
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     PrivateRedis = Callable[..., RedisProcess]
 
 
-@pytest.mark.parametrize("how", BINARIES)
+@pytest.mark.parametrize("how", ["native", "embedded", *also("valkey", "redis8")])
 def test_each_binary_gives_a_server_that_answers(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binary = or_skip(lambda: first_that_works("redis", {how: BINARIES[how]}, None))
     monkeypatch.setenv("SPARKONCE_TEST_REDIS", how)

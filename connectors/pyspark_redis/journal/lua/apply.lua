@@ -3,6 +3,7 @@
 -- KEYS[1] record   KEYS[2] log of the attempt: seq -> chunk
 -- ARGV[1] token of the decision   ARGV[2] ordinal of the chunk in it, from 0
 -- ARGV[3] seq   ARGV[4] bytes   ARGV[5] plan (JSON)   ARGV[6] rows of the epoch that may go aside
+-- ARGV[7] texts by which Redis refuses a row (JSON)
 -- Returns {'superseded'} if another decision came; {'early'} if a chunk before it is not applied;
 -- {'lost'} if the chunk is gone; {'steps'} if an earlier release stopped in the middle of a row; else
 -- {'applied', aside, noted, reasons, reasons of its task} with the rows of the epoch that go aside so far,
@@ -24,7 +25,7 @@ local letters = chunk[plan.letters] or {}
 -- Nothing is applied unless the progress can be written too.
 redis.call('HSET', KEYS[1], 'reached', held[3])
 local most = tonumber(ARGV[6]) - aside - #letters
-local reached, key, why, of_row = apply_rows(chunk, tonumber(held[3]), plan, most, bad)
+local reached, key, why, of_row = apply_rows(chunk, tonumber(held[3]), plan, most, bad, cjson.decode(ARGV[7]))
 for n, row in ipairs(bad) do reasons[n] = row[2] end
 aside = aside + #bad
 if not reached then

@@ -32,7 +32,7 @@ write_beside(KEYS[3], KEYS[2], ARGV[12], ARGV[5], ARGV[13])
 local plan = cjson.decode(ARGV[3])
 for ordinal, chunk in ipairs(chunks) do
   if chunk[plan.letters] then return answer('bad') end
-  local reached, key, why = apply_rows(chunk, 0, plan, 0, {})
+  local reached, key, why = apply_rows(chunk, 0, plan, 0, {}, {})
   if reached then
     redis.call('HSET', KEYS[1], 'reached', reached)
     return answer('refused', key, why)
