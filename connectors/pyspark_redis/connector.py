@@ -11,6 +11,7 @@ from pyspark_redis.models.model import overwriting
 from pyspark_redis.models.values import Values
 from pyspark_redis.options import OPTIONS
 from pyspark_redis.server import client
+from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
 from sparkonce.options import Options
@@ -40,7 +41,7 @@ class RedisConnector:
 
     def connect(self, options: Options) -> RedisStore:
         """See `Connector.connect`."""
-        session = Session(client.connect(options), options["keyPrefix"])
+        session = Session(client.connect(options), options["keyPrefix"], Durability.of(options))
         letters = options["deadLetter"]
         return RedisStore(session, letters and DeadLetters(session, letters, options["maxBadRows"]))
 

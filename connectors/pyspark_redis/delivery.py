@@ -84,7 +84,7 @@ class Delivery:
             for seq, size in enumerate(part.sizes)
             for value in (index + 4, seq, size)  # KEYS count from 1; three stand before the logs
         ]
-        status, first, second, *values = session.run(
+        status, first, second, *values = session.run_durably(
             script,
             [session.record(sink), session.key("names"), session.record(name), *logs],
             [sink, decision.over, *args, name, kept, *chunks],

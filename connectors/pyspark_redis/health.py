@@ -11,9 +11,8 @@ from typing import Any
 import redis
 
 from pyspark_redis.preflight import require_fit, setting
+from pyspark_redis.server.session import PROBE
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
-
-PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
 
 
 def examine(client: redis.Redis, own: str) -> Iterator[Finding]:

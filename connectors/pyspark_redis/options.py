@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pyspark_redis.models import MODELS
-from pyspark_redis.server import client
+from pyspark_redis.server.address import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.option_values import choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
 
 OPTIONS = (
-    Option("url", "`redis://host:6379/0`, or `rediss://` for TLS.", client.address, required=True),
+    Option(
+        "url",
+        "`redis://host:6379/0`, or `rediss://` for TLS; behind Sentinel"
+        " `redis+sentinel://host1:26379,host2:26379/mymaster/0`.",
+        address,
+        required=True,
+    ),
     Option(
         "model",
         "What a row becomes: `hash`, of all its columns; `string`; `counter`; an element of a"
@@ -82,6 +88,18 @@ OPTIONS = (
         " no row is stored count together.",
         max_bad_rows,
         max_bad_rows("10%"),
+    ),
+    Option(
+        "waitReplicas",
+        "An epoch counts as done once so many replicas have it (WAIT).",
+        integer(0, 100),
+        0,
+    ),
+    Option(
+        "waitAof",
+        "An epoch counts as done once it is on the disk of the server, and of so many replicas"
+        " (WAITAOF, Redis 7.2 or newer): `0` for the server's alone.",
+        integer(0, 100),
     ),
     Option(
         "keyPrefix",

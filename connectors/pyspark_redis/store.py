@@ -65,6 +65,7 @@ class RedisStore:
     def read(self, name: str) -> Record:
         """See `Store.read`."""
         with self.session.asking("reading the ledger"):
+            self.session.settle()  # what is read counts as written
             key = self.session.record(name)
             values = self.client.hmget(key, "revision", "stamp", "token", "body")
         return records.record(values)
@@ -72,7 +73,7 @@ class RedisStore:
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
         with self.session.asking("writing the ledger"):
-            values = self.session.run(
+            values = self.session.run_durably(
                 scripts.swap(),
                 self.session.of_sink(name),
                 [name, over, *records.values(new), applied],

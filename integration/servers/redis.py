@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 URL = "SPARKONCE_TEST_REDIS_URL"
+SERVICE = "mymaster"
 VALKEY = Path(__file__).parents[2] / ".build" / "valkey"
 IMAGE = "SPARKONCE_TEST_REDIS_IMAGE"
 
@@ -149,6 +150,18 @@ class RedisProcess(ServerProcess):
         except OSError:
             return False
         return bool(reply) and not reply.startswith(b"-LOADING")
+
+
+class SentinelProcess(RedisProcess):
+    """A Sentinel that watches a primary by the name of `mymaster`, and needs no other to agree."""
+
+    def __init__(self, primary: RedisProcess) -> None:
+        watched = f"sentinel monitor {SERVICE} {HOST} {primary.port} 1"
+        quick = ("down-after-milliseconds {} 1000", "failover-timeout {} 5000")
+        super().__init__(watched, *(f"sentinel {one.format(SERVICE)}" for one in quick))
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--sentinel"]
 
 
 def _by_url(_: ExitStack) -> Server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,33 +11,14 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from pyspark_redis.server.address import Sentinels, split
 from sparkonce import tls
 from sparkonce.errors import OptionError
 from sparkonce.options import password
 from sparkonce.shared import shared, used
-from sparkonce.urls import redact_url, require_server
+from sparkonce.urls import redact_url
 
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
-
-
-def address(text: str) -> str:
-    """Read option ``url``.
-
-    Raises:
-        ValueError: it is none, or holds what would silently overrule an option.
-    """
-    if text.startswith(("redis+cluster://", "redis+sentinel://")):
-        raise ValueError("redis:// or rediss://; Redis Cluster and Sentinel are not supported yet")
-    if not re.fullmatch(
-        r"rediss?://([^/?#\s]*@)?([^/?#@:\s]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(/[0-9]{0,4})?",
-        text,
-    ):
-        raise ValueError(
-            "like redis://user:password@host:6379/0, with nothing behind the database's number;"
-            " in a password, write # / ? @ as %23 %2F %3F %40"
-        )
-    require_server(text)
-    return text
 
 
 class Greeted:
@@ -49,9 +29,15 @@ class Greeted:
     is a socket; anew each time, since files of secrets are rotated.
     """
 
-    def __init__(self, *, password_file: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        password_file: str | None = None,
+        sentinels: Sentinels | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
-        self.password_file = password_file
+        self.password_file, self.sentinels = password_file, sentinels
 
     def connect(self) -> None:
         """See redis-py."""
@@ -66,6 +52,8 @@ class Greeted:
     def _connect(self) -> Any:
         if self.password_file is not None:
             self.password = password({"passwordFile": self.password_file})
+        if self.sentinels is not None:  # anew each time: after a failover it is another server
+            self.host, self.port = self.sentinels.primary()
         return super()._connect()  # type: ignore[misc]
 
     @contextmanager
@@ -107,14 +95,18 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
     Raises:
         OptionError: address, credentials and TLS contradict each other, or a file is not there.
     """
-    url = str(options["url"])
-    settings = {
-        **_credentials(url, options),
+    url, hosts, name = split(str(options["url"]))
+    reach = {
         **_tls(url, options),
         "socket_timeout": options["timeout"],
         "socket_connect_timeout": min(options["timeout"], 5.0),
     }
-    pool = shared((url, *sorted(settings.items())), lambda: _pool(url, settings))
+    settings = {**_credentials(url, options), **reach}
+    if hosts:
+        ssl = {"ssl": True} if url.startswith("rediss://") else {}
+        settings["sentinels"] = Sentinels(hosts, name, tuple({**reach, **ssl}.items()))
+    key = url, *sorted(settings.items(), key=lambda item: item[0])
+    pool = shared(key, lambda: _pool(url, settings))
     return redis.Redis(connection_pool=pool)
 
 

@@ -17,7 +17,11 @@ from typing import Any
 
 import redis
 
+from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.failures import Demoted, translated
+
+PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
+"""A write that leaves nothing behind."""
 
 
 class Session:
@@ -26,10 +30,15 @@ class Session:
     Args:
         client: sends each request once; its retries must be off.
         prefix: the hash tag of the connector's own keys.
+        durability: what a write of a record waits for.
+
+    Attributes:
+        owes: whether a write has not been seen to be as safe as was asked.
     """
 
-    def __init__(self, client: redis.Redis, prefix: str) -> None:
-        self.client, self.prefix = client, prefix
+    def __init__(self, client: redis.Redis, prefix: str, durability: Durability) -> None:
+        self.client, self.prefix, self.durability = client, prefix, durability
+        self.owes = False
         self._scripts: dict[str, Any] = {}
 
     @contextmanager
@@ -44,9 +53,41 @@ class Session:
 
     def run(self, text: str, keys: list[str], args: list[Any]) -> Any:
         """Run a script."""
+        return self._script(text)(keys=keys, args=args)
+
+    def run_durably(self, text: str, keys: list[str], args: list[Any]) -> Any:
+        """Run a script, and wait until what it and others before it wrote is as safe as was asked.
+
+        Raises:
+            StoreUnreachable: it took effect, perhaps, and is not as safe.
+        """
+        waits = self.durability.commands()
+        if not waits:
+            return self.run(text, keys, args)
+        self.owes = True  # also if no answer comes
+        # Over one connection: the server waits for what came over the same one.
+        with self.client.pipeline(transaction=False) as pipe:
+            self._script(text)(keys=keys, args=args, client=pipe)
+            for command in waits:
+                pipe.execute_command(*command)  # type: ignore[no-untyped-call]
+            answer, *reached = pipe.execute()
+        self.durability.require(reached)
+        self.owes = False
+        return answer
+
+    def settle(self) -> None:
+        """See that all writes so far are as safe as was asked, if that is not known.
+
+        Raises:
+            StoreUnreachable: they are not.
+        """
+        if self.owes:
+            self.run_durably(PROBE, [self.key("probe")], [])
+
+    def _script(self, text: str) -> Any:
         if text not in self._scripts:
             self._scripts[text] = self.client.register_script(text)
-        return self._scripts[text](keys=keys, args=args)
+        return self._scripts[text]
 
     def key(self, *parts: str) -> str:
         """A key of the connector's own."""

@@ -1,0 +1,92 @@
+"""Option ``url``: one server, or the Sentinels that know which one it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import redis
+
+from sparkonce.urls import require_server
+
+HOST = r"(?:[^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?"
+LOGIN = r"(?:[^/?#\s]*@)?"
+SERVER = re.compile(rf"rediss?://{LOGIN}{HOST}(?:/[0-9]{{0,4}})?")
+SENTINEL = re.compile(
+    rf"(rediss?)\+sentinel://({LOGIN})({HOST}(?:,{HOST})*)/([\w.-]+)(/[0-9]{{0,4}})?"
+)
+SENTINEL_PORT = 26379
+
+
+def address(text: str) -> str:
+    """Read option ``url``.
+
+    Raises:
+        ValueError: it is none, or holds what would silently overrule an option.
+    """
+    if text.startswith("redis+cluster://"):
+        raise ValueError("redis:// or rediss://; Redis Cluster is not supported yet")
+    if sentinel := SENTINEL.fullmatch(text):
+        for host in sentinel[3].split(","):
+            require_server(f"redis://{host}")
+    elif "+sentinel://" in text:
+        raise ValueError(
+            "like redis+sentinel://user:password@host1:26379,host2:26379/mymaster/0, with the name"
+            " of the primary before the database's number"
+        )
+    elif not SERVER.fullmatch(text):
+        raise ValueError(
+            "like redis://user:password@host:6379/0, with nothing behind the database's number;"
+            " in a password, write # / ? @ as %23 %2F %3F %40"
+        )
+    else:
+        require_server(text)
+    return text
+
+
+@dataclass(frozen=True)
+class Sentinels:
+    """Those who know which server is the primary.
+
+    https://redis.io/docs/latest/develop/reference/sentinel-clients/
+
+    Attributes:
+        hosts: and ports.
+        name: of the primary.
+        settings: of connections to them.
+    """
+
+    hosts: tuple[tuple[str, int], ...]
+    name: str
+    settings: tuple[tuple[str, object], ...] = ()
+
+    def primary(self) -> tuple[str, int]:
+        """Host and port of the primary, as the first Sentinel knows it that answers.
+
+        Raises:
+            ConnectionError: none knows it.
+        """
+        said = "no Sentinel knows it"
+        for host, port in self.hosts:
+            try:
+                settings = {**dict(self.settings), "decode_responses": True}
+                with redis.Redis(host, port, **settings) as one:  # type: ignore[arg-type]
+                    found = one.sentinel_get_master_addr_by_name(self.name)
+            except redis.RedisError as error:
+                said = str(error)
+                continue
+            if found:
+                return str(found[0]), int(found[1])
+        raise redis.ConnectionError(f"The address of primary {self.name!r} is not known: {said}")
+
+
+def split(url: str) -> tuple[str, tuple[tuple[str, int], ...], str]:
+    """The URL of a server, as redis-py reads it; Sentinels and the name of the primary, if any."""
+    found = SENTINEL.fullmatch(url)
+    if not found:
+        return url, (), ""
+    scheme, login, hosts, name, database = found.groups(default="")
+    parts = (urlsplit(f"//{host}") for host in hosts.split(","))
+    known = tuple((part.hostname or "", part.port or SENTINEL_PORT) for part in parts)
+    return f"{scheme}://{login}{name}{database}", known, name
