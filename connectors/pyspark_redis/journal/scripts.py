@@ -45,7 +45,7 @@ def discard() -> str:
 
 def apply(library: str) -> str:
     """Apply one chunk, by the library of a model and write mode."""
-    return script("expiry", library, "rows", "notes", "apply")
+    return script("expiry", "fields", library, "rows", "notes", "apply")
 
 
 def noted() -> str:
@@ -70,4 +70,4 @@ def clear() -> str:
 
 def publish(library: str) -> str:
     """Decide, apply and finish a small epoch."""
-    return script("record", "beside", "expiry", library, "rows", "publish")
+    return script("record", "beside", "expiry", "fields", library, "rows", "publish")

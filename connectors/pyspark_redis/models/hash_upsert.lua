@@ -2,56 +2,32 @@
 -- A null deletes its field, unless plan.nulls is 'keep'. Rows of plan.op delete the hash. With
 -- plan.order a row is passed over whose field of that place is lower than the one that is there.
 
--- The loop is generated for the fields of the plan: constant names and direct call arguments make
--- it one and a half times as fast as one that collects arguments for unpack(). Lua allows 200
--- locals and 250 registers, hence the limit.
-local MOST = 50
-
-local function quoted(field) return string.format('%q', field.name) end
-
-local function write_all(code, fields)
-  for first = 1, #fields, MOST do
-    local args = {}
-    for at = first, math.min(first + MOST - 1, #fields) do
-      args[#args + 1] = quoted(fields[at]) .. ', ' .. fields[at].value
-    end
-    code[#code + 1] = "call('HSET', key, " .. table.concat(args, ', ') .. ')'
-  end
-end
-
 local function write_or_delete(code, field, keep)
-  local name = quoted(field)
-  code[#code + 1] = 'if ' .. field.value .. " then call('HSET', key, " .. name .. ', ' .. field.value .. ')'
-  code[#code + 1] = keep and 'end' or "else call('HDEL', key, " .. name .. ') end'
+  code[#code + 1] = ("if %s then call('HSET', key, %s, %s)"):format(field.value, field.name, field.value)
+  code[#code + 1] = keep and 'end' or ("else call('HDEL', key, %s) end"):format(field.name)
 end
 
 local function generate(chunk, plan)
-  local has_nulls, whole, sometimes = chunk[2], {}, {}
-  local code = {'local call, chunk, expire, passes, gone, from, at = ...'}
-  local locals = #plan.fields <= MOST
-  for n, name in ipairs(plan.fields) do
-    local column = ('chunk[%d]'):format(n + 2)
-    if locals then
-      code[#code + 1] = ('local c%d = %s'):format(n, column)
-      column = 'c' .. n
-    end
-    local fields = has_nulls[n] and sometimes or whole
-    fields[#fields + 1] = {name = name, value = column .. '[row]'}
-  end
-  code[#code + 1] = 'local keys = chunk[1] for row = from + 1, #keys do at.row = row'
-  code[#code + 1] = 'local key = keys[row]'
+  local code, fields = begin(chunk, plan, 'expire, passes, gone')
   if plan.order then code[#code + 1] = 'if passes(key, row) then' end
   if plan.op then
     -- HLEN fails on a key of another type, which is then left alone.
     code[#code + 1] = "if gone[row] then if call('HLEN', key) > 0 then call('UNLINK', key) end else"
   end
-  write_all(code, whole)
+  local whole, sometimes = {}, {}
+  for _, field in ipairs(fields) do
+    local kind = field.has_nulls and sometimes or whole
+    kind[#kind + 1] = field
+  end
+  for first = 1, #whole, MOST do
+    local args = arguments(whole, first, math.min(first + MOST - 1, #whole))
+    code[#code + 1] = "call('HSET', key, " .. args .. ')'
+  end
   for _, field in ipairs(sometimes) do write_or_delete(code, field, plan.nulls == 'keep') end
   if plan.ttl or plan.expiry then code[#code + 1] = 'expire(key, row)' end
   if plan.op then code[#code + 1] = 'end' end
   if plan.order then code[#code + 1] = 'end' end
-  code[#code + 1] = 'end'
-  return assert(loadstring(table.concat(code, '\n')))
+  return finish(code)
 end
 
 -- Whether whole number `a` is lower than `b`, as texts: Lua's numbers lose digits above 2^53.
@@ -84,5 +60,5 @@ end
 local function writer(chunk, plan)
   local rows = generate(chunk, plan)
   local expire, passes, gone = expirer(chunk, plan), passing(chunk, plan), chunk[plan.op]
-  return function(from, at) rows(redis.call, chunk, expire, passes, gone, from, at) end
+  return function(from, at) rows(chunk, expire, passes, gone, from, at) end
 end

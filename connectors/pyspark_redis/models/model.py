@@ -165,7 +165,7 @@ def _planned(values: Values, target: str) -> Plan[Values]:
     return Plan(
         target=target,
         repeatable=writes and not values.expires,  # what expired would come back
-        columns=len(values.fields) + 1,
+        columns=values.cost - 1,
         detail=values,
         stored=values.stored(),
         key=values.key.columns,

@@ -1,22 +1,26 @@
 -- Library: appends each row's columns as an entry to the stream of its key; a null is left out. The
 -- server gives ids that only grow. About the last plan.length entries stay.
 
-local function writer(chunk, plan)
-  local call, keys, fields, expire = redis.call, chunk[1], plan.fields, expirer(chunk, plan)
-  local head = plan.length and {'MAXLEN', '~', plan.length, '*'} or {'*'}
-  return function(from, at)
-    for row = from + 1, #keys do
-      at.row = row
-      local args = {unpack(head)}
-      for n = 1, #fields do
-        local value = chunk[n + 2][row]
-        if value then
-          args[#args + 1] = fields[n]
-          args[#args + 1] = value
-        end
-      end
-      call('XADD', keys[row], unpack(args))
-      if expire then expire(keys[row], row) end
+local function generate(chunk, plan)
+  local code, fields = begin(chunk, plan, 'expire')
+  local head = plan.length and ("'MAXLEN', '~', %d, '*', "):format(plan.length) or "'*', "
+  local has_nulls = #fields > MOST
+  for _, field in ipairs(fields) do has_nulls = has_nulls or field.has_nulls end
+  if has_nulls then
+    code[#code + 1] = 'local args, count = {}, 0'
+    for _, field in ipairs(fields) do
+      code[#code + 1] = ('if %s then args[count + 1], args[count + 2], count = %s, %s, count + 2 end'):format(
+        field.value, field.name, field.value)
     end
+    code[#code + 1] = "call('XADD', key, " .. head .. 'unpack(args))'
+  else
+    code[#code + 1] = "call('XADD', key, " .. head .. arguments(fields, 1, #fields) .. ')'
   end
+  if plan.ttl or plan.expiry then code[#code + 1] = 'expire(key, row)' end
+  return finish(code)
+end
+
+local function writer(chunk, plan)
+  local rows, expire = generate(chunk, plan), expirer(chunk, plan)
+  return function(from, at) rows(chunk, expire, from, at) end
 end

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark_redis.models.special import Special
 from pyspark_redis.models.template import Key
 from sparkonce import change
-from sparkonce.change import Change, Names
+from sparkonce.change import Change, Increment, Names
 from sparkonce.protocol import Stored
 from sparkonce.values import schema_text
 
@@ -70,8 +70,12 @@ class Values:
 
     @property
     def cost(self) -> int:
-        """What a row costs the server: one for each field, and two more for its key and call."""
-        return len(self.fields) + 2
+        """What a row costs the server: two for its key and call, one for each field.
+
+        Fields that are added one by one, or make the entry of a stream, cost twice as much.
+        """
+        each = 2 if self.model == "stream" or isinstance(self.change, Increment) else 1
+        return each * len(self.fields) + 2
 
     @cached_property
     def arrow(self) -> pa.Schema:
