@@ -115,7 +115,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
 
     # Without offsets to compare, rows may be applied again: harmless where that is repeatable.
     unreadable = "warn" if plan.repeatable else "fail"
-    rows = parsed["chunkRows"] or max(50, min(10_000, plan.cells // max(1, plan.columns)))
+    rows = parsed["chunkRows"] or max(20, min(10_000, plan.cells // max(1, plan.columns)))
     return Sink(
         store=connector.connect(parsed),
         plan=plan,

@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from elasticsearch.helpers import parallel_bulk
-from integration.bench import hadoop
+from integration.bench import old_spark
 from integration.bench.streams import Counting, in_batches, make_input, run, seconds
 from integration.epochs import ElasticsearchQuery
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
 from integration.servers.elasticsearch_tree import Tree
+from integration.servers.maven import jar
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -64,6 +65,13 @@ MAPPING = {
 SETTINGS = {"number_of_shards": 2, "number_of_replicas": 0}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 CHUNK = 6000
+
+HADOOP = "org.elasticsearch:elasticsearch-spark-30_2.12:9.4.9"
+TUNED = {
+    "es.batch.size.entries": "5000",
+    "es.batch.size.bytes": "5mb",
+    "es.batch.write.refresh": "false",
+}
 
 
 def measured(tree: Tree | None = None) -> ElasticsearchProcess:
@@ -248,7 +256,10 @@ def in_turns(ways: Mapping[str, Way], passes: int) -> dict[str, float]:
 def by_hadoop(source: Path, node: ElasticsearchProcess, rows: int, **tuned: str) -> list[float]:
     for index in ("warm", "hadoop"):
         fresh(node.url, index)
-    took = hadoop.write(source, node.port, "warm", "hadoop", tuned)
+    own = {"es.nodes": "127.0.0.1", "es.port": str(node.port), "es.nodes.wan.only": "true"}
+    own |= {"es.mapping.id": "id", **tuned}
+    targets = [{**own, "path": index} for index in ("warm", "hadoop")]
+    took = old_spark.write(source, [jar(HADOOP)], "org.elasticsearch.spark.sql", targets)
     with connect(node.url) as client:
         client.indices.refresh(index="hadoop")
         assert client.count(index="hadoop")["count"] == rows * len(took)
@@ -286,7 +297,7 @@ def main() -> None:
                 ways = dict(through_spark(spark, large, node.url, files=4))
                 other = partial(by_hadoop, large, node, args.rows)
                 ways["elasticsearch-hadoop, its own Spark"] = other
-                ways["elasticsearch-hadoop, tuned"] = partial(other, **hadoop.TUNED)
+                ways["elasticsearch-hadoop, tuned"] = partial(other, **TUNED)
                 took = in_turns(ways, args.passes)
                 rates = {name: args.rows / each for name, each in took.items()}
                 show(f"{title}, through Spark", rates, "rows/s")

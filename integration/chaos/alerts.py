@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from integration.alerts import watched
 from integration.chaos import plan
 from integration.chaos.result import Struck
+from integration.chaos.target import BAD, GOOD
+from integration.epochs import DirectQuery
 from integration.servers.process import wait_until
 from integration.servers.prometheus import program
 
@@ -45,15 +48,23 @@ class Alerts:
         return prometheus.fired()
 
 
+def put_aside(query: DirectQuery) -> None:
+    """Let a query make a dead letter, once it is known that it had made none."""
+    query.sink.check()
+    query.run(0, [{"id": 1, "n": GOOD}])
+    time.sleep(SEEN)
+    query.run(1, [{"id": 2, "n": BAD}])
+
+
 def due(struck: Sequence[Struck], leftovers: bool, stepwise: bool) -> set[str]:
-    """The alerts that these faults must set off; dead letters, a run has none.
+    """The alerts that these faults must set off, and the dead letter that comes after them.
 
     Args:
         struck: faults that came about.
         leftovers: whether staged rows are left over.
         stepwise: whether an epoch is decided in one step and finished in another.
     """
-    alerts = {"EpochLate", "ApplySlow"}
+    alerts = {"EpochLate", "ApplySlow", "DeadLetters", "NothingStored"}
     faults = [one.fault for one in struck]
     if any(one.kind == plan.STORE and not 0 < one.outage < SEEN for one in faults):
         alerts.add("StoreUnreachable")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from integration.chaos.target import COUNTERS, ROWS, Counts, OnServer, Witness, has
+from integration.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, OnServer, Witness, has
+from integration.epochs import DirectQuery, ElasticsearchQuery
 from integration.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
@@ -105,6 +106,13 @@ class ElasticsearchTarget(OnServer):
             return before, sum(now.values())
 
         return sides
+
+    def bad_query(self) -> DirectQuery:
+        fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
+        with connect(self.url) as client:
+            client.indices.create(index="chaos-bad", mappings={"properties": fields})
+        target = {"index": "chaos-bad", "deadLetter": "chaos-letters"}
+        return ElasticsearchQuery(NUMBERS, url=self.url, **target, **ASIDE)
 
     def residue(self) -> list[str]:
         with connect(self.url) as client:

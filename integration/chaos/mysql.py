@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from integration.chaos.target import COUNTERS, ROWS, Counts, OnServer, Witness, has
+from integration.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, OnServer, Witness, has
+from integration.epochs import DirectQuery, MySqlQuery
 from integration.servers.mysql import MySqlProcess, connect, private_binary, version_at
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class MySqlTarget(OnServer):
                 return int(left or 0), int(right or 0)
 
         return sides
+
+    def bad_query(self) -> DirectQuery:
+        with connect(self.url) as client, client.cursor() as cursor:
+            cursor.execute("CREATE TABLE chaos_bad (id BIGINT, n TINYINT)")
+        target = {"dbtable": "chaos_bad", "deadLetter": "chaos_letters"}
+        return MySqlQuery(NUMBERS, url=self.url, **target, **ASIDE)
 
     def residue(self) -> list[str]:
         with connect(self.url) as client, client.cursor() as cursor:

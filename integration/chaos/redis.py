@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from integration.chaos.target import BOTH, COUNTERS, ROWS, Counts, OnServer, Witness, has
+from integration.chaos.target import (
+    ASIDE,
+    BAD,
+    BOTH,
+    COUNTERS,
+    NUMBERS,
+    ROWS,
+    Counts,
+    OnServer,
+    Witness,
+    has,
+)
+from integration.epochs import DirectQuery
 from integration.servers.process import wait_until
 from integration.servers.redis import RedisProcess, connect, version_at
 
@@ -16,7 +28,7 @@ from pyspark_redis.journal import scripts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.chaos.target import Scene
+    from integration.chaos.target import ASIDE, BAD, NUMBERS, Scene
 
 DURABLE = ("appendonly yes", "appendfsync always")
 WITNESS, COUNTER = "event", "count"
@@ -91,11 +103,16 @@ class RedisTarget(OnServer):
 
         return sides
 
+    def bad_query(self) -> DirectQuery:
+        with connect(self.url) as client:
+            client.set(f"chaos-bad:{BAD}", "no hash")
+        return DirectQuery(NUMBERS, url=self.url, key="chaos-bad:{n}", deadLetter="chaos", **ASIDE)
+
     def residue(self) -> list[str]:
         with connect(self.url) as client:
             names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
-        ledgers = ("{sparkonce}:record:", "{sparkonce}:names")
-        rows = (f"{WITNESS}:", f"{COUNTER}:")
+        ledgers = ("{sparkonce}:record:", "{sparkonce}:names", "{sparkonce}:letters:chaos")
+        rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
         return [name for name in names if not name.startswith((*ledgers, *rows))]
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:

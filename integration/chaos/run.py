@@ -16,7 +16,7 @@ import pyspark
 from click.testing import CliRunner
 from integration.chaos import disk as small_disk
 from integration.chaos import oracle, plan
-from integration.chaos.alerts import Alerts, due
+from integration.chaos.alerts import Alerts, due, put_aside
 from integration.chaos.drivers import Mode
 from integration.chaos.plan import Fault
 from integration.chaos.reader import Reader
@@ -187,6 +187,7 @@ class Run:
     def _hear(self, world: ChaosWorld) -> None:
         target = world.target
         leftovers = any(sink.leftovers(GRACE) for sink in _admin(target.url).sinks())
+        put_aside(target.bad_query())
         awaited = due(self.result.struck, leftovers, stepwise="finish" in target.points)
         self.result.alerts = self.alerts.fired(awaited)
 

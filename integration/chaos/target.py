@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow as pa
 from integration.chaos.topic import BUCKETS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from integration.epochs import DirectQuery
     from integration.servers.elasticsearch import ElasticsearchProcess
     from integration.servers.faults import Predicate
     from integration.servers.mysql import MySqlProcess
@@ -25,6 +27,11 @@ ROWS, COUNTERS = "rows", "counters"
 QUERIES = (ROWS, COUNTERS)
 """The two queries of a driver. `rows` writes each event to a place of its own, as a witness that
 a row which took effect twice can't hide from; `counters` adds each event to its bucket."""
+
+BAD, GOOD = 300, 1
+NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+ASIDE = {"onBadRow": "deadLetter", "sinkId": "bad", "maxBadRows": "100%"}
+"""Of such a query; its target and its letters have names that begin with `chaos`."""
 
 LOADING = 180.0
 """Seconds that a server may take to start with all that it holds."""
@@ -87,6 +94,9 @@ class Target(Protocol):
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
+
+    def bad_query(self) -> DirectQuery:
+        """Make a query with a target of its own, which puts rows aside whose `n` is `BAD`."""
 
     def residue(self) -> list[str]:
         """What the connector has left in the store, but for its ledgers."""

@@ -14,7 +14,15 @@ from integration.marks import also
 from integration.servers.finder import Finder, UnavailableError, first_that_works, or_skip
 from integration.servers.port import HOST, Port
 from integration.servers.process import wait_until
-from integration.servers.redis import BINARIES, WAYS, RedisProcess, connect, version_at
+from integration.servers.redis import (
+    ASKED_FOR,
+    BINARIES,
+    OTHERS,
+    WAYS,
+    RedisProcess,
+    connect,
+    version_at,
+)
 from redis.exceptions import AuthenticationError, ConnectionError, TimeoutError  # noqa: A004
 
 if TYPE_CHECKING:
@@ -28,9 +36,9 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("how", ["native", "embedded", *also("valkey", "redis8")])
 def test_each_binary_gives_a_server_that_answers(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    binary = or_skip(lambda: first_that_works("redis", {how: BINARIES[how]}, None))
+    binary = or_skip(lambda: first_that_works("redis", {how: {**BINARIES, **OTHERS}[how]}, None))
     monkeypatch.setenv("SPARKONCE_TEST_REDIS", how)
-    finder = Finder("redis", WAYS)
+    finder = Finder("redis", WAYS, ASKED_FOR)
     try:
         server = finder.find()
         assert how in server.how

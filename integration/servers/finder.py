@@ -109,14 +109,21 @@ class Finder:
     `SPARKONCE_TEST_<NAME>=<way>` forces a way. So does setting `SPARKONCE_TEST_<NAME>_URL`: a
     server that was asked for by its address is never replaced in silence by another one.
 
+    Args:
+        name: of the server.
+        ways: tried in their order.
+        asked_for: taken only where a setting names them.
+
     Attributes:
         elsewhere: asks the process that keeps the server for all; see `integration.servers.desk`.
         passed_over: the ways that failed, and why.
     """
 
-    def __init__(self, name: str, ways: Mapping[str, Way]) -> None:
+    def __init__(
+        self, name: str, ways: Mapping[str, Way], asked_for: Mapping[str, Way] | None = None
+    ) -> None:
         self.name = name
-        self._ways = ways
+        self._ways, self._asked_for = ways, asked_for or {}
         self._running = ExitStack()
         self._found: Server | Exception | None = None
         self.passed_over: dict[str, str] = {}
@@ -156,7 +163,8 @@ class Finder:
         self._running.close()
 
     def _search(self) -> Server | NoServerError:
-        ways = {how: partial(self._open, way) for how, way in self._ways.items()}
+        known = {**self._ways, **self._asked_for} if self.asked in self._asked_for else self._ways
+        ways = {how: partial(self._open, way) for how, way in known.items()}
         try:
             return first_that_works(self.name, ways, self.asked, self.passed_over)
         except NoServerError as absent:

@@ -103,18 +103,15 @@ def tree_binary() -> Binary:
     return Binary("redis8: redis-server in a debootstrapped tree", command)
 
 
-BINARIES = {
-    "native": native_binary,
-    "embedded": embedded_binary,
-    "valkey": valkey_binary,
-    "redis8": tree_binary,
-}
+BINARIES = {"native": native_binary, "embedded": embedded_binary}
+OTHERS = {"valkey": valkey_binary, "redis8": tree_binary}
+"""Where they are asked for; others are tried in their order."""
 
 
 def private_binary() -> Binary:
     """Choose what private servers run: the first there is, or the one asked for."""
-    asked = REDIS.asked if REDIS.asked in BINARIES else None
-    return first_that_works("redis", BINARIES, asked)
+    asked = REDIS.asked if REDIS.asked in {**BINARIES, **OTHERS} else None
+    return first_that_works("redis", OTHERS if asked in OTHERS else BINARIES, asked)
 
 
 def describe_private() -> str:
@@ -199,4 +196,5 @@ WAYS: dict[str, Way] = {
     "container": _in_container,
     **{how: partial(_in_process, find) for how, find in BINARIES.items()},
 }
-REDIS = Finder("redis", WAYS)
+ASKED_FOR: dict[str, Way] = {how: partial(_in_process, find) for how, find in OTHERS.items()}
+REDIS = Finder("redis", WAYS, ASKED_FOR)

@@ -292,7 +292,7 @@ def test_faults_call_for_alerts() -> None:
     def struck(kind: str, point: str, fate: str = plan.NEVER, outage: float = 0.0) -> Struck:
         return Struck(Fault(kind, point, 1, fate, outage=outage), 1.0, 2.0, "", {}, 1)
 
-    always = {"EpochLate", "ApplySlow"}
+    always = {"EpochLate", "ApplySlow", "DeadLetters", "NothingStored"}
     brief = struck(plan.STORE, "stage", outage=1.0)
     assert due([brief], leftovers=False, stepwise=True) == always
     long = [struck(plan.STORE, "stage"), struck(plan.TREE, "apply")]

@@ -64,9 +64,9 @@ class ChunkEncoder:
         doing = operations.split(rows, self.special.op)
         rows, deleted = doing.keyed(self.naming), doing.deleted
         texts = [keys(self.key, rows, self.reserved)]
-        texts += [self._column(rows, name, deleted) for name in self.values.columns]
-        if self.special.order:
-            special.require_ordered(self.special.order, rows)
+        self._require_fit(rows, deleted)
+        found = self._columns(rows)
+        texts += [found[name] for name in self.values.columns]
         if self.special.op:
             none = pa.nulls(len(rows), pa.binary())
             texts.append(none if deleted is None else pc.if_else(deleted, b"1", none))
@@ -78,28 +78,38 @@ class ChunkEncoder:
         row_keys, *columns = texts
         # In Lua a column without nulls takes the faster way.
         nulls = [packing.TRUE if column.null_count else packing.FALSE for column in columns]
-        parts = [packing.texts(row_keys), packing.array(nulls)]
-        parts += map(packing.texts, columns)
+        packed = packing.texts([row_keys, *columns])
+        parts = [packed[0], packing.array(nulls), *packed[1:]]
         if aside:
             told = (pa.array(letter_texts(one), pa.string()).cast(pa.binary()) for one in aside)
-            parts.append(packing.array([packing.texts(one) for one in told]))
+            parts.append(packing.array([packing.texts([one])[0] for one in told]))
         return packing.array(parts)
 
-    def _column(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> Any:
-        if name == JOINED:
-            members = rows.select(list(self.values.fields))
-            return to_json(members.to_struct_array()).cast(pa.binary())
-        column = rows.column(name)
-        if name in self.added:
+    def _require_fit(self, rows: pa.RecordBatch, deleted: Any | None) -> None:
+        """See that the server takes each value as it is."""
+        if self.special.order:
+            special.require_ordered(self.special.order, rows)
+        if self.special.score:
+            self._require_scores(rows, self.special.score, deleted)
+        for name in self.added:
             self._require_finite(rows, name)
-        if name == self.special.score:
-            self._require_scores(rows, name, deleted)
-        elif name in self.values.fields and self.values.collects and column.null_count:
-            raise null_key(name, rows, self.values.model, "a null is no element")
-        try:
-            return utf8(column)
-        except ValueError as error:
-            raise ValueError(f"column {name!r}: {error}") from None
+        for name in self.values.fields if self.values.collects and not self.values.joined else ():
+            if rows.column(name).null_count:
+                raise null_key(name, rows, self.values.model, "a null is no element")
+
+    def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.BinaryArray]:
+        """The text of each column of a chunk; those of one type are written together."""
+        found: dict[str, pa.BinaryArray] = {}
+        if self.values.joined:
+            members = rows.select(list(self.values.fields))
+            found[JOINED] = to_json(members.to_struct_array()).cast(pa.binary())
+        alike: dict[pa.DataType, list[str]] = {}
+        for name in self.values.columns:
+            if name != JOINED:
+                alike.setdefault(rows.column(name).type, []).append(name)
+        for names in alike.values():
+            found |= _written(rows, names)
+        return found
 
     def _require_scores(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> None:
         if isinstance(self.values.change, Increment):
@@ -122,3 +132,19 @@ class ChunkEncoder:
                 why="a counter that once took it would stay it for ever",
                 todo=f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
             )
+
+
+def _written(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.BinaryArray]:
+    """The texts of columns of one type.
+
+    Raises:
+        ValueError: a value has no text; it names the column.
+    """
+    try:
+        texts = utf8(pa.concat_arrays([rows.column(name) for name in names]))
+    except ValueError as error:
+        if len(names) > 1:
+            return {name: text for one in names for name, text in _written(rows, [one]).items()}
+        raise ValueError(f"column {names[0]!r}: {error}") from None
+    count = len(rows)
+    return {name: texts.slice(at * count, count) for at, name in enumerate(names)}

@@ -17,6 +17,9 @@ from sparkonce.values import schema_text
 FIRST = 3
 """Place of the first column in a chunk, as Lua counts: behind keys and flags."""
 
+PACKED = 128
+"""Fields up to which Redis 7 packs a hash (hash-max-listpack-entries)."""
+
 JOINED = ""
 """What stands for a column that is JSON of several."""
 
@@ -72,10 +75,11 @@ class Values:
     def cost(self) -> int:
         """What a row costs the server: two for its key and call, one for each field.
 
-        Fields that are added one by one, or make the entry of a stream, cost twice as much.
+        Fields that are added one by one, or make the entry of a stream, cost twice as much; so do
+        those of a hash so large that Redis makes a table of it.
         """
-        each = 2 if self.model == "stream" or isinstance(self.change, Increment) else 1
-        return each * len(self.fields) + 2
+        dear = self.model == "stream" or isinstance(self.change, Increment)
+        return (2 if dear or len(self.fields) > PACKED else 1) * len(self.fields) + 2
 
     @cached_property
     def arrow(self) -> pa.Schema:
