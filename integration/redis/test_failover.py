@@ -11,6 +11,7 @@ import pytest
 import redis
 from integration.epochs import DirectQuery
 from integration.servers.finder import or_skip
+from integration.servers.port import HOST
 from integration.servers.process import wait_until
 from integration.servers.redis import SERVICE, RedisProcess, SentinelProcess, connect
 
@@ -40,8 +41,12 @@ def in_step(replica: RedisProcess) -> bool:
 
 
 def is_primary(server: RedisProcess) -> bool:
-    with connect(server.url) as client:
-        return bool(client.info("replication")["role"] == "master")
+    """Sentinel ends the connections of clients while it makes a server the primary."""
+    try:
+        with connect(server.url) as client:
+            return bool(client.info("replication")["role"] == "master")
+    except redis.ConnectionError:
+        return False
 
 
 @pytest.fixture
@@ -75,6 +80,9 @@ def test_what_a_replica_has_goes_on_there_under_the_same_url(
     receipts = counting.stage(1, ones(2, 3))
     primary.kill()
     wait_until(lambda: is_primary(replica), 30, "no failover")
+    with redis.Redis(port=sentinel.port, decode_responses=True) as client:
+        told = (HOST, replica.port)
+        wait_until(lambda: client.sentinel_get_master_addr_by_name(SERVICE) == told, 30, "untold")
     counting.restart(waitReplicas="0")  # it is alone now
     assert not counting.run_until_done(1, ones(2, 3))
     assert counts(replica) == Counter([1, 2, 2, 3])
