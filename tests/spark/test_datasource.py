@@ -164,7 +164,7 @@ def test_a_process_keeps_the_sink_for_the_next_epoch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows"), [(1, 10_000), (4, 6_000), (24, 1_000), (480, 50), (5_000, 50)]
+    ("columns", "rows"), [(1, 10_000), (4, 6_000), (24, 1_000), (480, 50), (5_000, 20)]
 )
 def test_wide_rows_make_small_chunks(columns: int, rows: int) -> None:
     schema = pa.schema([(f"c{number}", pa.string()) for number in range(columns)])
