@@ -70,7 +70,7 @@ WAYS = {
     ),
     "zset": Way(
         {"model": "zset", "key": "z:{k}", "scoreColumn": "price"},
-        ("id % 5000 as k", "concat('member-', id) as v", "price"),
+        ("id % 50000 as k", "concat('member-', id) as v", "price"),
         lambda pipe, row: pipe.zadd(f"z:{row[0]}", {row[1]: row[2]}),
     ),
     "list": Way(
