@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
+import redis
 from integration.history import on_elasticsearch, on_mysql, on_redis
 from integration.history.story import (
     Recording,
@@ -40,6 +41,22 @@ def test_redis_of_an_older_release(
     url = private_redis().url
     on_redis.load(url, recording.path.read_text())
     ending(on_redis.query(url), partial(on_redis.counts, url))
+
+
+def test_an_epoch_that_redis_0_2_0_stopped_in_mid_row_is_refused_by_name(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    """It counted the steps of a row: in the recording, of one field, a step is a row."""
+    url = private_redis().url
+    (path,) = (one.path for one in recordings("redis") if one.release == "0.2.0")
+    on_redis.load(url, path.read_text())
+    query = on_redis.query(url)
+    with redis.Redis.from_url(url) as client:
+        client.hset(f"{{{on_redis.PREFIX}}}:record:{query.name}", "reached", 3)
+    before = on_redis.counts(url)
+    with pytest.raises(StoreRefused, match="in the middle of a row by an earlier release"):
+        query.run(1, [])
+    assert on_redis.counts(url) == before
 
 
 @ENDINGS

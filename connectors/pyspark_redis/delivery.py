@@ -188,7 +188,10 @@ class Delivery:
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = [self.session.record(manifest.sink), self.session.log(manifest.sink, part.attempt)]
         given = [manifest.token, ordinal, seq, self.plan]
-        rows, own = self.session.run(scripts.noted(), keys, given) or ((), ())
+        found = self.session.run(scripts.noted(), keys, given)
+        if found is None:
+            raise _lost(manifest, part.attempt, seq)
+        rows, own = found or ((), ())
         made = (
             of_texts(_refused(manifest, key, reason).what, texts, self.values)
             for reason, key, *texts in rows
@@ -214,7 +217,7 @@ class Delivery:
             self.session.run(
                 scripts.rewind(),
                 [self.session.record(self.manifest.sink)],
-                [self.manifest.token, self.tally.reasons.rows, rows],
+                [self.manifest.token, self.tally.reasons.rows, rows, len(self.noted)],
             )
 
     @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -13,10 +14,19 @@ import pytest
 import redis
 from integration.epochs import DirectQuery
 
+from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
-from sparkonce.errors import BadRow, OptionError, RowRefused, StoreRefused, StoreUnreachable
+from sparkonce.errors import (
+    BadRow,
+    OptionError,
+    RowRefused,
+    StoreLostData,
+    StoreRefused,
+    StoreUnreachable,
+)
+from sparkonce.exactly_once.bad_rows import max_bad_rows
 
 WAYS = {"one script": RedisStore.small_cost, "a script a chunk": 0}
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
@@ -199,6 +209,45 @@ def test_noted_rows_ask_for_the_options_that_say_where(
     query.restart(onBadRow="deadLetter", deadLetter=unique)
     query.run(0, [])
     assert ids(query) == Counter([3])
+
+
+def test_a_noted_row_whose_chunk_is_gone_is_no_row_without_a_letter(
+    counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.set(f"{unique}:3", "mine")
+    query = counters()
+    with monkeypatch.context() as dying:
+        dying.setattr(DeadLetters, "write", unanswered)
+        with pytest.raises(StoreUnreachable):
+            query.run(0, [row(at) for at in range(30)])
+    for log in client.scan_iter(f"{{sparkonce}}:log:{query.name}:*"):
+        client.hdel(log, "0")
+    query.restart()
+    with pytest.raises(StoreLostData, match="Chunk 0"):
+        query.run(0, [])
+
+
+def test_notes_that_another_driver_has_made_letters_of_stay_letters(
+    counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lets all rows go aside, while this one is about to have them tried again."""
+    client.mset({f"{unique}:{at}": "mine" for at in range(30)})
+    query, rewind = counters(), Delivery._rewind
+
+    def meanwhile(delivery: Delivery) -> None:
+        eager = replace(delivery.letters, most=max_bad_rows("100%"))
+        Delivery(delivery.session, delivery.manifest, eager).apply(lambda _: None)
+        rewind(delivery)
+
+    monkeypatch.setattr(Delivery, "_rewind", meanwhile)
+    for epoch in range(2):
+        query.run(epoch, [row(epoch * 5 + at) for at in range(5)])
+    with pytest.raises(RowRefused, match="none was stored"):
+        query.run(2, [row(at) for at in range(10, 13)], [row(at) for at in range(13, 15)])
+    assert ids(query) == Counter(range(15))
+    query.restart(maxBadRows="100%")
+    query.run(2, [])
+    assert ids(query) == Counter(range(15))
 
 
 def unanswered(*_: object) -> None:

@@ -18,7 +18,7 @@ if applied < ordinal then return {'early'} end
 
 local payload, plan = redis.call('HGET', KEYS[2], ARGV[3]), cjson.decode(ARGV[5])
 if not payload or #payload ~= tonumber(ARGV[4]) then return {'lost'} end
-if held[3] ~= '0' and not plan.whole_rows then return {'steps'} end
+if held[3] ~= '0' and plan.mode == 'increment' and not plan.whole_rows then return {'steps'} end
 local chunk, bad, reasons, own = cmsgpack.unpack(payload), {}, {}, {}
 local letters = chunk[plan.letters] or {}
 
