@@ -23,7 +23,8 @@ Private = Callable[..., RedisProcess]
 
 
 def counting(url: str, **options: str) -> DirectQuery:
-    return DirectQuery(COUNTER, url=url, key="c:{id}", writeMode="increment", **options)
+    given = {"url": url, "key": "c:{id}", "writeMode": "increment", **options}
+    return DirectQuery(COUNTER, **given)
 
 
 def address(server: RedisProcess) -> tuple[str, str]:
@@ -96,6 +97,8 @@ def test_a_policy_that_evicts_rows_with_a_ttl_is_refused(
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
     with pytest.raises(StoreUnsafe, match=f"{policy}, and the rows of this sink have a ttl"):
         counting(server.url, ttl="7d").sink.check()
+    with pytest.raises(StoreUnsafe, match=policy):
+        counting(server.url, ttlColumn="n", writeMode="upsert").sink.check()
     counting(server.url).sink.check()
 
 
