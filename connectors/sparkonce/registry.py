@@ -24,19 +24,24 @@ def load(path: str) -> Connector:
     needed = extra(path)
     try:
         connector: Connector = getattr(importlib.import_module(module), name)()
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
+    except ImportError as error:
+        raise _misfit(needed, error) from None
+    return connector
+
+
+def _misfit(needed: str, error: ImportError) -> MissingExtra:
+    only_a_folder = error.name and not error.path  # as a checkpoint's may be, of the same name
+    if isinstance(error, ModuleNotFoundError) or only_a_folder:
+        return MissingExtra(
             f'format("{needed}") needs the Python package {error.name!r} ({this_python()})',
             why="sparkonce installs the client of a store only where its extra is asked for",
             todo=f"pip install 'sparkonce[{needed}]' on the driver and every executor",
-        ) from None
-    except ImportError as error:
-        raise MissingExtra(
-            f'format("{needed}") can\'t use the Python package that is installed: {error}',
-            why="it is of a release that sparkonce does not know",
-            todo=f"pip install --upgrade 'sparkonce[{needed}]' on the driver and every executor",
-        ) from None
-    return connector
+        )
+    return MissingExtra(
+        f'format("{needed}") can\'t use the Python package that is installed: {error}',
+        why="it is of a release that sparkonce does not know",
+        todo=f"pip install --upgrade 'sparkonce[{needed}]' on the driver and every executor",
+    )
 
 
 def extra(path: str) -> str:

@@ -28,6 +28,8 @@ CONFIG = """
 cluster.name: sparkonce-test
 network.host: 127.0.0.1
 cluster.routing.allocation.disk.threshold_enabled: false
+# Each time that it looks at the disks, it takes off the block that a full disk sets, and tests set.
+cluster.info.update.interval: 24h
 xpack.ml.enabled: false
 """
 JVM = """-Xms{heap}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -43,10 +46,30 @@ def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.Mo
     assert "pip install 'sparkonce[redis]'" in str(missing.value)
 
 
+def test_a_folder_of_its_name_is_no_client_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark_redis"]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "redis"]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "redis").mkdir()  # a checkpoint, beside the program
+    monkeypatch.setitem(sys.modules, "redis", _folder("redis", tmp_path))
+    with pytest.raises(MissingExtra, match=r"pip install 'sparkonce\[redis\]'"):
+        load("pyspark_redis.connector:RedisConnector")
+
+
+def _folder(name: str, parent: Path) -> ModuleType:
+    spec = PathFinder.find_spec(name, [str(parent)])
+    assert spec is not None
+    return module_from_spec(spec)
+
+
 def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("pyspark_elasticsearch")]:
         monkeypatch.delitem(sys.modules, name)
     older = ModuleType("elasticsearch.serializer")  # names are written otherwise in release 7
+    older.__file__ = "serializer.py"
     monkeypatch.setitem(sys.modules, older.__name__, older)
     with pytest.raises(MissingExtra) as missing:
         load("pyspark_elasticsearch.connector:ElasticsearchConnector")
