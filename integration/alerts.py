@@ -10,10 +10,8 @@ from pathlib import Path
 from integration.servers.prometheus import PrometheusProcess
 from prometheus_client import CollectorRegistry, start_http_server
 
-from sparkonce import options
-from sparkonce.operate.admin import Admin
+from sparkonce.operate.arguments import admin_of
 from sparkonce.operate.metrics import Ledgers
-from sparkonce.registry import for_url
 
 RULES = (Path(__file__).parents[1] / "docs" / "monitoring" / "alerts.yml").read_text()
 NAMES = frozenset(re.findall(r"alert: Sparkonce(\w+)", RULES))
@@ -30,13 +28,10 @@ def watched(url: str) -> Iterator[PrometheusProcess]:
     """A Prometheus that asks each second for the metrics of the store at a URL.
 
     Raises:
-        UnavailableError: there is no Prometheus here.
+        NoServerError: there is no Prometheus here.
     """
-    connector = for_url(url)
-    given = {"url": url, "timeout": "1"}
-    store = connector.connect(options.parse(connector.options, given, complete=False))
     registry = CollectorRegistry()
-    registry.register(Ledgers(Admin(store)))
+    registry.register(Ledgers(admin_of(url, ("timeout=1",))))
     server, thread = start_http_server(0, "127.0.0.1", registry)
     try:
         with PrometheusProcess(f"127.0.0.1:{server.server_port}", at_once(RULES)) as started:

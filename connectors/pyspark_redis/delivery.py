@@ -49,7 +49,7 @@ class Delivery:
         # Without a place for them rows that a task has put aside only count, and one more stops.
         self.most = letters.most.of(manifest.rows) if letters else 0
         self.tally = Tally(letters.most if letters else ALL, manifest)
-        self.applied = 0
+        self.applied_rows = 0
         self.noted: list[int] = []  # ordinals of chunks with rows that are to be put aside
 
     def fits_one_step(self, small_cost: int) -> bool:
@@ -114,7 +114,7 @@ class Delivery:
     def _apply_chunk(self, ordinal: int) -> bool:
         """Apply a chunk, unless another decision came."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
-        keys = [self.session.record(manifest.sink), self.session.log(manifest.sink, part.attempt)]
+        keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most, FAULTS]
         with self.session.asking(f"applying epoch {manifest.epoch}"):
             status, *told = self.session.run(self._script, keys, given)
@@ -127,7 +127,7 @@ class Delivery:
             raise _lost(manifest, part.attempt, seq)
         if status == b"steps":
             raise _begun_by_steps(manifest)
-        self.applied += part.rows[seq]
+        self.applied_rows += part.rows[seq]
         aside, noted, refused, own, *stopped = told
         self.noted = [int(one) for one in noted]
         self._count(int(aside), refused, own)
@@ -157,7 +157,7 @@ class Delivery:
             self.tally.reasons.add(refusal(reason).why, reason)
         for one in own:
             self.tally.reasons.add(OF_TASK, one.decode())
-        self.tally.resume(self.applied, aside)
+        self.tally.resume(self.applied_rows, aside)
 
     def _stopped(self, many: bool, key: bytes, reason: bytes) -> SparkonceError:
         error = _refused(self.manifest, key, reason)
@@ -186,7 +186,7 @@ class Delivery:
     def _letters_of(self, ordinal: int) -> list[Sequence[str | bytes]]:
         """The letters of a chunk: of rows that the server refused, and of those that a task did."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
-        keys = [self.session.record(manifest.sink), self.session.log(manifest.sink, part.attempt)]
+        keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, self.plan]
         found = self.session.run(scripts.noted(), keys, given)
         if found is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import NamedTuple, Protocol, runtime_checkable
 
 VARIES = r"(?<![A-Za-z])'[^']*'|[0-9]+"
@@ -82,6 +84,26 @@ class KeepsLetters(Protocol):
         """Those that option ``deadLetter`` names, or that are found."""
 
 
-def kind_of(reason: str) -> str:
-    """The reason without what differs in others of its kind."""
-    return re.sub(VARIES, "...", reason)
+def kinds(letters: Iterable[tuple[str, str, str]]) -> list[Kind]:
+    """The kinds of letters, the most frequent first.
+
+    Args:
+        letters: of each the sink, the reason, and when it was written, as `moment` shows it.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    last: dict[tuple[str, str], str] = {}
+    for sink, reason, at in letters:
+        kind = sink, re.sub(VARIES, "...", reason)
+        counts[kind] += 1
+        last[kind] = max(last.get(kind, ""), at)
+    return [Kind(*kind, count, last[kind]) for kind, count in counts.most_common()]
+
+
+def moment(millis: int) -> str:
+    """A moment as letters show it.
+
+    Args:
+        millis: Unix time in milliseconds.
+    """
+    found = datetime.fromtimestamp(millis / 1000, timezone.utc)
+    return found.isoformat(timespec="milliseconds")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import redis
+from integration.bench.redis_speed import flush
 from integration.bench.streams import SCHEMA, in_batches, make_input, run, seconds
 from integration.epochs import DirectQuery
 from integration.servers import spark as local_spark
@@ -103,8 +104,7 @@ def rates(spark: SparkSession, source: Path, url: str, rows: int) -> Iterator[tu
             ),
             in_batches("redis", url=url, **way.options),
         ):
-            with redis.Redis.from_url(url) as client:
-                client.flushall()
+            flush(url)
             shaped = lambda batch, writer=writer, way=way: writer(batch.selectExpr(*way.columns))  # noqa: E731
             query = run(spark, source, shaped, files=4)
             found.append(rows / statistics.median(seconds(query, "addBatch")))

@@ -66,7 +66,7 @@ def by_spark_redis(source: Path, server: RedisProcess) -> list[float]:
     """The seconds of each epoch after the first, on a Spark of its own; an upsert as ours."""
     own = {"host": "127.0.0.1", "port": str(server.port), "key.column": "id"}
     targets = [{**own, "table": table} for table in ("warm", "user")]
-    _flush(server.url)
+    flush(server.url)
     took = old_spark.write(source, jars(SPARK_REDIS), "org.apache.spark.sql.redis", targets)
     return took[1:]
 
@@ -74,7 +74,7 @@ def by_spark_redis(source: Path, server: RedisProcess) -> list[float]:
 def throughput(spark: SparkSession, source: Path, url: str, rows: int) -> dict[str, float]:
     found = {}
     for name, writer in writers(url).items():
-        _flush(url)
+        flush(url)
         query = run(spark, source, writer, files=4)
         found[name] = rows / statistics.median(seconds(query, "addBatch"))
     return found
@@ -83,13 +83,13 @@ def throughput(spark: SparkSession, source: Path, url: str, rows: int) -> dict[s
 def latency(spark: SparkSession, source: Path, url: str) -> dict[str, float]:
     found = {}
     for name, writer in writers(url).items():
-        _flush(url)
+        flush(url)
         query = run(spark, source, writer, files=1)
         found[name] = statistics.median(seconds(query, "addBatch")) * 1000
     return found
 
 
-def _flush(url: str) -> None:
+def flush(url: str) -> None:
     with redis.Redis.from_url(url) as client:
         client.flushall()
 

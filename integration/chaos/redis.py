@@ -28,7 +28,7 @@ from pyspark_redis.journal import scripts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.chaos.target import ASIDE, BAD, NUMBERS, Scene
+    from integration.chaos.target import Scene
 
 DURABLE = ("appendonly yes", "appendfsync always")
 WITNESS, COUNTER = "event", "count"

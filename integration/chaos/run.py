@@ -30,10 +30,10 @@ from integration.proxy import Proxy
 from integration.servers import kafka
 from integration.servers.kafka import KafkaProcess
 
-from sparkonce import __version__, options
-from sparkonce.operate.admin import GRACE, Admin
+from sparkonce import __version__
+from sparkonce.operate.admin import GRACE
+from sparkonce.operate.arguments import admin_of
 from sparkonce.operate.cli import main as sparkonce
-from sparkonce.registry import for_url
 
 TRIES = 2
 LEAST = 5000
@@ -186,7 +186,7 @@ class Run:
 
     def _hear(self, world: ChaosWorld) -> None:
         target = world.target
-        leftovers = any(sink.leftovers(GRACE) for sink in _admin(target.url).sinks())
+        leftovers = any(sink.leftovers(GRACE) for sink in admin_of(target.url, ()).sinks())
         put_aside(target.bad_query())
         awaited = due(self.result.struck, leftovers, stepwise="finish" in target.points)
         self.result.alerts = self.alerts.fired(awaited)
@@ -219,13 +219,7 @@ def _gc(url: str) -> int:
 
 
 def _unfinished(url: str) -> list[str]:
-    return [f"{one.name}: {one.state}" for one in _admin(url).sinks() if one.is_unfinished]
-
-
-def _admin(url: str) -> Admin:
-    connector = for_url(url)
-    given = options.parse(connector.options, {"url": url}, complete=False)
-    return Admin(connector.connect(given))
+    return [f"{one.name}: {one.state}" for one in admin_of(url, ()).sinks() if one.is_unfinished]
 
 
 def _versions(target: Target) -> Mapping[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +16,6 @@ SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}
 COUNTER = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.float64())])
 
 LARGEST = 1.7976931348623157e308
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
-        yield client
 
 
 @pytest.fixture

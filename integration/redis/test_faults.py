@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -24,12 +24,6 @@ from sparkonce.errors import (
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 EVALSHA, MULTI, HMGET = (b"\r\n%s\r\n" % word for word in (b"EVALSHA", b"MULTI", b"HMGET"))
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
-        yield client
 
 
 def counting(url: str, unique: str, **options: str) -> DirectQuery:

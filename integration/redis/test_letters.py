@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.epochs import DirectQuery
+from integration.redis.conftest import Make
 
 from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.server.session import Session
-from pyspark_redis.store import RedisStore
 from sparkonce.errors import (
     BadRow,
     OptionError,
@@ -28,29 +28,13 @@ from sparkonce.errors import (
 )
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 
-WAYS = {"one script": RedisStore.small_cost, "a script a chunk": 0}
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
-Make = Callable[..., DirectQuery]
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
-        yield client
-
-
-@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
-def counters(
-    redis_url: str, unique: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Make:
-    def make(**options: str) -> DirectQuery:
-        given = {"url": redis_url, "key": f"{unique}:{{id}}", "writeMode": "increment"}
-        given |= {"onBadRow": "deadLetter", "deadLetter": unique, "chunkRows": "10", **options}
-        query = DirectQuery(COUNTER, **given)
-        monkeypatch.setattr(query.sink.store, "small_cost", request.param)
-        return query
-
-    return make
+def counters(into: Make, unique: str) -> Make:
+    given = {"writeMode": "increment", "onBadRow": "deadLetter", "deadLetter": unique}
+    return lambda **options: into(COUNTER, **{**given, "chunkRows": "10", **options})
 
 
 def row(id_: int, x: float = 0.5) -> dict[str, Any]:
@@ -192,39 +176,39 @@ def dies_of(step: Callable[[], object]) -> bool:
     return False
 
 
-def test_noted_rows_ask_for_the_options_that_say_where(
+@pytest.fixture
+def noted(
     counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> DirectQuery:
+    """A query whose driver died when row 3 was noted, and not yet a letter."""
     client.set(f"{unique}:3", "mine")
     query = counters()
     with monkeypatch.context() as dying:
         dying.setattr(DeadLetters, "write", unanswered)
         with pytest.raises(StoreUnreachable):
             query.run(0, [row(at) for at in range(30)])
+    return query
+
+
+def test_noted_rows_ask_for_the_options_that_say_where(noted: DirectQuery, unique: str) -> None:
     for name in ("onBadRow", "deadLetter"):
-        query.options.pop(name)
-    query.restart()
+        noted.options.pop(name)
+    noted.restart()
     with pytest.raises(RowRefused, match="onBadRow=deadLetter and deadLetter again"):
-        query.run(0, [])
-    query.restart(onBadRow="deadLetter", deadLetter=unique)
-    query.run(0, [])
-    assert ids(query) == Counter([3])
+        noted.run(0, [])
+    noted.restart(onBadRow="deadLetter", deadLetter=unique)
+    noted.run(0, [])
+    assert ids(noted) == Counter([3])
 
 
 def test_a_noted_row_whose_chunk_is_gone_is_no_row_without_a_letter(
-    counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+    noted: DirectQuery, client: redis.Redis
 ) -> None:
-    client.set(f"{unique}:3", "mine")
-    query = counters()
-    with monkeypatch.context() as dying:
-        dying.setattr(DeadLetters, "write", unanswered)
-        with pytest.raises(StoreUnreachable):
-            query.run(0, [row(at) for at in range(30)])
-    for log in client.scan_iter(f"{{sparkonce}}:log:{query.name}:*"):
+    for log in client.scan_iter(f"{{sparkonce}}:log:{noted.name}:*"):
         client.hdel(log, "0")
-    query.restart()
+    noted.restart()
     with pytest.raises(StoreLostData, match="Chunk 0"):
-        query.run(0, [])
+        noted.run(0, [])
 
 
 def test_notes_that_another_driver_has_made_letters_of_stay_letters(

@@ -23,12 +23,6 @@ def rows(ids: range) -> list[dict[str, int]]:
 
 
 @pytest.fixture
-def client(redis_url: str) -> redis.Redis:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as found:
-        yield found
-
-
-@pytest.fixture
 def query(
     redis_url: str, unique: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> DirectQuery:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from sparkonce.letterbox import Kind, StoredLetter, kind_of
+from sparkonce.letterbox import Kind, StoredLetter, kinds, moment
 
 READING, DROPPING = "reading dead letters", "deleting dead letters"
 KEPT = "1m"
@@ -37,14 +35,9 @@ class Box:
 
     def kinds(self) -> list[Kind]:
         """See `Letterbox.kinds`."""
-        counts: Counter[tuple[str, str]] = Counter()
-        last: dict[tuple[str, str], int] = {}
-        for hit in self._hits(None, ["sink", "reason", "at"]):
-            source = hit["_source"]
-            kind = source["sink"], kind_of(source["reason"])
-            counts[kind] += 1
-            last[kind] = max(last.get(kind, 0), source["at"])
-        return [Kind(*kind, count, _shown(last[kind])) for kind, count in counts.most_common()]
+        hits = self._hits(None, ["sink", "reason", "at"])
+        sources = (hit["_source"] for hit in hits)
+        return kinds((one["sink"], one["reason"], moment(one["at"])) for one in sources)
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
@@ -92,7 +85,7 @@ def _letter(hit: dict[str, Any]) -> StoredLetter:
     source = hit["_source"]
     return StoredLetter(
         id=hit["_id"],
-        at=_shown(source["at"]),
+        at=moment(source["at"]),
         sink=source["sink"],
         epoch=source["epoch"],
         partition=source["partition"],
@@ -102,8 +95,3 @@ def _letter(hit: dict[str, Any]) -> StoredLetter:
         row=source["row"],
         base64=tuple(source["base64"]),
     )
-
-
-def _shown(millis: int) -> str:
-    moment = datetime.fromtimestamp(millis / 1000, timezone.utc)
-    return moment.isoformat(timespec="milliseconds")

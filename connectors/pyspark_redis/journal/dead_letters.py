@@ -47,9 +47,5 @@ class DeadLetters:
         part, seq = manifest.chunks[ordinal]
         about = [manifest.sink, manifest.epoch, part.partition, manifest.target]
         told = [text for letter in letters for text in letter]
-        keys = [
-            self.session.record(manifest.sink),
-            self.session.log(manifest.sink, part.attempt),
-            self.key,
-        ]
+        keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.key]
         self.session.run(scripts.aside(), keys, [manifest.token, ordinal, seq, *about, *told])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator
-from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
 from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
-from sparkonce.letterbox import Kind, StoredLetter, kind_of
+from sparkonce.letterbox import Kind, StoredLetter, kinds, moment
 
 PAGE = 500
 """Letters that one answer holds."""
@@ -34,13 +32,7 @@ class Box:
 
     def kinds(self) -> list[Kind]:
         """See `Letterbox.kinds`."""
-        counts: Counter[tuple[str, str]] = Counter()
-        last: dict[tuple[str, str], str] = {}
-        for one in self._all(PAGE):
-            kind = one.sink, kind_of(one.reason)
-            counts[kind] += 1
-            last[kind] = one.at  # their ids only grow
-        return [Kind(*kind, count, last[kind]) for kind, count in counts.most_common()]
+        return kinds((one.sink, one.reason, one.at) for one in self._all(PAGE))
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
@@ -68,11 +60,9 @@ class Box:
 
 def _letter(id_: str, fields: dict[bytes, bytes]) -> StoredLetter:
     told = {text(name): text(value) for name, value in fields.items()}
-    millis = int(id_.partition("-")[0])
-    moment = datetime.fromtimestamp(millis / 1000, timezone.utc)
     return StoredLetter(
         id=id_,
-        at=moment.isoformat(timespec="milliseconds"),
+        at=moment(int(id_.partition("-")[0])),
         sink=told["sink"],
         epoch=int(told["epoch"]),
         partition=int(told["partition"]),

@@ -21,12 +21,11 @@ from pyspark_redis.models.letters import letter_texts
 from pyspark_redis.models.template import keys, utf8
 from pyspark_redis.models.values import JOINED, Values
 from sparkonce.change import Increment
-from sparkonce.errors import BadRow
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters, operations
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import null_key, shown, shown_value, sorted_out
+from sparkonce.values.rows import null_key, sorted_out
 from sparkonce.values.text import to_json
 
 
@@ -92,7 +91,7 @@ class ChunkEncoder:
         if self.special.score:
             self._require_scores(rows, self.special.score, deleted)
         for name in self.added:
-            self._require_finite(rows, name)
+            special.require_finite(name, rows)
         for name in self.values.fields if self.values.collects and not self.values.joined else ():
             if rows.column(name).null_count:
                 raise null_key(name, rows, self.values.model, "a null is no element")
@@ -113,25 +112,12 @@ class ChunkEncoder:
 
     def _require_scores(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> None:
         if isinstance(self.values.change, Increment):
-            self._require_finite(rows, name)  # a null adds nothing
+            special.require_finite(name, rows)  # a null adds nothing
         elif deleted is None:
             special.require_score(name, rows)
         else:
             special.require_score(name, rows.filter(pc.invert(deleted)))
         special.require_exact(name, rows)
-
-    def _require_finite(self, rows: pa.RecordBatch, name: str) -> None:
-        if not pa.types.is_floating(rows.schema.field(name).type):
-            return
-        finite = pc.fill_null(pc.is_finite(rows.column(name)), True)
-        if not pc.all(finite).as_py():
-            row = pc.index(finite, False).as_py()
-            raise BadRow(
-                f"Column {name!r} holds {shown_value(rows.column(name)[row])}, which can't be"
-                f" added; the row: {shown(rows, row)}",
-                why="a counter that once took it would stay it for ever",
-                todo=f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
-            )
 
 
 def _written(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.BinaryArray]:

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark_redis.models.model import Fields, Model, one_value
-from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
-
-
-def _written(model: str, free: Fields, beside: Fields) -> Names:
-    return one_value(model, free, beside)
+from pyspark_redis.models.model import Model, one_value
+from sparkonce.change import Append, Change, Delete, Increment, Upsert
 
 
 def _collection(name: str, changes: tuple[type[Change], ...], *takes: str) -> Model:
-    return Model(name, changes, partial(_written, name), takes=takes, joins=True, collects=True)
+    return Model(name, changes, partial(one_value, name), takes=takes, joins=True, collects=True)
 
 
 LIST = _collection("list", (Append,), "maxLength")

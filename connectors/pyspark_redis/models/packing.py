@@ -31,7 +31,7 @@ def texts(columns: Sequence[pa.BinaryArray]) -> list[bytes]:
     rows = len(columns[0])
     header = _array_header(rows)
     return [
-        header + all_bytes(joined.slice(at * rows, rows)).tobytes() for at in range(len(columns))
+        b"".join((header, all_bytes(joined.slice(at * rows, rows)))) for at in range(len(columns))
     ]
 
 

@@ -145,6 +145,24 @@ def require_exact(name: str, rows: pa.RecordBatch) -> None:
     )
 
 
+def require_finite(name: str, rows: pa.RecordBatch) -> None:
+    """See that each number can be added; a null adds nothing.
+
+    Raises:
+        BadRow: one is none, or infinite.
+    """
+    column = rows.column(name)
+    if types.is_floating(column.type):
+        _require_all(
+            pc.is_finite(column),
+            name,
+            rows,
+            "a counter that once took it would stay it for ever",
+            f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
+            said=", which can't be added",
+        )
+
+
 def expiries(name: str, rows: pa.RecordBatch) -> pa.Array:
     """When each key expires, in milliseconds; null where `ttl` says so, or nothing does.
 
@@ -170,12 +188,14 @@ def expiries(name: str, rows: pa.RecordBatch) -> pa.Array:
     return millis
 
 
-def _require_all(good: pa.Array, name: str, rows: pa.RecordBatch, why: str, todo: str) -> None:
+def _require_all(
+    good: pa.Array, name: str, rows: pa.RecordBatch, why: str, todo: str, said: str = ""
+) -> None:
     good = pc.fill_null(good, True)
     if not pc.all(good).as_py():
         row = pc.index(good, False).as_py()
         raise BadRow(
-            f"Column {name!r} holds {shown_value(rows.column(name)[row])}; the row:"
+            f"Column {name!r} holds {shown_value(rows.column(name)[row])}{said}; the row:"
             f" {shown(rows, row)}",
             why=why,
             todo=todo,

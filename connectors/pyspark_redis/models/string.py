@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark_redis.models.model import Fields, Model, one_value
-from sparkonce.change import Delete, Names, Upsert
+from functools import partial
 
+from pyspark_redis.models.model import Model, one_value
+from sparkonce.change import Delete, Upsert
 
-def _written(free: Fields, beside: Fields) -> Names:
-    return one_value("string", free, beside)
-
-
-STRING = Model("string", (Upsert, Delete), _written, takes=("opColumn", "nulls"), joins=True)
+STRING = Model(
+    "string",
+    (Upsert, Delete),
+    partial(one_value, "string"),
+    takes=("opColumn", "nulls"),
+    joins=True,
+)

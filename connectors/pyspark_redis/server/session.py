@@ -101,6 +101,10 @@ class Session:
         """Where the chunks of an attempt lie."""
         return self.key("log", sink, attempt)
 
+    def of_attempt(self, sink: str, attempt: str) -> list[str]:
+        """The record of a sink, and the chunks of an attempt."""
+        return [self.record(sink), self.log(sink, attempt)]
+
     def of_sink(self, name: str) -> list[str]:
         """The record, the names of all, and the attempts of a sink."""
         return [self.record(name), self.key("names"), self.key("staged", name)]

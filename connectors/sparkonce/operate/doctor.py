@@ -12,6 +12,7 @@ from sparkonce.errors import SparkonceError
 from sparkonce.health import Examined, Finding, Level, fit, risk, unfit
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
 from sparkonce.operate.arguments import as_json, over_store
+from sparkonce.operate.printing import counted
 
 PATIENCE = 300.0
 """Seconds for which a decided epoch may be on its way."""
@@ -76,4 +77,4 @@ def of_sinks(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
                 "nothing will ever take them; they only need room",
                 "run sparkonce gc URL",
             )
-    yield fit(f"{count:,} sink{'' if count == 1 else 's'}")
+    yield fit(counted(count, "sink"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from sparkonce.errors import SparkonceError
-from sparkonce.letterbox import Letterbox, StoredLetter
+from sparkonce.letterbox import Letterbox
 
 AT_ONCE, BYTES_AT_ONCE = 500, 64 * 1024 * 1024
 """Letters, and bytes of rows, that are read at once and make one file."""
@@ -68,28 +68,28 @@ class LetterFolder:
         while most > 0 and (found := box.read(sink, min(some, most))):
             # A letter that is here came back: a command died before it deleted it, or a driver
             # did after it wrote it.
-            new = [one for one in found if _digest(one.to_json()) not in self._known]
+            told = {_digest(letter): letter for letter in (one.to_json() for one in found)}
+            new = [letter for digest, letter in told.items() if digest not in self._known]
             if new:
                 self._write(new)
+            self._known.update(told)
             box.drop([one.id for one in found])
             most -= len(found)
             yield Moved(len(new), len(found) - len(new))
             largest = max(len(one.row) for one in found)
             some = max(1, min(AT_ONCE, BYTES_AT_ONCE // (largest + 1)))
 
-    def _write(self, letters: Sequence[StoredLetter]) -> None:
+    def _write(self, letters: Sequence[dict[str, object]]) -> None:
         """Write a file, which is there whole or not at all; its name never comes again."""
-        told = [one.to_json() for one in letters]
         draft = self.path / f".{uuid4().hex}"
         with draft.open("x") as file:
-            for one in told:
+            for one in letters:
                 file.write(f"{json.dumps(one)}\n")
             file.flush()
             os.fsync(file.fileno())
         draft.rename(self.path / f"letters-{time.time_ns()}-{uuid4().hex[:8]}.json")
         for directory in (self.path, self.path.parent):
             _sync(directory)
-        self._known.update(map(_digest, told))
 
     def _lines(self) -> Iterator[str]:
         for path in self.path.glob("letters-*.json"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,13 +48,15 @@ def letters(admin: Admin, place: str | None, **how: Any) -> None:
     if place is None:
         _show_kinds(_boxes(admin), how["as_json"])
         return
-    box = _box(admin, place)
-    if how["sink"] is not None:
-        _require_sink(admin, box, how["sink"])
+    box, acts = _box(admin, place), how["delete"] or how["move"]
+    # Some stores read all letters to count them.
+    counts = _counts(box) if how["sink"] or (acts and not how["ids"]) else Counter()
+    if how["sink"]:
+        _require_sink(admin, box, counts, how["sink"])
     if how["move"]:
-        _move(box, how)
+        _move(box, counts, how)
     elif how["delete"]:
-        _delete(box, how)
+        _delete(box, counts, how)
     else:
         _show(box, how)
 
@@ -95,11 +98,18 @@ def _box(admin: Admin, place: str) -> Letterbox:
     return boxes.get(place) or named[0]
 
 
-def _require_sink(admin: Admin, box: Letterbox, sink: str) -> None:
+def _counts(box: Letterbox) -> Counter[str]:
+    """How many letters each sink has."""
+    counts: Counter[str] = Counter()
+    for kind in box.kinds():
+        counts[kind.sink] += kind.letters
+    return counts
+
+
+def _require_sink(admin: Admin, box: Letterbox, counts: Counter[str], sink: str) -> None:
     """A sink may have no letters, but it must be one."""
-    sinks = {kind.sink for kind in box.kinds()}
-    if sink not in sinks and not admin.sink(sink).known:
-        sinks |= {one.name for one in admin.sinks()}
+    if sink not in counts and not admin.sink(sink).known:
+        sinks = {*counts, *(one.name for one in admin.sinks())}
         raise OptionError(
             f"No sink is named {sink!r}",
             why=f"it has no letters in {box.name}, and no ledger",
@@ -132,9 +142,9 @@ def _show(box: Letterbox, how: dict[str, Any]) -> None:
         click.echo("\n".join(map(in_one_line, lines)))
 
 
-def _move(box: Letterbox, how: dict[str, Any]) -> None:
-    sink = how["sink"] or _only_sink(box)
-    total, moved, known = _count(box, sink), 0, 0
+def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
+    sink = how["sink"] or _only(counts)
+    total, moved, known = counts[sink], 0, 0
     _confirm(f"Move {total:,} letters of {box.name} into {how['move']}?", total, how)
     with letter_folder(how["move"]) as folder:
         for some in folder.take(box, sink, total) if sink else ():
@@ -148,16 +158,15 @@ def _move(box: Letterbox, how: dict[str, Any]) -> None:
     click.echo(f"{moved:,} letters moved.{there}")
 
 
-def _only_sink(box: Letterbox) -> str | None:
-    """The sink of all letters; None if there are none.
+def _only(counts: Counter[str]) -> str:
+    """The sink of all letters; empty if there are none.
 
     Raises:
         UsageError: there are several.
     """
-    sinks = {kind.sink for kind in box.kinds()}
-    if len(sinks) > 1:
-        raise click.UsageError(f"Name one by --sink: {', '.join(sorted(sinks))}.")
-    return next(iter(sinks), None)
+    if len(counts) > 1:
+        raise click.UsageError(f"Name one by --sink: {', '.join(sorted(counts))}.")
+    return next(iter(counts), "")
 
 
 def _confirm(question: str, total: int, how: dict[str, Any]) -> None:
@@ -165,9 +174,9 @@ def _confirm(question: str, total: int, how: dict[str, Any]) -> None:
         click.confirm(question, abort=True, err=how["as_json"])
 
 
-def _delete(box: Letterbox, how: dict[str, Any]) -> None:
+def _delete(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
     ids: tuple[str, ...] = how["ids"]
-    left = len(ids) or _count(box, how["sink"])
+    left = len(ids) or (counts[how["sink"]] if how["sink"] else counts.total())
     _confirm(f"Delete {left:,} letters in {box.name}?", left, how)
     gone = box.drop(ids) if ids else 0
     # Not more than were asked about: others may come meanwhile.
@@ -175,7 +184,3 @@ def _delete(box: Letterbox, how: dict[str, Any]) -> None:
         gone += box.drop([one.id for one in found])
         left -= len(found)
     click.echo(json.dumps({"deleted": gone}) if how["as_json"] else f"{gone:,} letters deleted.")
-
-
-def _count(box: Letterbox, sink: str | None) -> int:
-    return sum(kind.letters for kind in box.kinds() if sink in (None, kind.sink))

@@ -39,6 +39,11 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
     return text
 
 
+def counted(number: int, what: str) -> str:
+    """So many of something, as in "1 sink"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
     """Sinks that wait for something come first, then those that were written last."""
     updated = sink.ledger.updated if sink.ledger else 0.0

@@ -14,7 +14,7 @@ from sparkonce.errors import MissingExtra, SparkonceError, StoreError, in_one_li
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus, ago
 from sparkonce.operate.arguments import over_store, seconds
-from sparkonce.operate.printing import PAGE, urgency
+from sparkonce.operate.printing import PAGE, counted, urgency
 
 HEAD = ("sink", "epoch", "decided", "rows/s", "rows", "letters", "took", "staged", "waits for")
 WINDOW = 60.0
@@ -46,8 +46,7 @@ def _looked(admin: Admin) -> Table | Text:
 
 def board(sinks: list[SinkStatus]) -> Table:
     """What is known of sinks, as a table of one page."""
-    count = f"{len(sinks)} sink{'' if len(sinks) == 1 else 's'}"
-    table = Table(box=None, title=f"{count} at {time.strftime('%H:%M:%S')}")
+    table = Table(box=None, title=f"{counted(len(sinks), 'sink')} at {time.strftime('%H:%M:%S')}")
     rows = [_cells(sink) for sink in sinks[:PAGE]]
     # A terminal of 80 columns has room for a sink's name, and for what there is to tell.
     told = [at for at in range(len(HEAD)) if at == 0 or any(row[at] for row in rows)]

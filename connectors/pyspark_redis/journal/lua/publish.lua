@@ -6,7 +6,8 @@
 -- ARGV[14..] for each chunk: index of its log in KEYS, seq, bytes
 -- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
 -- it then is. Status: 'done'; 'late' if the stamp is another one; 'missing' with an attempt's
--- log and seq, nothing written; 'refused' with key and reason: decided, and applied up to there.
+-- log and seq, nothing written; decided and applied up to a bad row: 'refused' with key and reason of
+-- one that Redis refused, 'bad' at a chunk with dead letters of its task.
 local function answer(status, first, second)
   local record = redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')
   return {status, first or '', second or '', record[1], record[2], record[3], record[4]}

@@ -1,0 +1,37 @@
+"""What tests of the shared Redis have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.epochs import DirectQuery
+
+from pyspark_redis.store import RedisStore
+
+WAYS = {"one script": RedisStore.small_cost, "a script a chunk": 0}
+"""Up to which cost an epoch is applied by one script."""
+
+Make = Callable[..., DirectQuery]
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
+def into(
+    redis_url: str, unique: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Make:
+    """Make a query with keys of its own; an epoch is one script, or a script a chunk."""
+
+    def make(schema: pa.Schema, **options: str) -> DirectQuery:
+        query = DirectQuery(schema, url=redis_url, key=f"{unique}:{{id}}", **options)
+        monkeypatch.setattr(query.sink.store, "small_cost", request.param)
+        return query
+
+    return make
