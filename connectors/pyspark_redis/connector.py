@@ -42,8 +42,9 @@ class RedisConnector:
     def connect(self, options: Options) -> RedisStore:
         """See `Connector.connect`."""
         session = Session(client.connect(options), options["keyPrefix"], Durability.of(options))
-        letters = options["deadLetter"]
-        return RedisStore(session, letters and DeadLetters(session, letters, options["maxBadRows"]))
+        name = options["deadLetter"]
+        letters = DeadLetters(session, name) if name else None
+        return RedisStore(session, letters, options["maxBadRows"])
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

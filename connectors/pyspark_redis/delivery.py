@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark_redis.journal import records, scripts
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
-from pyspark_redis.models.letters import letter_texts, of_texts
+from pyspark_redis.models.letters import LONGEST, letter_texts, of_texts
 from pyspark_redis.models.values import Values
 from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.session import Session
+from pyspark_redis.server.settings import Room
 from pyspark_redis.target import emptying
 from sparkonce.errors import (
     RowRefused,
-    SparkonceError,
     StagedDataMissing,
     StoreLostData,
     StoreRefused,
     StoreUnreachable,
 )
 from sparkonce.exactly_once import losses
-from sparkonce.exactly_once.bad_rows import ALL, OF_TASK, Tally, TooManyBadRows
+from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
 
 SMALL_BYTES = 2 * 1024 * 1024
@@ -38,18 +38,18 @@ class Delivery:
     Args:
         session: of the server.
         manifest: of the decision.
-        letters: takes rows that can't be stored; None if one of them stops the epoch.
+        most: how many rows of it may become dead letters, if it was decided that rows do.
     """
 
-    def __init__(self, session: Session, manifest: Manifest, letters: DeadLetters | None) -> None:
-        self.session, self.manifest, self.letters = session, manifest, letters
+    def __init__(self, session: Session, manifest: Manifest, most: MaxBadRows) -> None:
+        self.session, self.manifest = session, manifest
         self.values = Values.load(manifest.detail)
         # As it was decided, whatever today's options say.
         self.plan = json.dumps(manifest.detail)
-        # Without a place for them rows that a task has put aside only count, and one more stops.
-        self.most = letters.most.of(manifest.rows) if letters else 0
-        self.tally = Tally(letters.most if letters else ALL, manifest)
-        self.applied_rows = 0
+        name = self.values.dead_letter
+        self.letters = DeadLetters(session, name) if name else None
+        self.most = most.of(manifest.rows) if name else 0
+        self.tally = Tally(most, manifest)
         self.noted: list[int] = []  # ordinals of chunks with rows that are to be put aside
 
     def fits_one_step(self, small_cost: int) -> bool:
@@ -105,7 +105,7 @@ class Delivery:
             for ordinal, (part, seq) in enumerate(self.manifest.chunks):
                 if not self._apply_chunk(ordinal):  # another decision came: these rows may be old
                     return self.tally.applied
-                if not self.tally.in_doubt:
+                if self.tally.stored:  # or the target may be at fault, and the rows good ones
                     self._put_aside()
                 advance(part.rows[seq])
             self._end()
@@ -121,19 +121,28 @@ class Delivery:
         if status == b"superseded":
             return False
         if status == b"early":  # tried again, from the first chunk that is not applied
-            raise StoreUnreachable(f"Redis lost progress of epoch {manifest.epoch} (failover)")
+            raise StoreUnreachable(
+                f"Progress of epoch {manifest.epoch} was taken back, by a failover or by another"
+                " driver"
+            )
         if status == b"lost":
             self._put_aside()
             raise _lost(manifest, part.attempt, seq)
         if status == b"steps":
             raise _begun_by_steps(manifest)
-        self.applied_rows += part.rows[seq]
-        aside, noted, refused, own, *stopped = told
-        self.noted = [int(one) for one in noted]
-        self._count(int(aside), refused, own)
-        if stopped:
-            raise self._stopped(status == b"many", *stopped)
-        return True
+        stored, aside, noted, refused, own, *stopped = told
+        self.noted = [int(one) for one in noted if one <= ordinal]
+        self._count(refused)
+        if not stopped:
+            self._count_own(own)
+        self.tally.resume(stored + aside, aside)
+        if not stopped:
+            return True
+        if status == b"many" and self.letters:
+            self._count_own(own)
+            self._count(stopped[1:])
+            self.tally.require_few()
+        raise _refused(manifest, *stopped)
 
     @cached_property
     def _script(self) -> str:
@@ -151,80 +160,62 @@ class Delivery:
 
     # -- rows that can't be stored
 
-    def _count(self, aside: int, refused: Sequence[bytes], own: Sequence[bytes]) -> None:
+    def _count(self, refused: Iterable[bytes]) -> None:
+        """Count rows that the server refused, by its reasons."""
         for one in refused:
             reason = one.decode(errors="replace")
-            self.tally.reasons.add(refusal(reason).why, reason)
-        for one in own:
-            self.tally.reasons.add(OF_TASK, one.decode())
-        self.tally.resume(self.applied_rows, aside)
+            if reason:
+                self.tally.reasons.add(refusal(reason).why, reason)
 
-    def _stopped(self, many: bool, key: bytes, reason: bytes) -> SparkonceError:
-        error = _refused(self.manifest, key, reason)
-        if not (many and self.letters):
-            return error
-        try:
-            self.tally.add(error.why, error.what)
-        except TooManyBadRows as too_many:
-            return too_many
-        return error
+    def _count_own(self, reasons: Iterable[bytes]) -> None:
+        """Count rows that a task put aside."""
+        for one in reasons:
+            self.tally.reasons.add(OF_TASK, one.decode())
 
     def _put_aside(self) -> None:
-        """Make dead letters of the rows that are noted.
-
-        Raises:
-            RowRefused: rows do not go aside any more.
-        """
-        while self.noted:
+        """Make dead letters of the rows that are noted."""
+        while self.noted and self.letters:
             ordinal = self.noted[0]
-            if self.letters is None:
-                raise _not_aside(self.manifest)
             with self.session.asking(f"writing dead letters of epoch {self.manifest.epoch}"):
-                self.letters.write(self.manifest, ordinal, self._letters_of(ordinal))
+                note, letters = self._letters_of(ordinal)
+                self.letters.write(self.manifest, ordinal, note, letters)
             del self.noted[0]
 
-    def _letters_of(self, ordinal: int) -> list[Sequence[str | bytes]]:
-        """The letters of a chunk: of rows that the server refused, and of those that a task did."""
+    def _letters_of(self, ordinal: int) -> tuple[bytes, list[Sequence[str | bytes]]]:
+        """The note of a chunk, and letters: of rows that the server refused, or a task did."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, self.plan]
         found = self.session.run(scripts.noted(), keys, given)
         if found is None:
             raise _lost(manifest, part.attempt, seq)
-        rows, own = found or ((), ())
+        note, rows, own = found or (b"", (), ())
         made = (
-            of_texts(_refused(manifest, key, reason).what, texts, self.values)
+            of_texts(_told(manifest, key, reason), texts, self.values)
             for reason, key, *texts in rows
         )
-        return [*map(letter_texts, made), *own]
+        longest = partial(Room(self.session.client).of_letter, most=LONGEST)
+        return note, [*(letter_texts(one, longest) for one in made), *own]
 
     def _end(self) -> None:
         """See that the target is not at fault, then put aside what is left."""
-        try:
-            self.tally.end()
-        except TooManyBadRows:
-            self._rewind()
-            raise
+        self.tally.end()
         self._put_aside()
         if self.letters:
             self.tally.warn(f"stream {self.letters.key}")
 
     def _rewind(self) -> None:
-        """Let rows of which none was stored be tried again, once the target is mended."""
-        chunks = self.manifest.chunks
-        rows = sum(part.rows[seq] for part, seq in (chunks[ordinal] for ordinal in self.noted))
         with self.session.asking(f"taking back the progress of epoch {self.manifest.epoch}"):
-            self.session.run(
-                scripts.rewind(),
-                [self.session.record(self.manifest.sink)],
-                [self.manifest.token, self.tally.reasons.rows, rows, len(self.noted)],
-            )
+            record = self.session.record(self.manifest.sink)
+            self.session.run(scripts.rewind(), [record], [self.manifest.token])
 
     @contextmanager
     def _few(self) -> Iterator[None]:
+        """Rows of an epoch of which none is stored are tried again, once the target is mended."""
         try:
             yield
         except TooManyBadRows as error:
+            self._rewind()
             raise RowRefused(f"{error.what}. {STAYS}", error.why, error.todo) from None
 
 
@@ -255,20 +246,17 @@ def _begun_by_steps(manifest: Manifest) -> StoreRefused:
     )
 
 
-def _not_aside(manifest: Manifest) -> RowRefused:
-    return RowRefused(
-        f"Epoch {manifest.epoch} has rows that can't be stored. {STAYS}",
-        why="it was decided to put them aside, and this query does not say where",
-        todo="set options onBadRow=deadLetter and deadLetter again, then restart the query",
-    )
+def _told(manifest: Manifest, key: bytes, reason: bytes) -> str:
+    named, why = (one.decode(errors="replace") for one in (key, reason))
+    return f"Redis refused key {named!r} in epoch {manifest.epoch}: {why}"
 
 
 def _refused(manifest: Manifest, key: bytes, reason: bytes) -> RowRefused:
-    text = reason.decode(errors="replace")
-    known = refusal(text)
+    known = refusal(reason.decode(errors="replace"))
+    how = "" if manifest.detail.get("dead_letter") else ", with onBadRow=fail"
     return RowRefused(
-        f"Redis refused key {key.decode(errors='replace')!r} in epoch {manifest.epoch}: {text}."
-        " The epoch stays decided; the rows before this one have taken effect",
+        f"{_told(manifest, key, reason)}. The epoch stays decided{how}; the rows before this one"
+        " have taken effect",
         why=known.why,
         todo=known.todo,
     )

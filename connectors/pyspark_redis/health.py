@@ -10,8 +10,9 @@ from typing import Any
 
 import redis
 
-from pyspark_redis.preflight import require_fit, setting
+from pyspark_redis.preflight import require_fit
 from pyspark_redis.server.session import PROBE
+from pyspark_redis.server.settings import setting
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
 

@@ -67,7 +67,7 @@ OPTIONS = (
     Option(
         "ttlColumn",
         "A column that says when the key of a row expires, and is not stored: after whole seconds"
-        " or an interval, or at a timestamp; where it is null, as `ttl` says.",
+        " or an interval, or at a timestamp; where it is null, as `ttl` says, or never.",
     ),
     Option(
         "onBadRow",

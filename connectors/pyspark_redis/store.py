@@ -13,6 +13,8 @@ from pyspark_redis.journal import letterbox, records, scripts
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
+from pyspark_redis.server.settings import Room
+from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.health import Finding
 from sparkonce.protocol import (
     ALL_STORED,
@@ -35,7 +37,9 @@ class RedisStore:
 
     Args:
         session: of the server.
-        dead_letters: takes rows that can't be stored; None if one of them stops the epoch.
+        dead_letters: takes rows that can't be stored; None if one of them stops the epoch. Epochs
+            that are decided keep to what was said then.
+        most: how many rows of an epoch it takes.
 
     Attributes:
         small_cost: up to this (`Values.cost`) one script publishes: < 20 ms of a blocked server.
@@ -43,10 +47,15 @@ class RedisStore:
 
     small_cost = 48_000
 
-    def __init__(self, session: Session, dead_letters: DeadLetters | None = None) -> None:
-        self.session, self.dead_letters = session, dead_letters
+    def __init__(
+        self,
+        session: Session,
+        dead_letters: DeadLetters | None = None,
+        most: MaxBadRows = NONE,
+    ) -> None:
+        self.session, self.dead_letters, self.most = session, dead_letters, most
         self.client = session.client
-        self._room = preflight.Room(session.client)
+        self._room = Room(session.client)
 
     def check(self, plan: P) -> P:
         """Refuse a server that could lose the ledger, or rows that expire."""
@@ -163,7 +172,7 @@ class RedisStore:
         return self._delivery(manifest).apply(advance)
 
     def _delivery(self, manifest: Manifest) -> Delivery:
-        return Delivery(self.session, manifest, self.dead_letters)
+        return Delivery(self.session, manifest, self.most)
 
     def letterboxes(self) -> list[letterbox.Box]:
         """See `sparkonce.letterbox.KeepsLetters`."""

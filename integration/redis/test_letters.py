@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -190,14 +189,13 @@ def noted(
     return query
 
 
-def test_noted_rows_ask_for_the_options_that_say_where(noted: DirectQuery, unique: str) -> None:
+def test_noted_rows_become_letters_where_it_was_decided(noted: DirectQuery, unique: str) -> None:
+    """Whatever a restarted query says, or `sparkonce recover`, which says nothing of rows."""
     for name in ("onBadRow", "deadLetter"):
         noted.options.pop(name)
     noted.restart()
-    with pytest.raises(RowRefused, match="onBadRow=deadLetter and deadLetter again"):
-        noted.run(0, [])
-    noted.restart(onBadRow="deadLetter", deadLetter=unique)
     noted.run(0, [])
+    noted.restart(onBadRow="deadLetter", deadLetter=unique)
     assert ids(noted) == Counter([3])
 
 
@@ -219,8 +217,8 @@ def test_notes_that_another_driver_has_made_letters_of_stay_letters(
     query, rewind = counters(), Delivery._rewind
 
     def meanwhile(delivery: Delivery) -> None:
-        eager = replace(delivery.letters, most=max_bad_rows("100%"))
-        Delivery(delivery.session, delivery.manifest, eager).apply(lambda _: None)
+        eager = Delivery(delivery.session, delivery.manifest, max_bad_rows("100%"))
+        eager.apply(lambda _: None)
         rewind(delivery)
 
     monkeypatch.setattr(Delivery, "_rewind", meanwhile)

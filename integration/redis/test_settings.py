@@ -95,7 +95,7 @@ def test_a_policy_that_evicts_rows_with_a_ttl_is_refused(
     private_redis: Private, policy: str
 ) -> None:
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
-    with pytest.raises(StoreUnsafe, match=f"{policy}, and the rows of this sink have a ttl"):
+    with pytest.raises(StoreUnsafe, match=f"{policy}, and keys of this sink expire"):
         counting(server.url, ttl="7d").sink.check()
     with pytest.raises(StoreUnsafe, match=policy):
         counting(server.url, ttlColumn="n", writeMode="upsert").sink.check()
@@ -191,3 +191,13 @@ def test_a_server_that_hangs_up_and_does_not_tell_why_is_guessed_at(narrow: Redi
         client.execute_command("ACL", "SETUSER", "app", "+config|get")
     query.restart()
     query.run(0, rows)
+
+
+def test_a_letter_is_cut_to_what_the_server_takes(narrow: RedisProcess) -> None:
+    query = texts(narrow.url, onBadRow="deadLetter", deadLetter="bad")
+    with redis.Redis.from_url(narrow.url) as client:
+        client.set("t:1", "mine")
+        query.run(0, [{"id": 1, "text": "\x01" * 300_000}])  # six characters each, in JSON
+    (letter,) = query.sink.store.letterboxes()[0].read(None, 9)
+    assert "and cut" in letter.reason
+    assert len(letter.row) == 1024 * 1024 - 64 * 1024

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pyspark_redis.journal import scripts
 from pyspark_redis.server.session import Session
-from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.protocol import Manifest
 
 
@@ -18,12 +17,10 @@ class DeadLetters:
     Args:
         session: of the server.
         name: as option ``deadLetter`` gives it.
-        most: how many rows of an epoch it takes.
     """
 
     session: Session
     name: str
-    most: MaxBadRows
 
     @property
     def key(self) -> str:
@@ -35,17 +32,22 @@ class DeadLetters:
         self.session.client.xlen(self.key)
 
     def write(
-        self, manifest: Manifest, ordinal: int, letters: Iterable[Sequence[str | bytes]]
+        self,
+        manifest: Manifest,
+        ordinal: int,
+        note: bytes,
+        letters: Iterable[Sequence[str | bytes]],
     ) -> None:
         """Write the letters of a chunk, unless they are there.
 
         Args:
             manifest: of the epoch.
             ordinal: of the chunk in it.
+            note: of its rows; if it is another one by now, the letters are not these.
             letters: of each the reason, the key, the row, and JSON of its base64.
         """
         part, seq = manifest.chunks[ordinal]
         about = [manifest.sink, manifest.epoch, part.partition, manifest.target]
         told = [text for letter in letters for text in letter]
         keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.key]
-        self.session.run(scripts.aside(), keys, [manifest.token, ordinal, seq, *about, *told])
+        self.session.run(scripts.aside(), keys, [manifest.token, ordinal, seq, note, *about, *told])

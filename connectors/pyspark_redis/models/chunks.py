@@ -26,7 +26,6 @@ from sparkonce.protocol import Reasons
 from sparkonce.values import letters, operations
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import null_key, sorted_out
-from sparkonce.values.text import to_json
 
 
 class ChunkEncoder:
@@ -101,7 +100,7 @@ class ChunkEncoder:
         found: dict[str, pa.BinaryArray] = {}
         if self.values.joined:
             members = rows.select(list(self.values.fields))
-            found[JOINED] = to_json(members.to_struct_array()).cast(pa.binary())
+            found[JOINED] = utf8(members.to_struct_array())
         alike: dict[pa.DataType, list[str]] = {}
         for name in self.values.columns:
             if name != JOINED:

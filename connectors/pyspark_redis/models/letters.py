@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,16 +13,26 @@ from sparkonce.values import letters, untext
 from sparkonce.values.letters import Letter
 
 LONGEST = 64 * 1024 * 1024
-"""Characters of a row that is written whole."""
+"""Bytes of a row that is written whole, where the server takes so many."""
 
 CUT = "larger than a dead letter may be, and cut: "
 
 
-def letter_texts(letter: Letter) -> tuple[str, str, str, str]:
-    """Reason, key, row and base64, as the stream has them."""
+def letter_texts(
+    letter: Letter, longest: Callable[[int], int] = lambda _: LONGEST
+) -> tuple[str, str, str, str]:
+    """Reason, key, row and base64, as the stream has them.
+
+    Args:
+        letter: of a row.
+        longest: how many bytes a row of so many may have, at most.
+    """
     reason, row, key, armored = letter
-    if len(row) > LONGEST:
-        reason, row, key = CUT + reason, row[:LONGEST], key[:LONGEST]
+    size = len(row.encode())
+    most = longest(size)
+    if size > most:
+        row, key = (text.encode()[:most].decode(errors="ignore") for text in (row, key))
+        reason = CUT + reason
     return reason, key, row, json.dumps(armored)
 
 
@@ -36,8 +46,7 @@ def of_texts(reason: str, texts: Sequence[bytes | None], values: Values) -> Lett
     """
     named = dict(zip(values.columns, texts, strict=True))
     joined = named.pop(JOINED, None)
-    # Without a schema, of a query that made no letters yet, all are texts.
-    schema = values.arrow or pa.schema([(name, pa.string()) for name in named])
+    schema = values.arrow
     trees = {name: _tree(text, schema.field(name).type) for name, text in named.items()}
     if joined is not None:
         trees = {**untext.parsed(joined), **trees}

@@ -73,7 +73,8 @@ class Model:
             special=named,
             joined=self.joins and len(fields) > 1,
             length=options["maxLength"],
-            schema=schema_text.shown(schema) if options["deadLetter"] else "",
+            dead_letter=options["deadLetter"] or "",
+            schema=_schema_of_letters(options, schema),
         )
         return _planned(values, f"{self.name}:{key.name}")
 
@@ -100,7 +101,7 @@ class Model:
             f"its write modes are {', '.join(one.__name__.lower() for one in self.changes)}",
             "take one of those, or another model",
         )
-        for name in ("ttl", "ttlColumn", "sequenceColumn"):
+        for name in ("ttl", "ttlColumn", "sequenceColumn", "scoreColumn"):
             yield (
                 isinstance(does, Delete) and options[name],
                 f"Options writeMode=delete and {name} contradict each other",
@@ -121,6 +122,30 @@ class Model:
             "it says by what members are sorted",
             'add .option("scoreColumn", ...), a column of numbers',
         )
+
+
+def all_columns(model: str, most: int, free: Fields, _beside: Fields) -> Names:
+    """All columns, each of which becomes a field.
+
+    Raises:
+        OptionError: there are too many, or one has no text.
+    """
+    return few(model, most, checks.require_texts(free, "Redis"))
+
+
+def few(model: str, most: int, names: list[str]) -> Names:
+    """These columns, which become fields.
+
+    Raises:
+        OptionError: there are too many for Lua.
+    """
+    if len(names) > most:
+        raise OptionError(
+            f"The query has {len(names):,} columns to write",
+            why=f"what writes a {model} in Redis can have {most:,} at most",
+            todo="collect some of them in a struct, an array or a map",
+        )
+    return tuple(names)
 
 
 def one_value(model: str, free: Fields, beside: Fields) -> Names:
@@ -170,6 +195,18 @@ def _planned(values: Values, target: str) -> Plan[Values]:
         stored=values.stored(),
         key=values.key.columns,
     )
+
+
+def _schema_of_letters(options: Options, schema: pa.Schema) -> str:
+    """The schema of rows that become letters, by which each of their columns must have a text.
+
+    Raises:
+        OptionError: one has none.
+    """
+    if not options["deadLetter"]:
+        return ""
+    checks.require_texts(schema, "Redis")
+    return schema_text.shown(schema)
 
 
 def _is_float(schema: pa.Schema, name: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -69,7 +71,19 @@ def parse(options: Options, schema: pa.Schema) -> Special:
     expiry, expires_at = _typed(
         "ttlColumn", options, schema, _is_instant, (types.is_integer, types.is_duration)
     )
+    found = {"sequenceColumn": order, "scoreColumn": score, "ttlColumn": expiry}
+    checks.refuse(_twice({"opColumn": op, **found}))
     return Special(op, order, by_number, score, whole, expiry, expires_at)
+
+
+def _twice(found: Mapping[str, str | None]) -> Iterator[checks.Contradiction]:
+    for (one, name), (other, same) in combinations(found.items(), 2):
+        yield (
+            name is not None and name == same,
+            f"Options {one} and {other} both name column {name!r}",
+            "each says something else about a row",
+            "name a column of its own in each",
+        )
 
 
 def _is_instant(kind: pa.DataType) -> bool:
@@ -182,7 +196,7 @@ def expiries(name: str, rows: pa.RecordBatch) -> pa.Array:
         good,
         name,
         rows,
-        "a key expires after a time of a millisecond or more",
+        "a key expires after a millisecond or more, and 31,000 years at most",
         "filter such rows out, or delete their keys by opColumn",
     )
     return millis
@@ -192,7 +206,7 @@ def _require_all(
     good: pa.Array, name: str, rows: pa.RecordBatch, why: str, todo: str, said: str = ""
 ) -> None:
     good = pc.fill_null(good, True)
-    if not pc.all(good).as_py():
+    if pc.all(good).as_py() is False:  # of no rows it is null
         row = pc.index(good, False).as_py()
         raise BadRow(
             f"Column {name!r} holds {shown_value(rows.column(name)[row])}{said}; the row:"

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark_redis.models.hash import written
-from pyspark_redis.models.model import Model
+from functools import partial
+
+from pyspark_redis.models.model import Model, all_columns
 from sparkonce.change import Append
 
-STREAM = Model("stream", (Append,), written, takes=("maxLength",))
+MOST_FIELDS = 3900
+"""Lua hands over 8,000 arguments in one call, and Redis takes an entry by one."""
+
+STREAM = Model(
+    "stream", (Append,), partial(all_columns, "stream", MOST_FIELDS), takes=("maxLength",)
+)

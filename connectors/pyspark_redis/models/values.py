@@ -20,8 +20,8 @@ FIRST = 3
 PACKED = 128
 """Fields up to which Redis 7 packs a hash (hash-max-listpack-entries)."""
 
-JOINED = ""
-"""What stands for a column that is JSON of several."""
+JOINED = "\0"
+"""What stands for a column that is JSON of several; no column has that name."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Values:
         special: columns that say something else about a row.
         joined: whether `fields` become one value, a JSON object.
         length: of a list or a stream, at most; None for any.
-        schema: of the query, as DDL, if bad rows become dead letters.
+        dead_letter: the stream of rows that can't be stored; empty if one of them stops the epoch.
+        schema: of the query, as DDL, if rows may become dead letters.
     """
 
     model: str
@@ -54,6 +55,7 @@ class Values:
     special: Special = field(default_factory=Special)
     joined: bool = False
     length: int | None = None
+    dead_letter: str = ""
     schema: str = ""
 
     @property
@@ -125,13 +127,12 @@ class Values:
             "overwrites": self.overwrites,
             "joined": self.joined,
             "special": {name: one for name, one in asdict(self.special).items() if one},
+            "dead_letter": self.dead_letter,
             "schema": self.schema,
             **({"length": self.length} if self.length else {}),
             # What only Lua reads.
             "whole_rows": True,
             "width": len(self.columns),
-            "whole": self.special.whole,
-            "expires_at": self.special.expires_at,
             **self.places,
             **({"order": self._order(order)} if order else {}),
         }
@@ -164,5 +165,6 @@ class Values:
             special=special,
             joined=stored.get("joined", False),
             length=stored.get("length"),
+            dead_letter=stored.get("dead_letter", ""),
             schema=stored.get("schema", ""),
         )

@@ -6,7 +6,7 @@ local WHOLE = 2 ^ 53 - 1
 
 local function writer(chunk, plan)
   local call, keys, members, scores = redis.call, chunk[1], chunk[3], chunk[plan.score]
-  local expire, most = expirer(chunk, plan), plan.whole and WHOLE or 1.7976931348623157e308
+  local expire, most = expirer(chunk, plan), plan.special.whole and WHOLE or 1.7976931348623157e308
 
   local function add(key, member, number)
     local held = call('ZSCORE', key, member)

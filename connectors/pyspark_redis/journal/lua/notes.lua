@@ -1,31 +1,24 @@
--- Library: field `bad` of a record notes the rows that can't be stored, until they are dead letters:
--- a list of {ordinal of a chunk, {{row, reason}, ...}}. A chunk whose own letters (see chunks.py) are
--- to be written, too, stands there even if it has no such rows.
+-- Library: field `bad` of a record lists the ordinals of chunks with rows that can't be stored, until
+-- these are dead letters. Field `bad:<ordinal>` is the note of one: how many letters of its task a chunk
+-- holds (see chunks.py), and {row, reason} of each row that Redis refused.
 
-local function read_notes(text)
-  return text and text ~= '' and cmsgpack.unpack(text) or {}
-end
-
-local function write_notes(key, notes)
-  redis.call('HSET', key, 'bad', #notes > 0 and cmsgpack.pack(notes) or '')
-end
-
--- The ordinals of the chunks that are noted, of the so many that are applied: the next one may be
--- noted, too, up to the row at which it stopped.
-local function noted(notes, applied)
+local function noted(listed)
   local found = {}
-  for _, note in ipairs(notes) do
-    if note[1] < applied then found[#found + 1] = note[1] end
-  end
+  for ordinal in (listed or ''):gmatch('%d+') do found[#found + 1] = tonumber(ordinal) end
   return found
 end
 
--- Notes rows of a chunk, behind those that an earlier call has noted.
-local function note_rows(notes, ordinal, rows)
-  local last = notes[#notes]
-  if not last or last[1] ~= ordinal then
-    last = {ordinal, {}}
-    notes[#notes + 1] = last
-  end
-  for _, row in ipairs(rows) do last[2][#last[2] + 1] = row end
+local function of_note(ordinal) return ('bad:%d'):format(ordinal) end
+
+-- Notes rows of a chunk, behind those that an earlier call has noted, and the letters of its task.
+-- Returns the list.
+local function note_rows(key, listed, ordinal, rows, own)
+  local name, last = of_note(ordinal), noted(listed)
+  local text = redis.call('HGET', key, name)
+  local note = text and cmsgpack.unpack(text) or {own = 0, rows = {}}
+  for _, row in ipairs(rows) do note.rows[#note.rows + 1] = row end
+  note.own = own
+  if last[#last] ~= ordinal then listed = (listed or '') .. ordinal .. ' ' end
+  redis.call('HSET', key, name, cmsgpack.pack(note), 'bad', listed)
+  return listed
 end

@@ -30,15 +30,16 @@ end
 redis.call('SADD', KEYS[2], ARGV[1])
 write_record(KEYS[1], held[2], ARGV, 4)
 write_beside(KEYS[3], KEYS[2], ARGV[12], ARGV[5], ARGV[13])
-local plan = cjson.decode(ARGV[3])
+local plan, stored = cjson.decode(ARGV[3]), 0
 for ordinal, chunk in ipairs(chunks) do
   if chunk[plan.letters] then return answer('bad') end
   local reached, key, why = apply_rows(chunk, 0, plan, 0, {}, {})
+  stored = stored + (reached or #chunk[1])
   if reached then
-    redis.call('HSET', KEYS[1], 'reached', reached)
+    redis.call('HSET', KEYS[1], 'reached', reached, 'stored', stored)
     return answer('refused', key, why)
   end
-  redis.call('HSET', KEYS[1], 'applied', ordinal)
+  redis.call('HSET', KEYS[1], 'applied', ordinal, 'stored', stored)
 end
 write_record(KEYS[1], ARGV[6], ARGV, 8)
 return answer('done')

@@ -23,7 +23,7 @@ end
 local function apply_rows(chunk, from, plan, most, bad, faults)
   local at = {row = from + 1}
   local able, write, undo = pcall(writer, chunk, plan)
-  if not able then return from, chunk[1][at.row], reason(write), false end
+  if not able then return from, chunk[1][at.row] or '', reason(write), false end
   while true do
     local done, failure = pcall(write, from, at)
     if done then return end
