@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.lane_store import LaneStore
 from pyspark_redis.models import MODELS
 from pyspark_redis.models.chunks import ChunkEncoder
 from pyspark_redis.models.model import overwriting
 from pyspark_redis.models.values import Values
 from pyspark_redis.options import OPTIONS
 from pyspark_redis.server import client
+from pyspark_redis.server.address import is_cluster
 from pyspark_redis.server.durability import Durability
+from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
 from sparkonce.options import Options
@@ -41,10 +44,19 @@ class RedisConnector:
 
     def connect(self, options: Options) -> RedisStore:
         """See `Connector.connect`."""
-        session = Session(client.connect(options), options["keyPrefix"], Durability.of(options))
-        name = options["deadLetter"]
-        letters = DeadLetters(session, name) if name else None
-        return RedisStore(session, letters, options["maxBadRows"])
+        prefix, durability, name = (
+            options["keyPrefix"],
+            Durability.of(options),
+            options["deadLetter"],
+        )
+        most = options["maxBadRows"]
+        if is_cluster(options["url"]):
+            session = ClusterSession(client.cluster(options), prefix, durability)
+            letters = DeadLetters(session, name) if name else None
+            return LaneStore(session, letters, most, options["onLostCommit"])
+        there = client.connect(options)
+        one = Session(lambda: there, prefix, durability)
+        return RedisStore(one, DeadLetters(one, name) if name else None, most)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

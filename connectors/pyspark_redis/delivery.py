@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 
+from pyspark_redis import refusals
 from pyspark_redis.journal import records, scripts
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
@@ -19,12 +20,8 @@ from pyspark_redis.server.settings import Room
 from pyspark_redis.target import emptying
 from sparkonce.errors import (
     RowRefused,
-    StagedDataMissing,
-    StoreLostData,
-    StoreRefused,
     StoreUnreachable,
 )
-from sparkonce.exactly_once import losses
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
 
@@ -90,9 +87,9 @@ class Delivery:
             [sink, decision.over, *args, name, kept, *chunks],
         )
         if status == b"missing":
-            raise _missing(manifest, text(first).rpartition(":")[2], int(second))
+            raise refusals.missing(manifest, text(first).rpartition(":")[2], int(second))
         if status == b"refused" and not self.letters:
-            raise _refused(manifest, first, second)
+            raise refusals.refused(manifest, first, second)
         return records.record(values)
 
     # -- applying
@@ -127,9 +124,9 @@ class Delivery:
             )
         if status == b"lost":
             self._put_aside()
-            raise _lost(manifest, part.attempt, seq)
+            raise refusals.lost(manifest, part.attempt, seq)
         if status == b"steps":
-            raise _begun_by_steps(manifest)
+            raise refusals.begun_by_steps(manifest)
         stored, aside, noted, refused, own, *stopped = told
         self.noted = [int(one) for one in noted if one <= ordinal]
         self._count(refused)
@@ -142,7 +139,7 @@ class Delivery:
             self._count_own(own)
             self._count(stopped[1:])
             self.tally.require_few()
-        raise _refused(manifest, *stopped)
+        raise refusals.refused(manifest, *stopped)
 
     @cached_property
     def _script(self) -> str:
@@ -188,14 +185,15 @@ class Delivery:
         given = [manifest.token, ordinal, seq, self.plan]
         found = self.session.run(scripts.noted(), keys, given)
         if found is None:
-            raise _lost(manifest, part.attempt, seq)
+            raise refusals.lost(manifest, part.attempt, seq)
         note, rows, own = found or (b"", (), ())
-        made = (
-            of_texts(_told(manifest, key, reason), texts, self.values)
-            for reason, key, *texts in rows
-        )
-        longest = partial(Room(self.session.client).of_letter, most=LONGEST)
-        return note, [*(letter_texts(one, longest) for one in made), *own]
+        return note, [*(self._letter(*row) for row in rows), *own]
+
+    def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
+        """The letter of a row that the server refused."""
+        letter = of_texts(refusals.told(self.manifest, key, reason), texts, self.values)
+        room = Room(lambda: self.session.client)
+        return letter_texts(letter, partial(room.of_letter, most=LONGEST))
 
     def _end(self) -> None:
         """See that the target is not at fault, then put aside what is left."""
@@ -216,47 +214,4 @@ class Delivery:
             yield
         except TooManyBadRows as error:
             self._rewind()
-            raise RowRefused(f"{error.what}. {STAYS}", error.why, error.todo) from None
-
-
-STAYS = "The epoch stays decided; rows of it that Redis took have taken effect"
-
-
-def _missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
-    why = "the server was emptied or restarted without persistence while the epoch was staged"
-    return losses.missing(manifest, attempt, seq, why)
-
-
-def _lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
-    return losses.lost(
-        manifest,
-        attempt,
-        seq,
-        why="the server lost data, or someone deleted the connector's keys",
-        todo="restore the server from a backup and restart the query; without one, the rows of"
-        " this epoch must be written by hand, see docs/redis.md",
-    )
-
-
-def _begun_by_steps(manifest: Manifest) -> StoreRefused:
-    return StoreRefused(
-        f"Epoch {manifest.epoch} was stopped in the middle of a row by an earlier release",
-        why="this release applies a row whole or not at all",
-        todo="run `sparkonce recover` with the release that wrote it, then restart the query",
-    )
-
-
-def _told(manifest: Manifest, key: bytes, reason: bytes) -> str:
-    named, why = (one.decode(errors="replace") for one in (key, reason))
-    return f"Redis refused key {named!r} in epoch {manifest.epoch}: {why}"
-
-
-def _refused(manifest: Manifest, key: bytes, reason: bytes) -> RowRefused:
-    known = refusal(reason.decode(errors="replace"))
-    how = "" if manifest.detail.get("dead_letter") else ", with onBadRow=fail"
-    return RowRefused(
-        f"{_told(manifest, key, reason)}. The epoch stays decided{how}; the rows before this one"
-        " have taken effect",
-        why=known.why,
-        todo=known.todo,
-    )
+            raise RowRefused(f"{error.what}. {refusals.STAYS}", error.why, error.todo) from None

@@ -16,14 +16,15 @@ from pyspark_redis.server.settings import setting
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
 
-def examine(client: redis.Redis, own: str) -> Iterator[Finding]:
+def examine(client: redis.Redis, own: str, *, cluster: bool = False) -> Iterator[Finding]:
     """Look at version, rights, persistence, replication, memory and clock.
 
     Args:
         client: of the server.
         own: a key of the connector's own that it never uses.
+        cluster: whether it is a node of one.
     """
-    require_fit(client, expiring=False)
+    require_fit(client, expiring=False, cluster=cluster)
     info: Mapping[str, Any] = client.info()
     name = "Valkey" if "valkey_version" in info else "Redis"
     version = info.get("valkey_version") or info["redis_version"]

@@ -19,16 +19,17 @@ SOME = (
 )
 
 
-def require_fit(client: redis.Redis, *, expiring: bool) -> None:
+def require_fit(client: redis.Redis, *, expiring: bool, cluster: bool = False) -> None:
     """Refuse a server that could lose what was acknowledged.
 
     Args:
         client: of the server.
         expiring: whether the sink's rows have a time to live.
+        cluster: whether it is to be a node of a cluster.
 
     Raises:
         Demoted: it is a replica.
-        StoreRefused: it is too old, or a node of a cluster.
+        StoreRefused: it is too old, or a node of a cluster where it must be none, or the other way.
         StoreUnsafe: it could evict the ledger or rows, or does not say whether it could.
     """
     info = client.info()
@@ -36,6 +37,7 @@ def require_fit(client: redis.Redis, *, expiring: bool) -> None:
     if info.get("role") == "slave":
         raise demoted()
     _require_able(info)
+    _require_kind(bool(info.get("cluster_enabled")), cluster)
     _require_no_eviction(
         setting(client, info, "maxmemory-policy"), setting(client, info, "maxmemory"), expiring
     )
@@ -49,11 +51,20 @@ def _require_able(info: Mapping[str, Any]) -> None:
             why="its scripts lack what an atomic commit needs",
             todo="use Redis 6.2 or newer",
         )
-    if info.get("cluster_enabled"):
+
+
+def _require_kind(is_one: bool, wanted: bool) -> None:
+    if is_one and not wanted:
         raise StoreRefused(
             "The server is a node of a Redis Cluster",
-            why="a commit is atomic within one server only",
-            todo="use a server that is not in cluster mode",
+            why="option url names one server, and a cluster's rows lie on several",
+            todo="write redis+cluster:// in option url",
+        )
+    if wanted and not is_one:
+        raise StoreRefused(
+            "The server is no node of a Redis Cluster",
+            why="option url begins with redis+cluster://",
+            todo="write redis:// in option url",
         )
 
 

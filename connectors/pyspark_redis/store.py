@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import redis
+
 from pyspark_redis import health, preflight
 from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal import letterbox, records, scripts
@@ -54,8 +56,12 @@ class RedisStore:
         most: MaxBadRows = NONE,
     ) -> None:
         self.session, self.dead_letters, self.most = session, dead_letters, most
-        self.client = session.client
-        self._room = Room(session.client)
+        self._room = Room(lambda: self.client)
+
+    @property
+    def client(self) -> redis.Redis:
+        """Of the server where ledger and staged rows lie."""
+        return self.session.client
 
     def check(self, plan: P) -> P:
         """Refuse a server that could lose the ledger, or rows that expire."""

@@ -134,7 +134,8 @@ class Terse:
 def test_what_info_leaves_out_is_asked_of_config(private_redis: Private, policy: str) -> None:
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
     sink = counting(server.url, ttl="7d").sink
-    sink.store.client = Terse(sink.store.client)
+    terse = Terse(sink.store.client)
+    sink.store.session.find = lambda: terse
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
         sink.check()
     with redis.Redis.from_url(server.url) as client:
@@ -148,7 +149,8 @@ def test_a_server_that_does_not_tell_its_policy_is_refused(private_redis: Privat
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
     sink = counting(server.url, user="app", password="pw").sink
     sink.check()
-    sink.store.client = Terse(sink.store.client)
+    terse = Terse(sink.store.client)
+    sink.store.session.find = lambda: terse
     with pytest.raises(StoreUnsafe, match=r"does not tell its maxmemory-policy"):
         sink.check()
 

@@ -15,7 +15,8 @@ def script(*names: str) -> str:
 
 def _path(name: str) -> str:
     """Where it lies: what applies rows is named by model and write mode, ``hash_upsert``."""
-    return f"{'models' if '_' in name else 'journal/lua'}/{name}.lua"
+    own = name.partition("_")[0] == "lane" or "_" not in name
+    return f"{'journal/lua' if own else 'models'}/{name}.lua"
 
 
 def note() -> str:
@@ -61,6 +62,36 @@ def aside() -> str:
 def rewind() -> str:
     """Take back the progress over chunks of which no row was stored."""
     return script("notes", "rewind")
+
+
+def fence() -> str:
+    """Draw the fence of a decision."""
+    return script("fence")
+
+
+def lane_apply(library: str) -> str:
+    """Apply segments of a chunk to the lanes of one node."""
+    return script("lane", "expiry", "fields", library, "rows", "lane_apply")
+
+
+def lane_chunk() -> str:
+    """Read a staged chunk of a decision."""
+    return script("lane_chunk")
+
+
+def lane_drop() -> str:
+    """Forget what lanes have seen."""
+    return script("lane", "lane_drop")
+
+
+def lane_settle() -> str:
+    """Note that chunks are applied in their lanes, and make dead letters of their bad rows."""
+    return script("lane_settle")
+
+
+def lane_states() -> str:
+    """Read what lanes have seen."""
+    return script("lane", "lane_states")
 
 
 def clear() -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.models import packing, special
+from pyspark_redis.models import lanes, packing, special
 from pyspark_redis.models.letters import letter_texts
 from pyspark_redis.models.template import keys, utf8
 from pyspark_redis.models.values import JOINED, Values
@@ -35,7 +35,7 @@ class ChunkEncoder:
         self.values, self.key, self.special = values, values.key, values.special
         adds = isinstance(values.change, Increment)
         self.added = values.fields if adds and not self.special.score else ()
-        self.reserved = f"{{{values.prefix}}}:".encode()
+        self.reserved = values.reserved
         self.naming = {*self.key.columns, self.special.op, self.special.order}
         if values.collects:
             self.naming |= {*values.fields}
@@ -73,15 +73,10 @@ class ChunkEncoder:
         return texts
 
     def _packed(self, texts: Sequence[pa.BinaryArray], aside: Sequence[Letter]) -> bytes:
-        row_keys, *columns = texts
-        # In Lua a column without nulls takes the faster way.
-        nulls = [packing.TRUE if column.null_count else packing.FALSE for column in columns]
-        packed = packing.texts([row_keys, *columns])
-        parts = [packed[0], packing.array(nulls), *packed[1:]]
-        if aside:
-            told = (pa.array(letter_texts(one), pa.string()).cast(pa.binary()) for one in aside)
-            parts.append(packing.array([packing.texts([one])[0] for one in told]))
-        return packing.array(parts)
+        told = [letter_texts(one) for one in aside]
+        if self.values.lanes:
+            return lanes.to_bytes(list(lanes.segments(texts, _chunk)), told)
+        return _chunk(texts, told)
 
     def _require_fit(self, rows: pa.RecordBatch, deleted: Any | None) -> None:
         """See that the server takes each value as it is."""
@@ -117,6 +112,18 @@ class ChunkEncoder:
         else:
             special.require_score(name, rows.filter(pc.invert(deleted)))
         special.require_exact(name, rows)
+
+
+def _chunk(texts: Sequence[pa.BinaryArray], aside: Sequence[tuple[str, ...]] = ()) -> bytes:
+    row_keys, *columns = texts
+    # In Lua a column without nulls takes the faster way.
+    nulls = [packing.TRUE if column.null_count else packing.FALSE for column in columns]
+    packed = packing.texts([row_keys, *columns])
+    parts = [packed[0], packing.array(nulls), *packed[1:]]
+    if aside:
+        letters = (pa.array(one, pa.string()).cast(pa.binary()) for one in aside)
+        parts.append(packing.array([packing.texts([one])[0] for one in letters]))
+    return packing.array(parts)
 
 
 def _written(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.BinaryArray]:

@@ -19,7 +19,7 @@ local function writer(chunk, plan)
   local call, keys, values, expire = redis.call, chunk[1], chunk[3], expirer(chunk, plan)
 
   local function write(from, at)
-    for row = from + 1, #keys do
+    for row = from + 1, at.last do
       at.row = row
       local key, value = keys[row], values[row]
       if value and plan.floats[1] then

@@ -20,7 +20,7 @@ local function writer(chunk, plan)
   local width, expire = #fields, expirer(chunk, plan)
 
   local function write(from, at)
-    for row = from + 1, #keys do
+    for row = from + 1, at.last do
       at.row, at.held = row, nil
       local key = keys[row]
       -- A row of one field has changed nothing when it fails.

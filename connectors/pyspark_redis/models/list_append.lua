@@ -5,7 +5,7 @@ local function writer(chunk, plan)
   local expire, length = expirer(chunk, plan), plan.length
   if length then call('LTRIM', NEVER, -length, -1) end
   return function(from, at)
-    for row = from + 1, #keys do
+    for row = from + 1, at.last do
       at.row = row
       local key = keys[row]
       call('RPUSH', key, values[row])

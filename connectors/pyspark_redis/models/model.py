@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark_redis.models import special
 from pyspark_redis.models.template import parse_key
 from pyspark_redis.models.values import Values
+from pyspark_redis.server.address import is_cluster
 from sparkonce import change, checks
 from sparkonce.change import Change, Delete, Increment, Names, Upsert
 from sparkonce.errors import OptionError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from sparkonce.options import Options
 
 Fields = Sequence["pa.Field"]
+
+LANES_CELLS = 3 * Plan.cells
+"""Values in a chunk whose rows three primaries or more share."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Model:
             length=options["maxLength"],
             dead_letter=options["deadLetter"] or "",
             schema=_schema_of_letters(options, schema),
+            lanes=is_cluster(options["url"]),
         )
         return _planned(values, f"{self.name}:{key.name}")
 
@@ -167,11 +172,17 @@ def overwriting(plan: Plan[Values]) -> Plan[Values]:
     """The plan that first deletes what lies under the fixed text with which keys begin.
 
     Raises:
-        OptionError: keys begin with none, or nothing is written.
+        OptionError: keys begin with none, nothing is written, or the store is a cluster.
     """
     values = plan.detail
     checks.refuse(
         [
+            (
+                values.lanes,
+                "Mode overwrite can't be used with redis+cluster://",
+                "the nodes of a cluster can't be emptied in one step with the ledger",
+                "delete the keys before, and append; or write to a single server",
+            ),
             change.deletes(values.change),
             (
                 not values.key.parts[0],
@@ -191,6 +202,7 @@ def _planned(values: Values, target: str) -> Plan[Values]:
         target=target,
         repeatable=writes and not values.expires,  # what expired would come back
         columns=values.cost - 1,
+        cells=LANES_CELLS if values.lanes else Plan.cells,
         detail=values,
         stored=values.stored(),
         key=values.key.columns,

@@ -3,7 +3,7 @@
 local function writer(chunk)
   local call, keys, members = redis.call, chunk[1], chunk[3]
   return function(from, at)
-    for row = from + 1, #keys do
+    for row = from + 1, at.last do
       at.row = row
       call('SREM', keys[row], members[row])
     end

@@ -5,7 +5,7 @@ local function writer(chunk, plan)
   local call, keys, members = redis.call, chunk[1], chunk[3]
   local expire, gone = expirer(chunk, plan), plan.op and chunk[plan.op] or {}
   return function(from, at)
-    for row = from + 1, #keys do
+    for row = from + 1, at.last do
       at.row = row
       if gone[row] then
         call('SREM', keys[row], members[row])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +88,7 @@ def parse_key(option: str, schema: pa.Schema) -> Key:
     return Key(tuple(parts), key.escaped)
 
 
-def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
+def keys(key: Key, rows: pa.RecordBatch, reserved: Iterable[bytes]) -> Any:
     """The key of each row, as a binary Arrow array.
 
     Raises:
@@ -105,12 +106,13 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: bytes) -> Any:
         text = utf8(column)
         pieces.append(percent_encoded(text) if key.escaped else text)
     made = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
-    if pc.any(pc.starts_with(made, pattern=reserved)).as_py():
-        raise BadRow(
-            f"A row has a key that begins with {reserved.decode()!r}",
-            why="the connector keeps its own ledger under such keys",
-            todo="begin the key option with a fixed text, or set option keyPrefix to another name",
-        )
+    for own in reserved:
+        if pc.any(pc.starts_with(made, pattern=own)).as_py():
+            raise BadRow(
+                f"A row has a key that begins with {own.decode()!r}",
+                why="the connector keeps its own ledger under such keys",
+                todo="begin option key with a fixed text, or set option keyPrefix to another name",
+            )
     return made
 
 

@@ -42,6 +42,7 @@ class Values:
         length: of a list or a stream, at most; None for any.
         dead_letter: the stream of rows that can't be stored; empty if one of them stops the epoch.
         schema: of the query, as DDL, if rows may become dead letters.
+        lanes: whether the store is a cluster, see `pyspark_redis.models.lanes`.
     """
 
     model: str
@@ -57,6 +58,13 @@ class Values:
     length: int | None = None
     dead_letter: str = ""
     schema: str = ""
+    lanes: bool = False
+
+    @property
+    def reserved(self) -> list[bytes]:
+        """What the connector's own keys begin with."""
+        tagged = [f"{self.prefix}:{{".encode()] if self.lanes else []
+        return [f"{{{self.prefix}}}:".encode(), *tagged]
 
     @property
     def library(self) -> str:

@@ -17,7 +17,7 @@ local function writer(chunk, plan)
   end
 
   return function(from, at)
-    for row = from + 1, #keys do
+    for row = from + 1, at.last do
       at.row = row
       if scores[row] then
         add(keys[row], members[row], scores[row])

@@ -17,6 +17,10 @@ SENTINEL = re.compile(
     rf"(rediss?)\+sentinel://({LOGIN})({HOST}(?:,{HOST})*)/([\w.-]+)(/[0-9]{{0,4}})?"
 )
 SENTINEL_PORT = 26379
+CLUSTER = re.compile(rf"(rediss?)\+cluster://({LOGIN})({HOST}(?:,{HOST})*)(?:/0?)?")
+PORT = 6379
+
+Addresses = tuple[tuple[str, int], ...]
 
 
 def address(text: str) -> str:
@@ -25,11 +29,14 @@ def address(text: str) -> str:
     Raises:
         ValueError: it is none, or holds what would silently overrule an option.
     """
-    if text.startswith("redis+cluster://"):
-        raise ValueError("redis:// or rediss://; Redis Cluster is not supported yet")
-    if sentinel := SENTINEL.fullmatch(text):
-        for host in sentinel[3].split(","):
+    if several := SENTINEL.fullmatch(text) or CLUSTER.fullmatch(text):
+        for host in several[3].split(","):
             require_server(f"redis://{host}")
+    elif "+cluster://" in text:
+        raise ValueError(
+            "like redis+cluster://user:password@host1:6379,host2:6379, with some of the cluster's"
+            " nodes; it has one database"
+        )
     elif "+sentinel://" in text:
         raise ValueError(
             "like redis+sentinel://user:password@host1:26379,host2:26379/mymaster/0, with the name"
@@ -81,12 +88,29 @@ class Sentinels:
         raise redis.ConnectionError(f"The address of primary {self.name!r} is not known: {said}")
 
 
-def split(url: str) -> tuple[str, tuple[tuple[str, int], ...], str]:
+def is_cluster(url: str) -> bool:
+    """Whether it is that of a cluster."""
+    return CLUSTER.fullmatch(url) is not None
+
+
+def nodes(url: str) -> tuple[str, Addresses]:
+    """What begins the URL of each node of a cluster, and some nodes; of another URL none."""
+    found = CLUSTER.fullmatch(url)
+    if not found:
+        return url, ()
+    scheme, login, hosts = found.groups()
+    return f"{scheme}://{login}", _addresses(hosts, PORT)
+
+
+def _addresses(hosts: str, port: int) -> Addresses:
+    parts = (urlsplit(f"//{host}") for host in hosts.split(","))
+    return tuple((part.hostname or "", part.port or port) for part in parts)
+
+
+def split(url: str) -> tuple[str, Addresses, str]:
     """The URL of a server, as redis-py reads it; Sentinels and the name of the primary, if any."""
     found = SENTINEL.fullmatch(url)
     if not found:
         return url, (), ""
     scheme, login, hosts, name, database = found.groups(default="")
-    parts = (urlsplit(f"//{host}") for host in hosts.split(","))
-    known = tuple((part.hostname or "", part.port or SENTINEL_PORT) for part in parts)
-    return f"{scheme}://{login}{name}{database}", known, name
+    return f"{scheme}://{login}{name}{database}", _addresses(hosts, SENTINEL_PORT), name

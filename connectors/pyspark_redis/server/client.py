@@ -11,7 +11,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from pyspark_redis.server.address import Sentinels, split
+from pyspark_redis.server.address import Sentinels, nodes, split
+from pyspark_redis.server.nodes import Nodes
 from sparkonce import tls
 from sparkonce.errors import OptionError
 from sparkonce.options import password
@@ -96,18 +97,37 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
         OptionError: address, credentials and TLS contradict each other, or a file is not there.
     """
     url, hosts, name = split(str(options["url"]))
+    reach, settings = _settings(url, options)
+    if hosts:
+        ssl = {"ssl": True} if url.startswith("rediss://") else {}
+        settings["sentinels"] = Sentinels(hosts, name, tuple({**reach, **ssl}.items()))
+    return _client(url, settings)
+
+
+def cluster(options: Mapping[str, Any]) -> Nodes:
+    """The nodes of a cluster, each by a client as that of `connect`."""
+    begin, seeds = nodes(str(options["url"]))
+    _, settings = _settings(begin + "host", options)
+    return Nodes(seeds, lambda node: _client(f"{begin}{_in_url(*node)}/0", settings))
+
+
+def _in_url(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _settings(url: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How a server is reached; the same, and who asks."""
     reach = {
         **_tls(url, options),
         "socket_timeout": options["timeout"],
         "socket_connect_timeout": min(options["timeout"], 5.0),
     }
-    settings = {**_credentials(url, options), **reach}
-    if hosts:
-        ssl = {"ssl": True} if url.startswith("rediss://") else {}
-        settings["sentinels"] = Sentinels(hosts, name, tuple({**reach, **ssl}.items()))
+    return reach, {**_credentials(url, options), **reach}
+
+
+def _client(url: str, settings: Mapping[str, Any]) -> redis.Redis:
     key = url, *sorted(settings.items(), key=lambda item: item[0])
-    pool = shared(key, lambda: _pool(url, settings))
-    return redis.Redis(connection_pool=pool)
+    return redis.Redis(connection_pool=shared(key, lambda: _pool(url, settings)))
 
 
 def _pool(url: str, settings: Mapping[str, Any]) -> Pool:

@@ -116,6 +116,9 @@ CODES = {
 PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN")
 """Codes that mean: later."""
 
+MOVES = "attempted to access a non local key"
+"""What a script is told whose key lies in another node of a cluster."""
+
 
 class Demoted(StoreUnreachable):
     """The server is a replica, which may be made a primary, or be replaced by one, in a moment."""
@@ -127,6 +130,15 @@ def demoted() -> Demoted:
         "The server is a replica",
         why="it takes no writes",
         todo="point option url at the primary",
+    )
+
+
+def moves(doing: str, text: str) -> StoreUnreachable:
+    """The error for a slot that another node of a cluster has, or is about to have."""
+    return StoreUnreachable(
+        f"A slot of the cluster moves while {doing}: {text}",
+        why="the cluster is resharded, or a replica takes over",
+        todo="wait until that is done; what is started again loses and doubles nothing",
     )
 
 
@@ -144,6 +156,8 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     text = str(error) or type(error).__name__
     if isinstance(error, exceptions.ReadOnlyError) or _has(text, "READONLY"):
         return demoted()
+    if isinstance(error, exceptions.AskError) or _has(text, MOVES):  # MOVED is one, too
+        return moves(doing, text)
     for kind, code in CODES.items():
         if isinstance(error, kind):
             return _refused(f"{code} {text}", doing)

@@ -11,11 +11,12 @@ All lie under one hash tag, so in one slot::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import redis
+from redis.commands.core import Script
 
 from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.failures import Demoted, translated
@@ -28,7 +29,7 @@ class Session:
     """A client, and where the connector's keys lie.
 
     Args:
-        client: sends each request once; its retries must be off.
+        find: gives the client, which sends each request once; its retries must be off.
         prefix: the hash tag of the connector's own keys.
         durability: what a write of a record waits for.
 
@@ -36,10 +37,17 @@ class Session:
         owes: whether a write has not been seen to be as safe as was asked.
     """
 
-    def __init__(self, client: redis.Redis, prefix: str, durability: Durability) -> None:
-        self.client, self.prefix, self.durability = client, prefix, durability
+    def __init__(
+        self, find: Callable[[], redis.Redis], prefix: str, durability: Durability
+    ) -> None:
+        self.find, self.prefix, self.durability = find, prefix, durability
         self.owes = False
         self._scripts: dict[str, Any] = {}
+
+    @property
+    def client(self) -> redis.Redis:
+        """Of the server where ledger and staged rows lie."""
+        return self.find()
 
     @contextmanager
     def asking(self, doing: str) -> Iterator[None]:
@@ -53,7 +61,11 @@ class Session:
 
     def run(self, text: str, keys: list[str], args: list[Any]) -> Any:
         """Run a script."""
-        return self._script(text)(keys=keys, args=args)
+        return self.run_on(self.client, text, keys, args)
+
+    def run_on(self, client: redis.Redis, text: str, keys: list[str], args: list[Any]) -> Any:
+        """Run a script on a server."""
+        return self._script(text)(keys=keys, args=args, client=client)
 
     def run_durably(self, text: str, keys: list[str], args: list[Any]) -> Any:
         """Run a script, and wait until what it and others before it wrote is as safe as was asked.
@@ -61,18 +73,25 @@ class Session:
         Raises:
             StoreUnreachable: it took effect, perhaps, and is not as safe.
         """
+        self.owes = bool(self.durability.commands())  # also if no answer comes
+        answer = self.run_durably_on(self.client, text, keys, args)
+        self.owes = False
+        return answer
+
+    def run_durably_on(
+        self, client: redis.Redis, text: str, keys: list[str], args: list[Any]
+    ) -> Any:
+        """The same on a server."""
         waits = self.durability.commands()
         if not waits:
-            return self.run(text, keys, args)
-        self.owes = True  # also if no answer comes
+            return self.run_on(client, text, keys, args)
         # Over one connection: the server waits for what came over the same one.
-        with self.client.pipeline(transaction=False) as pipe:
+        with client.pipeline(transaction=False) as pipe:
             self._script(text)(keys=keys, args=args, client=pipe)
             for command in waits:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call]
             answer, *reached = pipe.execute()
         self.durability.require(reached)
-        self.owes = False
         return answer
 
     def settle(self) -> None:
@@ -86,7 +105,7 @@ class Session:
 
     def _script(self, text: str) -> Any:
         if text not in self._scripts:
-            self._scripts[text] = self.client.register_script(text)
+            self._scripts[text] = Script(self.client, text)
         return self._scripts[text]
 
     def key(self, *parts: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import redis
@@ -22,7 +22,7 @@ BOUNDS = ("proto-max-bulk-len", "client-query-buffer-limit")
 class Room:
     """What one request may hold; beyond that the server hangs up, and says nothing."""
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Callable[[], redis.Redis]) -> None:
         self.client = client
         self._most: int | None = None
 
@@ -57,7 +57,7 @@ class Room:
 
     def _known(self) -> int | None:
         if self._most is None:
-            bounds = [_configured(self.client, name) for name in BOUNDS]
+            bounds = [_configured(self.client(), name) for name in BOUNDS]
             self._most = min(map(int, filter(None, bounds))) if all(bounds) else None
         return self._most
 

@@ -16,7 +16,7 @@ local function begin(chunk, plan, given)
     fields[n] = {name = ('%q'):format(name), value = column .. '[row]', has_nulls = chunk[2][n]}
   end
   code[#code + 1] = 'local call, keys = redis.call, chunk[1]'
-  code[#code + 1] = 'for row = from + 1, #keys do at.row = row local key = keys[row]'
+  code[#code + 1] = 'for row = from + 1, at.last do at.row = row local key = keys[row]'
   return code, fields
 end
 

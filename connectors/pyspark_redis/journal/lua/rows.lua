@@ -14,24 +14,30 @@ local function is_of_row(why, faults)
   return false
 end
 
--- Applies rows from row `from` (0 is the first). The model's `writer` gives a function that does so
--- until a row fails, which `at.row` names, and one that takes back what that row has changed. Passes
--- over at most so many (`most`) rows that Redis refuses, see `is_of_row`, and lists row and reason in
--- `bad`.
+-- Applies rows behind row `from` up to row `last`, by a `write` that does so until a row fails, which
+-- `at.row` names, and an `undo` that takes back what that row has changed. Passes over at most so many
+-- (`most`) rows that Redis refuses, see `is_of_row`, and lists row and reason in `bad`.
 -- Returns nothing, or the row at which it stopped, its key and the reason, and whether Redis objects
 -- to the row itself.
-local function apply_rows(chunk, from, plan, most, bad, faults)
-  local at = {row = from + 1}
-  local able, write, undo = pcall(writer, chunk, plan)
-  if not able then return from, chunk[1][at.row] or '', reason(write), false end
+local function run(write, undo, keys, from, last, most, bad, faults)
+  local at = {row = from + 1, last = last}
   while true do
     local done, failure = pcall(write, from, at)
     if done then return end
     if undo then undo(at) end
     local why = reason(failure)
     local of_row = is_of_row(why, faults)
-    if #bad >= most or not of_row then return at.row - 1, chunk[1][at.row], why, of_row end
+    if #bad >= most or not of_row then return at.row - 1, keys[at.row], why, of_row end
     bad[#bad + 1] = {at.row, why}
     from = at.row
   end
+end
+
+-- Applies a chunk from row `from` (0 is the first) by the model's `writer`, which gives `write` and
+-- `undo`. See `run`.
+local function apply_rows(chunk, from, plan, most, bad, faults)
+  local keys = chunk[1]
+  local able, write, undo = pcall(writer, chunk, plan)
+  if not able then return from, keys[from + 1] or '', reason(write), false end
+  return run(write, undo, keys, from, #keys, most, bad, faults)
 end

@@ -1,0 +1,88 @@
+"""The protocol's steps in a Redis Cluster: ledger and log in one slot, rows and progress in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pyspark_redis import health, preflight, refusals
+from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.journal.lanes import Known, Lanes
+from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.server.nodes import ClusterSession
+from pyspark_redis.store import RedisStore
+from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
+from sparkonce.health import Finding
+from sparkonce.protocol import Manifest, P, Record
+
+
+class LaneStore(RedisStore):
+    """See `RedisStore`; what differs is where rows go.
+
+    Args:
+        session: of the cluster.
+        dead_letters: as there.
+        most: as there.
+        on_lost_commit: option ``onLostCommit``.
+    """
+
+    session: ClusterSession
+
+    def __init__(
+        self,
+        session: ClusterSession,
+        dead_letters: DeadLetters | None = None,
+        most: MaxBadRows = NONE,
+        on_lost_commit: str | None = None,
+    ) -> None:
+        super().__init__(session, dead_letters, most)
+        self.on_lost_commit = on_lost_commit
+
+    def check(self, plan: P) -> P:
+        """Refuse a node that could lose the ledger, or rows that expire."""
+        expiring = plan is not None and plan.detail.expires
+        with self.session.asking("asking the nodes for their settings"):
+            for client in self.session.nodes.primaries():
+                preflight.require_fit(client, expiring=expiring, cluster=True)
+            if self.dead_letters:
+                self.dead_letters.require_fit()
+        return plan
+
+    def examine(self) -> Iterator[Finding]:
+        """See `sparkonce.health`."""
+        with self.session.asking("asking the nodes for their settings"):
+            yield from health.examine(self.client, self.session.key("probe"), cluster=True)
+
+    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
+        """See `Store.swap`. With a record goes what lanes have seen of its sink."""
+        there = super().swap(name, new, over, applied)
+        if not new.revision and not there.revision:
+            with self.session.asking("forgetting a sink"):
+                Lanes(self.session, name).drop()
+        return there
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """See `Store.prepare`. Draws a fence, and sees that all lanes have what came before.
+
+        Raises:
+            SinkBehindCheckpoint: a node has lost what it had acknowledged.
+        """
+        lanes = Lanes(self.session, manifest.sink)
+        with self.session.asking("looking at the slots of the cluster"):
+            known = lanes.known()
+            slots = [slot for slot, fence in enumerate(known.fences) if fence]
+            seen, _ = lanes.states(slots)
+            if self.on_lost_commit != f"continue@{manifest.epoch}":
+                _require_in_step(manifest.sink, known, seen)
+            fence = lanes.draw(int(max(seen.values(), default=0)))
+        return replace(manifest, notes={"fence": fence})
+
+    def _delivery(self, manifest: Manifest) -> LaneDelivery:
+        return LaneDelivery(self.session, manifest, self.most)
+
+
+def _require_in_step(sink: str, known: Known, seen: Mapping[int, float]) -> None:
+    if any(fence < known.fences[slot] for slot, fence in seen.items()):
+        raise refusals.lane_behind(sink)
+    if any(fence > known.drawn for fence in seen.values()):
+        raise refusals.ledger_behind(sink)

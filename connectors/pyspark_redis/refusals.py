@@ -1,0 +1,85 @@
+"""What a delivery is told, as errors."""
+
+from __future__ import annotations
+
+from pyspark_redis.server.failures import refusal
+from sparkonce.errors import (
+    RowRefused,
+    SinkBehindCheckpoint,
+    StagedDataMissing,
+    StoreLostData,
+    StoreRefused,
+)
+from sparkonce.exactly_once import losses
+from sparkonce.protocol import Manifest
+
+STAYS = "The epoch stays decided; rows of it that Redis took have taken effect"
+
+
+def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
+    """A chunk is gone that is to be decided."""
+    why = "the server was emptied or restarted without persistence while the epoch was staged"
+    return losses.missing(manifest, attempt, seq, why)
+
+
+def lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
+    """A chunk is gone that is decided."""
+    return losses.lost(
+        manifest,
+        attempt,
+        seq,
+        why="the server lost data, or someone deleted the connector's keys",
+        todo="restore the server from a backup and restart the query; without one, the rows of"
+        " this epoch must be written by hand, see docs/redis.md",
+    )
+
+
+def begun_by_steps(manifest: Manifest) -> StoreRefused:
+    """A row is half applied, by an earlier release."""
+    return StoreRefused(
+        f"Epoch {manifest.epoch} was stopped in the middle of a row by an earlier release",
+        why="this release applies a row whole or not at all",
+        todo="run `sparkonce recover` with the release that wrote it, then restart the query",
+    )
+
+
+def told(manifest: Manifest, key: bytes, reason: bytes) -> str:
+    """What a dead letter says of a row that the server refused."""
+    named, why = (one.decode(errors="replace") for one in (key, reason))
+    return f"Redis refused key {named!r} in epoch {manifest.epoch}: {why}"
+
+
+def refused(manifest: Manifest, key: bytes, reason: bytes) -> RowRefused:
+    """The server refused a row."""
+    known = refusal(reason.decode(errors="replace"))
+    how = "" if manifest.detail.get("dead_letter") else ", with onBadRow=fail"
+    return RowRefused(
+        f"{told(manifest, key, reason)}. The epoch stays decided{how}; the rows before this one"
+        " have taken effect",
+        why=known.why,
+        todo=known.todo,
+    )
+
+
+def lane_behind(sink: str) -> SinkBehindCheckpoint:
+    """A node lacks what it has acknowledged."""
+    return SinkBehindCheckpoint(
+        f"A node of the cluster lacks rows of sink {sink!r} that it had acknowledged",
+        why="replication is asynchronous: a replica that took over, or a node that was restarted,"
+        " had not got what came last",
+        todo="bring those rows back from a backup, or write all rows again with a new checkpoint;"
+        " or, to go on without them, set option onLostCommit=continue@N, where N is the next epoch."
+        " waitReplicas and waitAof make it less likely",
+    )
+
+
+def ledger_behind(sink: str) -> SinkBehindCheckpoint:
+    """The node of the ledger lacks a decision that others have seen."""
+    return SinkBehindCheckpoint(
+        f"The cluster holds rows of an epoch of sink {sink!r} that its ledger does not know",
+        why="the node of the ledger lost what it had acknowledged (a failover): to write the epoch"
+        " again could double those rows",
+        todo="write all rows again with a new checkpoint, into an emptied target if rows add up;"
+        " or, to go on and write that epoch again, set option onLostCommit=continue@N, where N is"
+        " the next epoch. waitReplicas and waitAof make it less likely",
+    )
