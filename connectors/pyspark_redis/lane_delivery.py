@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -12,7 +12,7 @@ import redis
 from pyspark_redis import refusals
 from pyspark_redis.delivery import FAULTS, Delivery
 from pyspark_redis.journal import scripts
-from pyspark_redis.journal.lanes import Lanes, at_once
+from pyspark_redis.journal.lanes import Known, Lanes, at_once
 from pyspark_redis.models import lanes
 from pyspark_redis.models.lanes import Segment
 from pyspark_redis.server.failures import translate
@@ -30,13 +30,16 @@ class LaneDelivery(Delivery):
     """Each chunk goes from the ledger's slot, by its driver, to the nodes of its lanes at once."""
 
     session: ClusterSession
+    goes_on: bool
+    """Whatever lanes have lost of what came before: as option ``onLostCommit`` says."""
 
     def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
         self.lanes = Lanes(session, manifest.sink)
-        self.fence = int(manifest.notes["fence"])
-        self.seen = [0] * SLOTS  # chunks of this decision that each lane must have seen
+        self.fence, self.goes_on = int(manifest.notes["fence"]), manifest.notes["goes_on"]
+        self.seen = Counter[int]()  # chunks of this decision that each lane must have seen
         self.known = array("d")  # the fence that it must have seen before
+        self.old: list[int] = []  # lanes that may have lost that, with `onLostCommit`
         self.applied = self.stored = self.aside = 0
 
     def fits_one_step(self, small_cost: int) -> bool:  # noqa: ARG002
@@ -48,7 +51,7 @@ class LaneDelivery(Delivery):
         manifest = self.manifest
         doing = f"applying epoch {manifest.epoch}"
         with self.session.asking(doing):
-            self.known = self.lanes.known().fences
+            self._know(self.lanes.known())
             token, *done = self.session.client.hmget(
                 self.session.record(manifest.sink), "token", "applied", "stored", "aside"
             )
@@ -65,6 +68,11 @@ class LaneDelivery(Delivery):
         if self.letters:
             self.tally.warn(f"stream {self.letters.key}")
         return self.tally.applied
+
+    def _know(self, known: Known) -> None:
+        self.known = known.fences
+        if self.goes_on:
+            self.old, self.known = known.slots, array("d", bytes(8 * SLOTS))
 
     def _apply_chunk(self, ordinal: int) -> bool:
         """Apply a chunk, unless another decision came."""
@@ -84,8 +92,7 @@ class LaneDelivery(Delivery):
             if stopped:
                 self._stop(status, *stopped)
         for segment in segments:
-            for slot in segment.slots:
-                self.seen[slot] += 1
+            self.seen.update(segment.slots)
         self._done(ordinal, [*(self._letter(*row) for row in rows), *own])
         return True
 
@@ -96,11 +103,12 @@ class LaneDelivery(Delivery):
             self._settle(ordinal, letters)
 
     def _read(self, ordinal: int) -> bytes | None:
-        """A chunk, or None if another decision came."""
+        """A chunk, or None if another decision came, or another driver has applied all."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
+        given = [manifest.token, seq, len(manifest.chunks)]
         with self.session.asking(f"reading staged rows of epoch {manifest.epoch}"):
-            found = self.session.run(scripts.lane_chunk(), keys, [manifest.token, seq])
+            found = self.session.run(scripts.lane_chunk(), keys, given)
         if found is None:
             return None
         chunk: bytes | None = found[0]
@@ -139,7 +147,7 @@ class LaneDelivery(Delivery):
         if b"early" in said:
             raise self._taken_back()
         if b"behind" in said:
-            raise refusals.lane_behind(self.manifest.sink)
+            raise refusals.lane_behind(self.manifest.sink, self.manifest.epoch)
 
     def _taken_back(self) -> StoreUnreachable:
         return StoreUnreachable(
@@ -198,12 +206,12 @@ class LaneDelivery(Delivery):
 
     def _end_all(self, letters: Sequence[Sequence[str | bytes]]) -> None:
         """See that each lane still has all of the epoch, then say so to the ledger's slot."""
-        slots = [slot for slot in range(SLOTS) if self.seen[slot]]
+        slots = sorted({*self.seen, *self.old})
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             self.lanes.make_safe(slots)
             fences, counts = self.lanes.states(slots)
         for slot in slots:
-            if (fences[slot], counts[slot]) < (self.fence, self.seen[slot]):
+            if slot in self.seen and (fences[slot], counts[slot]) < (self.fence, self.seen[slot]):
                 raise self._taken_back()
-            self.known[slot] = self.fence
+            self.known[slot] = fences[slot]
         self._settle(len(self.manifest.chunks) - 1, letters, self.known.tobytes())

@@ -70,19 +70,24 @@ class LaneStore(RedisStore):
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             known = lanes.known()
-            slots = [slot for slot, fence in enumerate(known.fences) if fence]
-            seen, _ = lanes.states(slots)
-            if self.on_lost_commit != f"continue@{manifest.epoch}":
-                _require_in_step(manifest.sink, known, seen)
+            seen, _ = lanes.states(known.slots)
+            goes_on = self._goes_on(manifest)
+            if not goes_on:
+                _require_in_step(manifest, known, seen)
             fence = lanes.draw(int(max(seen.values(), default=0)))
-        return replace(manifest, notes={"fence": fence})
+        return replace(manifest, notes={"fence": fence, "goes_on": goes_on})
+
+    def _goes_on(self, manifest: Manifest) -> bool:
+        return self.on_lost_commit == f"continue@{manifest.epoch}"
 
     def _delivery(self, manifest: Manifest) -> LaneDelivery:
-        return LaneDelivery(self.session, manifest, self.most)
+        delivery = LaneDelivery(self.session, manifest, self.most)
+        delivery.goes_on = delivery.goes_on or self._goes_on(manifest)
+        return delivery
 
 
-def _require_in_step(sink: str, known: Known, seen: Mapping[int, float]) -> None:
+def _require_in_step(manifest: Manifest, known: Known, seen: Mapping[int, float]) -> None:
     if any(fence < known.fences[slot] for slot, fence in seen.items()):
-        raise refusals.lane_behind(sink)
+        raise refusals.lane_behind(manifest.sink, manifest.epoch)
     if any(fence > known.drawn for fence in seen.values()):
-        raise refusals.ledger_behind(sink)
+        raise refusals.ledger_behind(manifest.sink, manifest.epoch)

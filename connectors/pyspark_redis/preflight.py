@@ -25,11 +25,11 @@ def require_fit(client: redis.Redis, *, expiring: bool, cluster: bool = False) -
     Args:
         client: of the server.
         expiring: whether the sink's rows have a time to live.
-        cluster: whether it is to be a node of a cluster.
+        cluster: whether it may be a node of a cluster.
 
     Raises:
         Demoted: it is a replica.
-        StoreRefused: it is too old, or a node of a cluster where it must be none, or the other way.
+        StoreRefused: it is too old, or a node of a cluster where it must be none.
         StoreUnsafe: it could evict the ledger or rows, or does not say whether it could.
     """
     info = client.info()
@@ -37,7 +37,12 @@ def require_fit(client: redis.Redis, *, expiring: bool, cluster: bool = False) -
     if info.get("role") == "slave":
         raise demoted()
     _require_able(info)
-    _require_kind(bool(info.get("cluster_enabled")), cluster)
+    if info.get("cluster_enabled") and not cluster:
+        raise StoreRefused(
+            "The server is a node of a Redis Cluster",
+            why="option url names one server, and a cluster's rows lie on several",
+            todo="write redis+cluster:// in option url",
+        )
     _require_no_eviction(
         setting(client, info, "maxmemory-policy"), setting(client, info, "maxmemory"), expiring
     )
@@ -50,21 +55,6 @@ def _require_able(info: Mapping[str, Any]) -> None:
             f"Redis {version} is too old",
             why="its scripts lack what an atomic commit needs",
             todo="use Redis 6.2 or newer",
-        )
-
-
-def _require_kind(is_one: bool, wanted: bool) -> None:
-    if is_one and not wanted:
-        raise StoreRefused(
-            "The server is a node of a Redis Cluster",
-            why="option url names one server, and a cluster's rows lie on several",
-            todo="write redis+cluster:// in option url",
-        )
-    if wanted and not is_one:
-        raise StoreRefused(
-            "The server is no node of a Redis Cluster",
-            why="option url begins with redis+cluster://",
-            todo="write redis:// in option url",
         )
 
 

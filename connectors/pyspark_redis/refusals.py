@@ -61,25 +61,25 @@ def refused(manifest: Manifest, key: bytes, reason: bytes) -> RowRefused:
     )
 
 
-def lane_behind(sink: str) -> SinkBehindCheckpoint:
+def lane_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
     """A node lacks what it has acknowledged."""
     return SinkBehindCheckpoint(
         f"A node of the cluster lacks rows of sink {sink!r} that it had acknowledged",
         why="replication is asynchronous: a replica that took over, or a node that was restarted,"
         " had not got what came last",
         todo="bring those rows back from a backup, or write all rows again with a new checkpoint;"
-        " or, to go on without them, set option onLostCommit=continue@N, where N is the next epoch."
-        " waitReplicas and waitAof make it less likely",
+        f" or, to go on without them, set option onLostCommit=continue@{epoch}. waitReplicas and"
+        " waitAof make it less likely",
     )
 
 
-def ledger_behind(sink: str) -> SinkBehindCheckpoint:
+def ledger_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
     """The node of the ledger lacks a decision that others have seen."""
     return SinkBehindCheckpoint(
         f"The cluster holds rows of an epoch of sink {sink!r} that its ledger does not know",
         why="the node of the ledger lost what it had acknowledged (a failover): to write the epoch"
         " again could double those rows",
         todo="write all rows again with a new checkpoint, into an emptied target if rows add up;"
-        " or, to go on and write that epoch again, set option onLostCommit=continue@N, where N is"
-        " the next epoch. waitReplicas and waitAof make it less likely",
+        f" or, to go on and write that epoch again, set option onLostCommit=continue@{epoch}."
+        " waitReplicas and waitAof make it less likely",
     )

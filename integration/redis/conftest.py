@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.epochs import DirectQuery
+from integration.servers.finder import or_skip
+from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.store import RedisStore
 
@@ -35,3 +37,17 @@ def into(
         return query
 
     return make
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[RedisCluster]:
+    """Three primaries that all tests of a process share."""
+    with or_skip(lambda: RedisCluster(replicas=0)) as started:
+        yield started
+
+
+@pytest.fixture
+def replicated() -> Iterator[RedisCluster]:
+    """Three primaries of the test's own, each with a replica."""
+    with or_skip(RedisCluster) as started:
+        yield started

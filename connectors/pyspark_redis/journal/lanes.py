@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, TypeVar
 
 import redis
@@ -32,6 +33,11 @@ class Known:
 
     drawn: int
     fences: array[float]
+
+    @property
+    def slots(self) -> list[int]:
+        """Those whose lanes have seen any."""
+        return list(compress(range(SLOTS), self.fences))
 
 
 @dataclass(frozen=True)
@@ -91,13 +97,12 @@ class Lanes:
 
     def drop(self) -> None:
         """Forget all."""
-        slots = [slot for slot, fence in enumerate(self.known().fences) if fence]
 
         def forget(client: redis.Redis, own: Sequence[int]) -> None:
             given = [*self.named, *(tags()[slot] for slot in own)]
             self.session.run_on(client, scripts.lane_drop(), [self.of(own[0])], given)
 
-        for _ in self.each_node(slots, forget):
+        for _ in self.each_node(self.known().slots, forget):
             pass
         self.session.client.unlink(self.key)
 

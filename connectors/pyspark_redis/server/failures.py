@@ -86,6 +86,10 @@ REFUSALS = {
         "the server has fewer databases than the number behind the URL's last slash",
         "give a smaller number there (a server has 16 unless `databases` says otherwise)",
     ),
+    "cluster support disabled": Refusal(
+        "the server is no node of a Redis Cluster, and option url begins with redis+cluster://",
+        "write redis:// in option url",
+    ),
     "not an integer": Refusal(
         "the field holds something else than a whole number",
         f"set that field to a whole number or delete it, {GOES_ON}",

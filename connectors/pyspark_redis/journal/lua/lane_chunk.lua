@@ -1,5 +1,6 @@
 -- Reads a staged chunk of a decision. KEYS[1] record   KEYS[2] log of the attempt
--- ARGV[1] token of the decision   ARGV[2] seq
--- Returns {chunk or nothing}; nothing if another decision came.
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return end
+-- ARGV[1] token of the decision   ARGV[2] seq   ARGV[3] chunks of the decision
+-- Returns {chunk or nothing}; nothing if another decision came, or all of this one is applied.
+local held = redis.call('HMGET', KEYS[1], 'token', 'applied')
+if held[1] ~= ARGV[1] or tonumber(held[2]) == tonumber(ARGV[3]) then return end
 return {redis.call('HGET', KEYS[2], ARGV[2])}

@@ -1,0 +1,336 @@
+"""A Redis Cluster: rows in all slots, slots that move, and drivers that die in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.epochs import DirectQuery
+from integration.marks import also
+from integration.redis.everywhere import Everywhere
+from integration.servers.redis import connect
+from integration.servers.redis_cluster import Node, RedisCluster, migrate
+
+from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.server.session import Session
+from pyspark_redis.server.slots import slot_of
+from sparkonce.errors import (
+    OptionError,
+    RowRefused,
+    SparkonceError,
+    StoreRefused,
+    StoreUnreachable,
+)
+
+ROWS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("n", pa.int64()),
+        ("x", pa.float64()),
+        ("v", pa.string()),
+        ("op", pa.string()),
+        ("t", pa.int32()),
+    ]
+)
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+Row = dict[str, Any]
+
+
+def one(id_: int) -> Row:
+    return {"id": id_, "n": 1}
+
+
+@pytest.fixture
+def counting(cluster: RedisCluster, unique: str) -> Callable[..., DirectQuery]:
+    def make(schema: pa.Schema = COUNTER, **options: str) -> DirectQuery:
+        own = {"url": cluster.url, "key": f"{unique}:{{id}}", "writeMode": "increment"}
+        return DirectQuery(schema, **{**own, "maxRetries": "8", **options})
+
+    return make
+
+
+def counts(cluster: RedisCluster, unique: str) -> Counter[int]:
+    found = Counter[int]()
+    for client, key in Everywhere(cluster).keys(f"{unique}:".encode()):
+        if client.type(key) == b"hash":
+            found[int(key.rpartition(b":")[2])] = int(client.hget(key, "n"))
+    return found
+
+
+def odd(id_: int, epoch: int) -> Row:
+    """A row with nulls, deletes, texts and numbers of each kind, by chance of its numbers."""
+    seed = id_ * 7 + epoch * 3
+    return {
+        "id": id_ % 40,
+        "n": None if seed % 11 == 0 else seed % 5,
+        "x": None if seed % 13 == 0 else seed / 8,
+        "v": None if seed % 5 == 0 else f"ü{seed}",
+        "op": "D" if seed % 9 == 0 else "U",
+        "t": None if seed % 4 == 0 else 5000 + seed,
+    }
+
+
+WAYS = {
+    "hash": {"opColumn": "op", "ttlColumn": "t", "nulls": "keep"},
+    "ordered hash": {"sequenceColumn": "n", "opColumn": "op", "onBadRow": "deadLetter"},
+    "increment": {"writeMode": "increment", "ttl": "1h"},
+    "delete": {"writeMode": "delete"},
+    "string": {"model": "string", "opColumn": "op"},
+    "counter": {"model": "counter"},
+    "list": {"model": "list", "maxLength": "3"},
+    "set": {"model": "set", "opColumn": "op"},
+    "zset": {"model": "zset", "scoreColumn": "x", "opColumn": "op", "onBadRow": "deadLetter"},
+    "zset increment": {"model": "zset", "scoreColumn": "x", "writeMode": "increment"},
+    "stream": {"model": "stream"},
+}
+WITHOUT = {"increment": {"v", "op", "t"}, "counter": {"x", "v", "op", "t"}}
+QUICK = ["hash", "increment", "list", "zset"]
+
+
+@pytest.mark.parametrize("way", [*QUICK, *also(*(way for way in WAYS if way not in QUICK))])
+def test_a_cluster_holds_what_one_server_holds(
+    cluster: RedisCluster, redis_url: str, unique: str, way: str
+) -> None:
+    schema = pa.schema([one for one in ROWS if one.name not in WITHOUT.get(way, ())])
+    options = {"key": f"{unique}:{{id}}", "chunkRows": "50", **WAYS[way]}
+    if "onBadRow" in options:
+        options |= {"deadLetter": unique, "maxBadRows": "100%"}
+    queries = [DirectQuery(schema, url=url, **options) for url in (redis_url, cluster.url)]
+    for epoch in range(3):
+        rows = [odd(at, epoch) for at in range(200)]
+        fit = [{name: row[name] for name in schema.names} for row in rows]
+        done = [query.run(epoch, fit[:120], fit[120:]) for query in queries]
+        assert done[0].aside == done[1].aside
+    found = []
+    with redis.Redis.from_url(redis_url) as client:
+        found.append({key: shown(client, key) for key in client.scan_iter(f"{unique}:*")})
+    everywhere = Everywhere(cluster).keys(f"{unique}:".encode())
+    found.append({key: shown(client, key) for client, key in everywhere})
+    assert found[0] == found[1]
+    assert found[0] or way == "delete"
+    letters = [Counter(one.row for one in box(query)) for query in queries]
+    assert letters[0] == letters[1]
+
+
+def box(query: DirectQuery) -> list[Any]:
+    boxes = query.sink.store.letterboxes() if "deadLetter" in query.options else []
+    return [letter for one in boxes for letter in one.read(None, 10_000)]
+
+
+def shown(client: redis.Redis, key: bytes) -> Any:
+    kind = client.type(key).decode()
+    read: dict[str, Callable[[], Any]] = {
+        "hash": lambda: client.hgetall(key),
+        "string": lambda: client.get(key),
+        "list": lambda: client.lrange(key, 0, -1),
+        "set": lambda: client.smembers(key),
+        "zset": lambda: client.zrange(key, 0, -1, withscores=True),
+        "stream": lambda: [fields for _, fields in client.xrange(key)],
+    }
+    left = client.ttl(key)
+    return kind, read[kind](), left if left < 0 else left // 100
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["reply lost", "request lost"])
+def test_each_row_counts_once_whichever_answer_is_lost(
+    cluster: RedisCluster,
+    counting: Callable[..., DirectQuery],
+    unique: str,
+    monkeypatch: pytest.MonkeyPatch,
+    arrives: bool,
+) -> None:
+    """The driver dies at each of its scripts in turn, until an epoch needs no more of them."""
+    everywhere, run = Everywhere(cluster), Session.run_on
+    query = counting(chunkRows="40", onBadRow="deadLetter", deadLetter=unique, maxBadRows="100%")
+    numbers = count(1)
+
+    def dies(session: Session, *given: Any) -> Any:
+        if next(numbers) != number:
+            return run(session, *given)
+        if arrives:
+            run(session, *given)
+        raise KeyboardInterrupt
+
+    for epoch in count():
+        number, numbers = epoch + 1, count(1)
+        ids = range(1000 * epoch, 1000 * epoch + 100)
+        for bad in ids[7::50]:
+            client, key = everywhere.of(f"{unique}:{bad}")
+            client.set(key, "mine")
+        receipts = query.stage(epoch, [one(at) for at in ids[:60]], [one(at) for at in ids[60:]])
+        with monkeypatch.context() as dying:
+            dying.setattr(Session, "run_on", dies)
+            undisturbed = not dies_of(lambda: query.commit(epoch, receipts))  # noqa: B023
+        query.restart()
+        query.run(epoch, [one(at) for at in ids[:60]], [one(at) for at in ids[60:]])
+        assert Counter(int(letter.key[7:-1]) for letter in box(query)) == Counter(
+            1000 * at + bad for at in range(epoch + 1) for bad in (7, 57)
+        )
+        if undisturbed:
+            break
+    assert epoch > 5
+    every = (1000 * at + row for at in range(epoch + 1) for row in range(100))
+    assert counts(cluster, unique) == Counter(at for at in every if at % 1000 not in (7, 57))
+
+
+def dies_of(step: Callable[[], object]) -> bool:
+    try:
+        step()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def test_a_refused_row_stops_its_epoch_which_goes_on_there(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str
+) -> None:
+    client, key = Everywhere(cluster).of(f"{unique}:17")
+    client.set(key, "mine")
+    query = counting(chunkRows="30")
+    rows = [one(at) for at in range(100)]
+    for _ in range(2):
+        with pytest.raises(RowRefused, match=f"{unique}:17.*WRONGTYPE"):
+            query.run(0, rows)
+        query.restart()
+    client.delete(key)
+    query.run(0, [])
+    assert counts(cluster, unique) == Counter(range(100))
+
+
+def test_too_many_bad_rows_stop_and_none_is_lost(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str
+) -> None:
+    everywhere = Everywhere(cluster)
+    for at in range(20, 60):
+        client, key = everywhere.of(f"{unique}:{at}")
+        client.set(key, "mine")
+    query = counting(chunkRows="30", onBadRow="deadLetter", deadLetter=unique, maxBadRows="25")
+    with pytest.raises(RowRefused, match="maxBadRows=25 lets 25 go"):
+        query.run(0, [one(at) for at in range(100)])
+    assert len(box(query)) <= 25
+    query.restart(maxBadRows="100%")
+    query.run(0, [])
+    assert Counter(int(letter.key[7:-1]) for letter in box(query)) == Counter(range(20, 60))
+    assert counts(cluster, unique) == Counter(at for at in range(100) if not 20 <= at < 60)
+
+
+# -- slots that move
+
+
+def of_slot(cluster: RedisCluster, unique: str) -> tuple[int, Node, Node]:
+    """A slot in which row 5 lies, its node, and another."""
+    slot = slot_of(f"{unique}:5".encode())
+    owner = cluster.owner(slot)
+    return slot, owner, next(node for node in cluster.heads() if node is not owner)
+
+
+def test_slots_that_move_between_chunks_take_their_progress_with_them(
+    cluster: RedisCluster,
+    counting: Callable[..., DirectQuery],
+    unique: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Row 5 is in each chunk, and its slot moves before each."""
+    query, applied = counting(chunkRows="20"), LaneDelivery._apply_chunk
+
+    def after_a_move(delivery: LaneDelivery, ordinal: int) -> bool:
+        slot, _, other = of_slot(cluster, unique)
+        if moves:
+            moves.pop()
+            cluster.move(slot, other)
+        return applied(delivery, ordinal)
+
+    monkeypatch.setattr(LaneDelivery, "_apply_chunk", after_a_move)
+    for epoch in range(2):
+        moves = [1, 2, 3]
+        ids = [at if at % 10 else 5 for at in range(100)]
+        failures = query.run_until_done(epoch, [one(at) for at in ids])
+        assert all(isinstance(error, StoreUnreachable) for error in failures)
+    expected = Counter(at if at % 10 else 5 for at in range(100))
+    assert counts(cluster, unique) == expected + expected
+    cluster.wait_until_whole()
+
+
+@pytest.mark.parametrize("carried", ["nothing", "progress", "rows"])
+def test_a_slot_on_its_way_is_waited_for(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str, carried: str
+) -> None:
+    """Neither of its nodes takes what the other has."""
+    query, rows = counting(), [one(5), one(6), one(5)]
+    query.run(0, rows)
+    slot, origin, other = of_slot(cluster, unique)
+    cluster.begin_move(slot, origin, other)
+    ours = {"rows": f"{unique}:5", "progress": query.name, "nothing": "-"}[carried].encode()
+    keys = origin.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
+    if carry := [key for key in keys if ours in key]:
+        migrate(origin, other, carry)
+    query.restart(maxRetries="1")
+    if carried == "nothing":
+        query.run(1, rows)
+    else:
+        with pytest.raises(StoreUnreachable, match="A slot of the cluster moves"):
+            query.run(1, rows)
+    while keys := origin.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
+        migrate(origin, other, keys)
+    cluster.end_move(slot, other)
+    query.restart(maxRetries="8")
+    query.run(1, rows)
+    assert counts(cluster, unique) == Counter([*[5] * 4, 6, 6])
+
+
+# -- what is refused, and what is left
+
+
+def test_a_url_says_whether_it_is_a_cluster(cluster: RedisCluster, redis_url: str) -> None:
+    node = cluster.nodes[0].url
+    with pytest.raises(StoreRefused, match=r"redis\+cluster://"):
+        DirectQuery(COUNTER, url=node, key="id").sink.check()
+    one_server = redis_url.rpartition("/")[0].replace("redis://", "redis+cluster://")
+    with pytest.raises(SparkonceError, match="redis://"):
+        DirectQuery(COUNTER, url=one_server, key="id").sink.check()
+    with pytest.raises(OptionError, match="it has one database"):
+        _ = DirectQuery(COUNTER, url="redis+cluster://a:1,b:2/3", key="id").sink
+
+
+def test_a_cluster_is_not_emptied(counting: Callable[..., DirectQuery]) -> None:
+    query = counting()
+    query.overwrite = True
+    with pytest.raises(OptionError, match=r"overwrite.*redis\+cluster"):
+        _ = query.sink
+
+
+def test_a_sink_that_is_forgotten_leaves_nothing(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str
+) -> None:
+    query = counting(keyPrefix=unique)
+    query.run(0, [one(at) for at in range(50)])
+    begins = f"{{{unique}}}".encode(), f"{unique}:{{".encode()
+    assert len(list(Everywhere(cluster).keys(*begins))) > 50
+    store = query.sink.store
+    for name in store.names():
+        record = store.read(name)
+        store.swap(name, type(record)(), record.stamp)
+    assert list(Everywhere(cluster).keys(*begins)) == []
+
+
+def test_keys_of_lanes_are_not_for_rows(cluster: RedisCluster) -> None:
+    query = DirectQuery(COUNTER, url=cluster.url, key="sparkonce:{{{id}}}:x")
+    with pytest.raises(SparkonceError, match="keeps its own ledger"):
+        query.run(0, [one(1)])
+
+
+def test_each_primary_is_looked_at(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery]
+) -> None:
+    with connect(cluster.nodes[2].url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            with pytest.raises(SparkonceError, match="allkeys-lru"):
+                counting().sink.check()
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
