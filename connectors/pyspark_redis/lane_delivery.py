@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import redis
@@ -21,6 +22,9 @@ from pyspark_redis.server.slots import SLOTS
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.protocol import Advance, Applied, Manifest
+
+SHORT = 256 * 1024
+"""Bytes that one script writes, if a segment has no more: about 10 ms of a node's work."""
 
 Errand = tuple[Segment, int, int]
 """A segment, and which of its lanes lie on a node: from one to another."""
@@ -119,22 +123,33 @@ class LaneDelivery(Delivery):
     # -- lanes
 
     def _write(self, segments: Sequence[Segment]) -> list[Any]:
-        """What each node says to those of its lanes."""
+        """What the nodes say to those of their lanes."""
         by_node: dict[Address, list[Errand]] = defaultdict(list)
         with self.session.asking(f"applying epoch {self.manifest.epoch}"):
             for segment in segments:
                 for address, first, end in self.lanes.owners(segment.slots):
                     by_node[address].append((segment, first, end))
-            return list(at_once(lambda own: self._write_to(*own), by_node.items()))
+            told = at_once(lambda own: self._write_to(*own), by_node.items())
+            return list(chain.from_iterable(told))
 
-    def _write_to(self, address: Address, errands: Sequence[Errand]) -> Any:
+    def _write_to(self, address: Address, errands: Sequence[Errand]) -> list[Any]:
+        """What a node says to its lanes, by scripts that are short; up to one that stops."""
+        client, answers = self.session.nodes.connect(address), []
+        for some in _short(errands):
+            answers.append(self._run(client, some))
+            if answers[-1][0] != b"applied":
+                break
+        return answers
+
+    def _run(self, client: redis.Redis, errands: Sequence[Errand]) -> Any:
         args: list[Any] = [*self.lanes.named, self.fence, self.plan, self._left, FAULTS]
         for segment, first, end in errands:
-            must = (self.seen[slot] or self.known[slot] for slot in segment.slots[first:end])
-            args += [segment.payload, first + 1, end, array("d", must).tobytes()]
+            slots = segment.slots[first:end]
+            dues = array("H", map(self.seen.__getitem__, slots))
+            before = array("d", map(self.known.__getitem__, slots))
+            args += [segment.payload, first + 1, end, dues.tobytes(), before.tobytes()]
         segment, first, _ = errands[0]
         keys = [self.lanes.of(segment.slots[first])]
-        client = self.session.nodes.connect(address)
         return self.session.run_on(client, scripts.lane_apply(self.values.library), keys, args)
 
     @property
@@ -215,3 +230,14 @@ class LaneDelivery(Delivery):
                 raise self._taken_back()
             self.known[slot] = fences[slot]
         self._settle(len(self.manifest.chunks) - 1, letters, self.known.tobytes())
+
+
+def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:
+    """These errands, some at a time."""
+    some: list[Errand] = []
+    for errand in errands:
+        if some and sum(len(one.payload) for one, _, _ in (*some, errand)) > SHORT:
+            yield some
+            some = []
+        some.append(errand)
+    yield some

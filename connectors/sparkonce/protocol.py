@@ -70,6 +70,8 @@ class Plan(Generic[D]):
         stored: the same as JSON values, as the manifest keeps it.
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
             10 ms of work for a store.
+        rows: in a chunk, at most, unless ``chunkRows`` says otherwise.
+        bytes: of Arrow data in a chunk, at most.
         key: columns that tell a row from others, for errors about one.
         shape: a digest of what tasks know of the target, where they check rows against it; see
             `Store.check`.
@@ -81,6 +83,8 @@ class Plan(Generic[D]):
     detail: D
     stored: Stored
     cells: int = 24_000
+    rows: int = 10_000
+    bytes: int = 4 * 1024 * 1024
     key: Sequence[str] = ()
     shape: str = ""
 

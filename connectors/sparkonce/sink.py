@@ -24,9 +24,6 @@ from sparkonce.values.rows import naming
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CHUNK_BYTES = 4 * 1024 * 1024
-"""Most bytes of Arrow data in a chunk."""
-
 
 class Version(NamedTuple):
     """The name that a batch gives itself, by ``txnAppId`` and ``txnVersion``."""
@@ -115,7 +112,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
 
     # Without offsets to compare, rows may be applied again: harmless where that is repeatable.
     unreadable = "warn" if plan.repeatable else "fail"
-    rows = parsed["chunkRows"] or max(20, min(10_000, plan.cells // max(1, plan.columns)))
+    rows = parsed["chunkRows"] or max(20, min(plan.rows, plan.cells // max(1, plan.columns)))
     return Sink(
         store=connector.connect(parsed),
         plan=plan,
@@ -127,7 +124,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
             parsed["maxBadRows"] if sorts else NONE,
         ),
         patience=Patience(parsed["maxRetries"]),
-        size=ChunkSize(rows, CHUNK_BYTES),
+        size=ChunkSize(rows, plan.bytes),
         sink_id=parsed["sinkId"],
         checkpoint=parsed["checkpointLocation"],
         storage=parsed["checkpointStorageOptions"],

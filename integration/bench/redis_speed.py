@@ -15,7 +15,7 @@ import json
 import shutil
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import redis
@@ -24,6 +24,7 @@ from integration.bench.streams import Counting, Writer, in_batches, make_input, 
 from integration.servers import spark as local_spark
 from integration.servers.maven import jars
 from integration.servers.redis import RedisProcess, describe_private
+from integration.servers.redis_cluster import RedisCluster
 from pyspark.sql import DataFrame, Row, SparkSession
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +32,20 @@ from rich.table import Table
 SPARK_REDIS = "com.redislabs:spark-redis_2.12:3.0.0"
 
 
-def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
+Connect = Callable[[str], redis.Redis]
+
+
+def one_server(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url)
+
+
+def a_cluster(url: str) -> redis.Redis:
+    """Its client of a cluster, which sends a pipeline to each node."""
+    first = url.removeprefix("redis+cluster://").partition(",")[0]
+    return redis.RedisCluster.from_url(f"redis://{first}")  # type: ignore[return-value]
+
+
+def at_least_once(url: str, connect: Connect = one_server) -> Callable[[DataFrame, int], None]:
     """What users write by hand: foreachBatch with a redis-py pipeline in each partition.
 
     Rows are taken apart as tuples and sent 1,000 at a time: attributes by name and larger
@@ -39,7 +53,7 @@ def at_least_once(url: str) -> Callable[[DataFrame, int], None]:
     """
 
     def send(rows: Iterator[Row]) -> None:
-        with redis.Redis.from_url(url) as client, client.pipeline(transaction=False) as pipe:
+        with connect(url) as client, client.pipeline(transaction=False) as pipe:
             for id_, name, price, at in rows:
                 fields = {"id": id_, "name": name, "price": price, "at": str(at)}
                 pipe.hset(f"user:{id_}", mapping=fields)
@@ -62,6 +76,16 @@ def writers(url: str) -> dict[str, Writer]:
     }
 
 
+def cluster_writers(url: str) -> dict[str, Writer]:
+    by_hand = at_least_once(url, a_cluster)
+    return {
+        "cluster: foreachBatch + redis-py": lambda rows: rows.writeStream.foreachBatch(by_hand),
+        "cluster: sparkonce": lambda rows: (
+            rows.writeStream.format("redis").option("url", url).option("key", "user:{id}")
+        ),
+    }
+
+
 def by_spark_redis(source: Path, server: RedisProcess) -> list[float]:
     """The seconds of each epoch after the first, on a Spark of its own; an upsert as ours."""
     own = {"host": "127.0.0.1", "port": str(server.port), "key.column": "id"}
@@ -71,10 +95,13 @@ def by_spark_redis(source: Path, server: RedisProcess) -> list[float]:
     return took[1:]
 
 
-def throughput(spark: SparkSession, source: Path, url: str, rows: int) -> dict[str, float]:
+def throughput(
+    spark: SparkSession, source: Path, named: dict[str, Writer], urls: Sequence[str], rows: int
+) -> dict[str, float]:
     found = {}
-    for name, writer in writers(url).items():
-        flush(url)
+    for name, writer in named.items():
+        for url in urls:
+            flush(url)
         query = run(spark, source, writer, files=4)
         found[name] = rows / statistics.median(seconds(query, "addBatch"))
     return found
@@ -114,11 +141,17 @@ def main() -> None:
     args = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="sparkonce-bench-"))
     try:
-        with RedisProcess() as server, local_spark.session(home) as spark:
+        with (
+            RedisProcess() as server,
+            RedisCluster(replicas=0) as cluster,
+            local_spark.session(home) as spark,
+        ):
             spark.dataSource.register(Counting)
             large = make_input(spark, home / "large", args.rows, args.rounds + 1)
             single = make_input(spark, home / "single", 1, 25)
-            fast = throughput(spark, large, server.url, args.rows)
+            fast = throughput(spark, large, writers(server.url), [server.url], args.rows)
+            nodes = [node.url for node in cluster.nodes]
+            fast |= throughput(spark, large, cluster_writers(cluster.url), nodes, args.rows)
             jvm = statistics.median(by_spark_redis(large, server))
             fast["spark-redis, its own Spark"] = args.rows / jvm
             small = latency(spark, single, server.url)

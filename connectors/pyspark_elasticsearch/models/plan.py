@@ -66,7 +66,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
     )
     repeatable, width = documents.way.repeatable, len(documents.columns)
     kept = documents.stored()
-    return Plan(f"index:{documents.index}", repeatable, width, documents, kept, CELLS, key)
+    return Plan(f"index:{documents.index}", repeatable, width, documents, kept, CELLS, key=key)
 
 
 def _require_names_apart(options: Options, own: Names) -> None:

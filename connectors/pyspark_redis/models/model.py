@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Fields = Sequence["pa.Field"]
 
-LANES_CELLS = 3 * Plan.cells
-"""Values in a chunk whose rows three primaries or more share."""
+LARGER = 16
+"""How many times larger chunks for a cluster are: what a slot costs does not grow with its rows."""
 
 
 @dataclass(frozen=True)
@@ -198,15 +198,17 @@ def overwriting(plan: Plan[Values]) -> Plan[Values]:
 
 def _planned(values: Values, target: str) -> Plan[Values]:
     writes = values.overwrites or isinstance(values.change, Upsert)
-    return Plan(
+    plan = Plan(
         target=target,
         repeatable=writes and not values.expires,  # what expired would come back
         columns=values.cost - 1,
-        cells=LANES_CELLS if values.lanes else Plan.cells,
         detail=values,
         stored=values.stored(),
         key=values.key.columns,
     )
+    if not values.lanes:
+        return plan
+    return replace(plan, cells=LARGER * plan.cells, rows=LARGER * plan.rows, bytes=4 * plan.bytes)
 
 
 def _schema_of_letters(options: Options, schema: pa.Schema) -> str:

@@ -1,15 +1,20 @@
 -- Library: a lane is a slot of a cluster. What it has seen of a sink lies beside its rows, so that both
--- move, and are lost, together: {fence, n, reached, bad, of}. Of the last decision, whose fence is higher
--- than those before, `n` chunks with rows for it are applied, and those up to row `reached` of the next one.
--- `bad` has {row, reason} of rows that Redis refused, in chunk `of` of these.
+-- move, and are lost, together: the text `fence:n`, of the last decision, whose fence is higher than those
+-- before it, and of how many chunks of it with rows for this lane are applied. Behind another colon, packed:
+-- the row `reached` in the next chunk, and `bad`: {row, reason} of rows that Redis refused, in chunk `of`.
 -- ARGV[1] what keys of lanes begin with   ARGV[2] sink
 
--- What is lower counts chunks.
-local FENCES = 1e9
+local call, begins, ends_with = redis.call, ARGV[1] .. '{', '}:' .. ARGV[2]
 
-local function key_of(tag) return ARGV[1] .. '{' .. tag .. '}:' .. ARGV[2] end
+local function key_of(tag) return begins .. tag .. ends_with end
 
-local function seen(tag)
-  local held = redis.call('GET', key_of(tag))
-  return held and cmsgpack.unpack(held) or {0, 0, 0, {}, 0}
+-- Fence, count, and the packed rest of what a lane has seen.
+local function parse(held)
+  if not held then return 0, 0, '' end
+  local fence, n, rest = held:match('^(%d+):(%d+):?(.*)$')
+  return tonumber(fence), tonumber(n), rest
+end
+
+local function rest_of(text)
+  return text == '' and {reached = 0, bad = {}, of = -1} or cmsgpack.unpack(text)
 end

@@ -3,59 +3,117 @@
 -- says of scripts without a shebang that they may use them. One that is elsewhere fails by itself.
 -- ARGV[1..2] see lane.lua   ARGV[3] fence   ARGV[4] plan (JSON)   ARGV[5] rows that may go aside
 -- ARGV[6] texts by which Redis refuses a row (JSON)
--- ARGV[7..] of each segment: payload; its first and last lane to be written; for each of these, as a double,
--- how many chunks of this decision it must have seen, or for the first one which decision, by its fence
--- Returns {'superseded'} if a later decision came; {'early'} if a chunk before is not applied; {'behind', tag}
+-- ARGV[7..] of each segment: payload; its first and last lane to be written; of each of these how many chunks
+-- of this decision it must have seen (two bytes), and which decision before it, by its fence (a double)
+-- Returns {'superseded'} if a later decision came; {'early'} if a chunk before is not applied; {'behind'}
 -- if a decision before is not; else {'applied', rows stored, rows noted}, of each of the latter reason, key and
 -- the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see apply.lua.
-local fence, plan, most = tonumber(ARGV[3]), cjson.decode(ARGV[4]), tonumber(ARGV[5])
-local faults, stored, aside, ready = cjson.decode(ARGV[6]), 0, {}, false
+local fence, plan, most = ARGV[3], cjson.decode(ARGV[4]), tonumber(ARGV[5])
+local faults, stored, aside, is_first = cjson.decode(ARGV[6]), 0, {}, true
+local texts, number = {}, tonumber(fence)
 
-local function note(chunk, row, why)
-  local texts = {why, chunk[1][row]}
-  for column = 1, plan.width do texts[#texts + 1] = chunk[column + 2][row] or false end
-  aside[#aside + 1] = texts
+-- What a lane has seen with so many chunks of this decision, and no more.
+local function seen(n)
+  local text = texts[n]
+  if not text then
+    text = ('%s:%d'):format(fence, n)
+    texts[n] = text
+  end
+  return text
 end
 
-for at = 7, #ARGV, 4 do
+local function note(chunk, from, bad)
+  for _, one in ipairs(bad) do
+    local row = from + one[1]
+    local told = {one[2], chunk[1][row]}
+    for column = 1, plan.width do told[#told + 1] = chunk[column + 2][row] or false end
+    aside[#aside + 1] = told
+  end
+end
+
+-- What is to be done with a lane: nothing if it is ready for chunk `due`; else a fault, or its rest, and
+-- whether the chunk is applied already.
+local function look(held, due, before)
+  local last, n, rest = parse(held)
+  if last > number then return 'superseded' end
+  if last < number then
+    if due > 0 then return 'early' end
+    if last < before then return 'behind' end
+    return
+  end
+  if n < due then return 'early' end
+  if rest == '' and n == due then return end
+  return nil, rest_of(rest), n > due
+end
+
+for at = 7, #ARGV, 5 do
   local chunk, tags, ends = unpack(cmsgpack.unpack(ARGV[at]))
   local able, write, undo = pcall(writer, chunk, plan)
   if not able then return {'refused', stored, aside, chunk[1][1], reason(write)} end
-  local first = tonumber(ARGV[at + 1])
-  for lane = first, tonumber(ARGV[at + 2]) do
-    local from, last = tonumber(ends[lane - 1] or 0), tonumber(ends[lane])
-    local must = struct.unpack('<d', ARGV[at + 3], 8 * (lane - first) + 1)
-    local due, before = must, 0
-    if must >= FENCES then due, before = 0, must end
-    local held = seen(tags[lane])
-    if held[1] > fence then return {'superseded'} end
-    if held[1] < fence then
-      if due > 0 then return {'early'} end
-      if held[1] < before then return {'behind', tags[lane]} end
-      held = {fence, 0, 0, {}, 0}
-    end
-    if held[2] < due then return {'early'} end
-    if held[2] == due then
-      if held[5] ~= due then held[4], held[5] = {}, due end
-      local key, bad, left = key_of(tags[lane]), {}, most - #aside - #held[4]
-      -- Nothing is applied unless the progress can be written too.
-      if not ready then redis.call('SET', key, cmsgpack.pack(held)) end
-      ready = true
-      local reached, failed, why, of_row = run(write, undo, chunk[1], from + held[3], last, left, bad, faults)
-      for _, one in ipairs(bad) do held[4][#held[4] + 1] = {one[1] - from, one[2]} end
-      if reached then
-        held[3] = reached - from
-        redis.call('SET', key, cmsgpack.pack(held))
-        return {of_row and 'many' or 'refused', stored, aside, failed, why}
+  local first, end_, dues = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
+  local keys, start, due, rests, spans, span = {}, tonumber(ends[first - 1] or 0), {}, {}, {}, nil
+  local froms, lasts = {}, {}
+  for lane = first, end_ do
+    local last, low, high = tonumber(ends[lane]), dues:byte(2 * (lane - first) + 1, 2 * (lane - first) + 2)
+    local key, n = key_of(tags[lane]), low + 256 * high
+    local held = call('GET', key)
+    keys[lane], due[lane], froms[lane], lasts[lane] = key, n, start, last
+    local from, is_done = start, false
+    if held ~= seen(n) or n == 0 then
+      local before = n == 0 and struct.unpack('<d', ARGV[at + 4], 8 * (lane - first) + 1) or 0
+      local fault, rest
+      fault, rest, is_done = look(held, n, before)
+      if fault then return {fault} end
+      if rest and rest.of == n then
+        rests[lane], from = rest, start + (is_done and 0 or rest.reached)
       end
-      held[2], held[3] = due + 1, 0
-      redis.call('SET', key, cmsgpack.pack(held))
     end
-    stored = stored + last - from
-    if held[5] == due then
-      for _, one in ipairs(held[4]) do note(chunk, from + one[1], one[2]) end
-      stored = stored - #held[4]
+    if is_done then
+      stored = stored + last - start - (rests[lane] and #rests[lane].bad or 0)
+      if rests[lane] then note(chunk, start, rests[lane].bad) end
+      span = nil
+    elseif span and from == start then
+      span[2], span[4] = last, lane
+    else
+      span = {from, last, lane, lane, held or seen(0)}
+      spans[#spans + 1] = span
     end
+    start = last
+  end
+
+  for _, one in ipairs(spans) do
+    local bad, lane = {}, one[3]
+    local left = most - #aside
+    if rests[lane] then left = left - #rests[lane].bad end
+    -- Nothing is applied unless the progress can be written too.
+    if is_first then call('SET', keys[lane], one[5]) end
+    is_first = false
+    local reached, failed, why, of_row = run(write, undo, chunk[1], one[1], one[2], left, bad, faults)
+    local to, behind = reached or one[2], 1
+    for at_lane = lane, one[4] do
+      local from, last = froms[at_lane], lasts[at_lane]
+      if reached and from > reached then break end
+      local rest = rests[at_lane]
+      while bad[behind] and bad[behind][1] <= last do
+        rest = rest or {reached = 0, bad = {}, of = due[at_lane]}
+        rest.bad[#rest.bad + 1] = {bad[behind][1] - from, bad[behind][2]}
+        behind = behind + 1
+      end
+      local n, is_whole = due[at_lane], not reached or last <= reached
+      if is_whole then
+        n = n + 1
+        stored = stored + last - from - (rest and #rest.bad or 0)
+        if rest then rest.reached = 0 end
+      else
+        rest = rest or {reached = 0, bad = {}, of = n}
+        rest.reached = reached - from
+      end
+      local text = seen(n)
+      if rest and (#rest.bad > 0 or not is_whole) then text = text .. ':' .. cmsgpack.pack(rest) end
+      call('SET', keys[at_lane], text)
+      if rest and is_whole then note(chunk, from, rest.bad) end
+    end
+    if reached then return {of_row and 'many' or 'refused', stored, aside, failed, why} end
   end
 end
 return {'applied', stored, aside}

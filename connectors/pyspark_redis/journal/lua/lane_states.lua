@@ -3,7 +3,7 @@
 -- Returns two lists of doubles, as bytes: of each lane its fence, and how many chunks it has seen.
 local fences, counts = {}, {}
 for at = 3, #ARGV do
-  local held = seen(ARGV[at])
-  fences[at - 2], counts[at - 2] = struct.pack('<d', held[1]), struct.pack('<d', held[2])
+  local fence, n = parse(call('GET', key_of(ARGV[at])))
+  fences[at - 2], counts[at - 2] = struct.pack('<d', fence), struct.pack('<d', n)
 end
 return {table.concat(fences), table.concat(counts)}
