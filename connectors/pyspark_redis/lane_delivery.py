@@ -13,7 +13,7 @@ import redis
 from pyspark_redis import refusals
 from pyspark_redis.delivery import FAULTS, Delivery
 from pyspark_redis.journal import scripts
-from pyspark_redis.journal.lanes import Known, Lanes, at_once
+from pyspark_redis.journal.lanes import Known, Lanes, State, at_once
 from pyspark_redis.models import lanes
 from pyspark_redis.models.lanes import Segment
 from pyspark_redis.server.failures import translate
@@ -224,12 +224,15 @@ class LaneDelivery(Delivery):
         slots = sorted({*self.seen, *self.old})
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             self.lanes.make_safe(slots)
-            fences, counts = self.lanes.states(slots)
-        for slot in slots:
-            if slot in self.seen and (fences[slot], counts[slot]) < (self.fence, self.seen[slot]):
-                raise self._taken_back()
-            self.known[slot] = fences[slot]
+            for state in self.lanes.states(slots):
+                self._require_all(state)
         self._settle(len(self.manifest.chunks) - 1, letters, self.known.tobytes())
+
+    def _require_all(self, state: State) -> None:
+        for slot, fence, n in zip(*state, strict=True):
+            if slot in self.seen and (fence, n) < (self.fence, self.seen[slot]):
+                raise self._taken_back()
+            self.known[slot] = fence
 
 
 def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:

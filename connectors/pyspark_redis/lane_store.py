@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pyspark_redis import health, preflight, refusals
 from pyspark_redis.journal.dead_letters import DeadLetters
-from pyspark_redis.journal.lanes import Known, Lanes
+from pyspark_redis.journal.lanes import Known, Lanes, State
 from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.store import RedisStore
@@ -70,11 +71,10 @@ class LaneStore(RedisStore):
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             known = lanes.known()
-            seen, _ = lanes.states(known.slots)
-            goes_on = self._goes_on(manifest)
+            states, goes_on = list(lanes.states(known.slots)), self._goes_on(manifest)
             if not goes_on:
-                _require_in_step(manifest, known, seen)
-            fence = lanes.draw(int(max(seen.values(), default=0)))
+                _require_in_step(manifest, known, states)
+            fence = lanes.draw(int(max((max(one.fences) for one in states), default=0)))
         return replace(manifest, notes={"fence": fence, "goes_on": goes_on})
 
     def _goes_on(self, manifest: Manifest) -> bool:
@@ -86,8 +86,10 @@ class LaneStore(RedisStore):
         return delivery
 
 
-def _require_in_step(manifest: Manifest, known: Known, seen: Mapping[int, float]) -> None:
-    if any(fence < known.fences[slot] for slot, fence in seen.items()):
-        raise refusals.lane_behind(manifest.sink, manifest.epoch)
-    if any(fence > known.drawn for fence in seen.values()):
-        raise refusals.ledger_behind(manifest.sink, manifest.epoch)
+def _require_in_step(manifest: Manifest, known: Known, states: Sequence[State]) -> None:
+    for one in states:
+        must = map(known.fences.__getitem__, one.slots)
+        if any(map(operator.lt, one.fences, must)):
+            raise refusals.lane_behind(manifest.sink, manifest.epoch)
+        if max(one.fences) > known.drawn:
+            raise refusals.ledger_behind(manifest.sink, manifest.epoch)

@@ -61,7 +61,13 @@ def log(query: Query) -> Log:
 def test_one_chunk_at_a_time_is_in_memory(log: Log) -> None:
     log.run(ChunkSize(2, ROOMY), 3, 1)
     chunk = ["encode", "stage"]
-    assert log.events == ["read", *chunk, *chunk, "read", *chunk]
+    assert log.events == ["read", *chunk, "read", *chunk]
+
+
+def test_small_batches_make_one_chunk(log: Log) -> None:
+    """A source of many small files gives many small batches."""
+    receipt = log.run(ChunkSize(5, ROOMY), *[1] * 12)
+    assert receipt.rows == (5, 5, 2)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +78,7 @@ def test_one_chunk_at_a_time_is_in_memory(log: Log) -> None:
         (2, [3], (2, 1)),
         (1, [3], (1, 1, 1)),
         (2, [4, 5], (2, 2, 2, 2, 1)),
+        (3, [4, 5], (3, 3, 3)),
         (4, [], ()),
         (4, [0], ()),
         (4, [0, 2, 0], (2,)),
@@ -144,7 +151,7 @@ def test_a_chunk_that_the_store_finds_too_large_is_cut_until_it_fits(log: Log, m
 
 def test_later_chunks_of_a_task_are_not_refused_as_the_first_was(log: Log) -> None:
     log.most = 60
-    log.run(ChunkSize(100, ROOMY), 10, 10, 10)
+    log.run(ChunkSize(10, ROOMY), 10, 10, 10)
     first = log.events.index("read", 1)
     assert log.events[:first].count("encode") > log.events[:first].count("stage")
     assert log.events[first:].count("encode") == log.events[first:].count("stage")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import redis
 
@@ -38,6 +38,20 @@ class Known:
     def slots(self) -> list[int]:
         """Those whose lanes have seen any."""
         return list(compress(range(SLOTS), self.fences))
+
+
+class State(NamedTuple):
+    """What lanes of one node have seen.
+
+    Attributes:
+        slots: of the lanes.
+        fences: of the last decision that each has seen; 0 for none.
+        counts: how many of its chunks.
+    """
+
+    slots: Sequence[int]
+    fences: array[float]
+    counts: array[float]
 
 
 @dataclass(frozen=True)
@@ -70,20 +84,15 @@ class Lanes:
         """By what scripts make such keys of tags."""
         return [f"{self.session.prefix}:", self.sink]
 
-    def states(self, slots: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
-        """Of lanes the fence that they have seen last, and how many chunks of that decision."""
-        fences: dict[int, float] = {}
-        counts: dict[int, float] = {}
+    def states(self, slots: Sequence[int]) -> Iterator[State]:
+        """What these lanes have seen, node by node."""
 
-        def read(client: redis.Redis, own: Sequence[int]) -> tuple[Sequence[int], Any]:
-            given = [*self.named, *(tags()[slot] for slot in own)]
-            keys = [self.of(own[0])]
-            return own, self.session.run_on(client, scripts.lane_states(), keys, given)
+        def read(client: redis.Redis, own: Sequence[int]) -> State:
+            given = [*self.named, _tags(own)]
+            found = self.session.run_on(client, scripts.lane_states(), [self.of(own[0])], given)
+            return State(own, *map(_doubles, found))
 
-        for own, (seen, applied) in self.each_node(slots, read):
-            fences.update(zip(own, _doubles(seen), strict=False))
-            counts.update(zip(own, _doubles(applied), strict=False))
-        return fences, counts
+        return self.each_node(slots, read)
 
     def make_safe(self, slots: Sequence[int]) -> None:
         """See that what was written to the nodes of these lanes is as safe as was asked."""
@@ -99,7 +108,7 @@ class Lanes:
         """Forget all."""
 
         def forget(client: redis.Redis, own: Sequence[int]) -> None:
-            given = [*self.named, *(tags()[slot] for slot in own)]
+            given = [*self.named, _tags(own)]
             self.session.run_on(client, scripts.lane_drop(), [self.of(own[0])], given)
 
         for _ in self.each_node(self.known().slots, forget):
@@ -133,6 +142,10 @@ def at_once(do: Callable[[S], T], each: Iterable[S]) -> Iterator[T]:
         return iter([do(one) for one in items])
     with ThreadPoolExecutor(len(items)) as pool:
         return iter(list(pool.map(do, items)))
+
+
+def _tags(slots: Sequence[int]) -> str:
+    return " ".join(map(tags().__getitem__, slots))
 
 
 def _doubles(text: bytes) -> array[float]:

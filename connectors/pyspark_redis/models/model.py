@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Fields = Sequence["pa.Field"]
 
-LARGER = 16
+LARGER = 32
 """How many times larger chunks for a cluster are: what a slot costs does not grow with its rows."""
 
 

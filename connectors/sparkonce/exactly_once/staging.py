@@ -53,10 +53,34 @@ def stage(
         return Receipt(task, skipped=ledger.token)
     staging = _Staging(store, task, encode, size.bytes, patience)
     with _dropped_if_failed(store, task):
-        for batch in batches:
-            for start in range(0, batch.num_rows, size.rows):
-                staging.take(batch.slice(start, size.rows))
+        for rows in _in_size(batches, size):
+            staging.take(rows)
     return Receipt(task, tuple(staging.rows), tuple(staging.sizes), bad=staging.bad.kinds)
+
+
+def _in_size(batches: Iterable[pa.RecordBatch], size: ChunkSize) -> Iterator[pa.RecordBatch]:
+    """The same rows, in batches as large as a chunk: those of Spark may be smaller, or larger."""
+    held: list[pa.RecordBatch] = []
+    room, space = size.rows, size.bytes
+    for batch in batches:
+        rest = batch
+        while rest.num_rows:
+            held.append(rest.slice(0, room))
+            rest = rest.slice(room)
+            room, space = room - held[-1].num_rows, space - held[-1].nbytes
+            if room <= 0 or space <= 0:
+                yield _joined(held)
+                held, room, space = [], size.rows, size.bytes
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 @contextmanager
