@@ -16,7 +16,7 @@ from integration.servers.port import HOST, Port
 from integration.servers.streams import STREAMS, AnyStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from integration.servers.faults import Predicate
     from typing_extensions import Self
@@ -182,18 +182,23 @@ class Proxy:
     further faults wait for their turn. `cuts` counts those that really happened.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, plan: Plan | None = None) -> None:
         parts = urlsplit(url)
         self._target = _address(url)
         self._port = Port()
         *login, _ = parts.netloc.rsplit("@", 1)
         netloc = "@".join([*login, f"{HOST}:{self._port.number}"])
         self.url = urlunsplit(parts._replace(netloc=netloc))
-        self._plan = Plan()
+        self._plan = plan or Plan()
         self._stream = STREAMS.get(parts.scheme, AnyStream)
         self._lock = Lock()
         self._connections: list[Connection] = []
         self._door: Door | None = Door(self._port.number, self._welcome)
+
+    @property
+    def ports(self) -> list[int]:
+        """Where clients come in."""
+        return [self._port.number]
 
     @property
     def cuts(self) -> int:
@@ -283,3 +288,35 @@ class Proxy:
             self._connections = [each for each in self._connections if each.thread.is_alive()]
             self._connections.append(connection)
             connection.thread.start()
+
+
+class Proxies(Proxy):
+    """Several proxies with one plan, of which the first answers for all.
+
+    Args:
+        several: each was given `plan`.
+        url: that leads clients to them.
+    """
+
+    def __init__(self, several: Sequence[Proxy], plan: Plan, url: str) -> None:
+        self._several, self._plan, self.url = several, plan, url
+
+    @property
+    def ports(self) -> list[int]:
+        return [port for one in self._several for port in one.ports]
+
+    def refuse(self) -> None:
+        for one in self._several:
+            one.refuse()
+
+    def disconnect(self) -> None:
+        for one in self._several:
+            one.disconnect()
+
+    def restore(self) -> None:
+        for one in self._several:
+            one.restore()
+
+    def close(self) -> None:
+        for one in self._several:
+            one.close()

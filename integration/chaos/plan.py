@@ -21,6 +21,9 @@ STRAGGLER, DISK = "straggler with a twin", "disk full"
 KILLS = {DRIVER: 4, TREE: 2, EXECUTOR: 2, WORKER: 3, ZOMBIE: 2, STORE: 3}
 """What counts as a kill, and how often each comes in a deck."""
 
+MOVE = "slots moved"
+"""As often as a store is killed, where it can be."""
+
 NETWORK = (CUT_REQUEST, CUT_REPLY, STALL, RESET)
 RARE = (STRAGGLER, DISK)
 KILLS_FOR_RARE = 10
@@ -36,6 +39,7 @@ FATES = {
     **dict.fromkeys((EXECUTOR, WORKER), (LATE, NEVER)),
     ZOMBIE: (LATE, DONE),
     STORE: (NEVER, DONE),
+    MOVE: (LATE, NEVER),
 }
 MOST = {"stage": 6, "apply": 4}
 """Requests of a kind that an epoch has at least, where they are more than one."""
@@ -79,7 +83,8 @@ def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
     """
     chance = random.Random(f"{seed} {target.name}")
     dealer = _Dealer(chance, target)
-    deck = list(chain.from_iterable([kind] * often for kind, often in KILLS.items()))
+    moves = {MOVE: KILLS[STORE]} if target.moves else {}
+    deck = list(chain.from_iterable([kind] * often for kind, often in (KILLS | moves).items()))
     killing = islice(_shuffled(chance, deck), kills)
     pairs = zip(_shuffled(chance, NETWORK), killing, strict=False)
     kinds = chain.from_iterable(chance.sample(pair, 2) for pair in pairs)
@@ -102,12 +107,17 @@ def _shuffled(chance: random.Random, deck: Sequence[T]) -> Iterator[T]:
         yield from chance.sample(deck, len(deck))
 
 
+_KILLING = (*KILLS, MOVE)
+
+
 class _Dealer:
     """Gives faults their moments: all points of a kind come before one comes again."""
 
     def __init__(self, chance: random.Random, target: Target) -> None:
         self._chance, self._tasks = chance, [p for p in target.points if p not in target.in_driver]
-        self._points = {kind: _shuffled(chance, list(target.points)) for kind in (*KILLS, *NETWORK)}
+        self._points = {
+            kind: _shuffled(chance, list(target.points)) for kind in (*KILLS, MOVE, *NETWORK)
+        }
         in_tasks = cycle(self._tasks)
         self._points |= {EXECUTOR: in_tasks, STRAGGLER: in_tasks}
 
@@ -119,6 +129,6 @@ class _Dealer:
             kind,
             point,
             nth=chance.randint(1, MOST.get(point, 1)),
-            fate=chance.choice(FATES.get(kind, (LATE, NEVER, DONE))) if kind in KILLS else "",
+            fate=chance.choice(FATES.get(kind, (LATE, NEVER, DONE))) if kind in _KILLING else "",
             outage=chance.choice((1.0, 2.0, 4.0, 0.0)) if kind == STORE else 0.0,
         )

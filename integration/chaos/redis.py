@@ -38,17 +38,17 @@ DRAWS = 14
 AT_ONCE = 5000
 
 
-def _sha(text: str) -> bytes:
+def sha(text: str) -> bytes:
     return hashlib.sha1(text.encode()).hexdigest().encode()  # as Redis names a script
 
 
 POINTS = {
     "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
-    "publish": has(_sha(scripts.publish("hash_increment"))),
-    "decide": has(_sha(scripts.decide())),
-    "apply": has(_sha(scripts.apply("hash_increment"))),
-    "finish": has(_sha(scripts.swap()), b'"manifest":null'),
-    "clean": has(_sha(scripts.discard())),
+    "publish": has(sha(scripts.publish("hash_increment"))),
+    "decide": has(sha(scripts.decide())),
+    "apply": has(sha(scripts.apply("hash_increment"))),
+    "finish": has(sha(scripts.swap()), b'"manifest":null'),
+    "clean": has(sha(scripts.discard())),
 }
 
 
@@ -83,7 +83,7 @@ class RedisTarget(OnServer):
             # A scan may give a name twice; how often its row took effect is what the key says.
             names = iter({*client.scan_iter(f"{WITNESS}:*", count=AT_ONCE)})
             while some := list(islice(names, AT_ONCE)):
-                yield from _witnesses(client, some)
+                yield from witnesses(client, some)
 
     def counters(self) -> Counts:
         with connect(self.url) as client:
@@ -136,7 +136,7 @@ def _in_step(client: object) -> bool:
     return client.info("replication")["master_link_status"] == "up"  # type: ignore[attr-defined]
 
 
-def _witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
+def witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
     with client.pipeline(transaction=False) as pipe:  # type: ignore[attr-defined]
         for name in names:
             pipe.hmget(name, "n", "amount")

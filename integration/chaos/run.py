@@ -26,7 +26,6 @@ from integration.chaos.strikes import strike
 from integration.chaos.target import Make, Target
 from integration.chaos.topic import Topic
 from integration.chaos.world import Broken, ChaosWorld, NotReached, fresh
-from integration.proxy import Proxy
 from integration.servers import kafka
 from integration.servers.kafka import KafkaProcess
 
@@ -96,7 +95,7 @@ class Run:
         faults = plan.draw(self.seed, self.kills, target, disk=disk is not None)
         world = ChaosWorld(
             target,
-            stack.enter_context(Proxy(target.url)),
+            stack.enter_context(target.proxy()),
             Topic(broker.address, self.seed),
             stack.enter_context(closing(ChaosSpark(self.home / "spark"))),
             self.home,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import psutil
 from integration.chaos import plan
@@ -143,6 +142,14 @@ def fail_network(world: ChaosWorld, fault: Fault) -> str:
     return ""
 
 
+def move_slots(world: ChaosWorld, fault: Fault) -> str:
+    """Slots go to another node, with all that lies in them, while a request waits."""
+    _reach(world, fault)
+    moved = world.target.move()
+    _let_go(world, fault)
+    return moved
+
+
 def straggler(world: ChaosWorld, fault: Fault) -> str:
     """A task whose request is held gets a twin, which wins; then the request arrives."""
     _reach(world, fault, PATIENT)
@@ -196,6 +203,7 @@ STRIKES: dict[str, Callable[[ChaosWorld, Fault], str]] = {
     plan.WORKER: kill_worker,
     plan.ZOMBIE: zombie,
     plan.STORE: kill_store,
+    plan.MOVE: move_slots,
     plan.STRAGGLER: straggler,
     **dict.fromkeys(plan.NETWORK, fail_network),
 }
@@ -239,11 +247,11 @@ def _owner(world: ChaosWorld, fault: Fault) -> int:
     if fault.kind not in (plan.EXECUTOR, plan.WORKER):
         return 0
     # A port of a client may serve several connections, to several servers.
-    ends = world.proxy.hits[-1], urlsplit(world.proxy.url).port
+    port, doors = world.proxy.hits[-1], world.proxy.ports
     for one in psutil.net_connections("tcp4"):
-        if one.pid and one.raddr and (one.laddr.port, one.raddr.port) == ends:
+        if one.pid and one.raddr and one.laddr.port == port and one.raddr.port in doors:
             return one.pid
-    raise NotReached(f"nobody holds port {ends[0]} any more")
+    raise NotReached(f"nobody holds port {port} any more")
 
 
 def _let_go(world: ChaosWorld, fault: Fault) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 from integration.chaos.topic import BUCKETS
+from integration.proxy import Proxy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +62,7 @@ class Target(Protocol):
         server: the process that is killed; its settings make an acknowledged write last.
         points: the requests by which a moment is named, and how they are recognised.
         in_driver: those of them that the driver sends; tasks send the others.
+        moves: whether what it holds can be moved between nodes.
         columns: of query `rows`, as SQL expressions over `part`, `place`, `amount` and
             `draw`, a random bigint, by which a replay computes other rows.
     """
@@ -71,10 +73,17 @@ class Target(Protocol):
     points: Mapping[str, Predicate]
     in_driver: Sequence[str]
     columns: Sequence[str]
+    moves: bool
 
     @property
     def url(self) -> str:
         """Of the server itself."""
+
+    def proxy(self) -> Proxy:
+        """Make a proxy before it."""
+
+    def move(self) -> str:
+        """Move some of what it holds to another node; what was moved, in words."""
 
     @property
     def version(self) -> str:
@@ -117,6 +126,16 @@ class OnServer:
         """See `Target.url`."""
         return self.server.url
 
+    moves = False
+
+    def proxy(self) -> Proxy:
+        """See `Target.proxy`."""
+        return Proxy(self.url)
+
+    def move(self) -> str:
+        """See `Target.move`. It has one node."""
+        raise NotImplementedError
+
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
         """See `Target.last_checks`. There are none."""
         return {}
@@ -143,13 +162,14 @@ Make = Callable[["Path | None"], Target]
 
 MAKERS = {
     "redis": "redis:RedisTarget",
+    "redis-cluster": "redis_cluster:ClusterTarget",
     "mysql": "mysql:MySqlTarget",
     "mariadb": "mysql:MariaDbTarget",
     "elasticsearch": "elasticsearch:ElasticsearchTarget",
 }
 """The stores that there are, by the names of STORE."""
 
-ALL = ("redis", "mysql", "elasticsearch")
+ALL = ("redis", "redis-cluster", "mysql", "elasticsearch")
 """What STORE=all means."""
 
 

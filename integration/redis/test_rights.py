@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from integration.counters import ones
 from integration.epochs import DirectQuery
 from integration.servers.redis import RedisProcess
+from integration.servers.redis_cluster import RedisCluster
 
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk
@@ -95,3 +96,21 @@ def test_an_operator_needs_no_more(private_redis: Callable[..., RedisProcess], u
         assert not runs("gc", "--yes", "--grace", "0s")
         assert runs("gc", "--yes", "--grace", "0s", more=(*beside("`gc`, `forget`"),))
         assert runs("forget", query.name, "--yes")
+
+
+def test_a_cluster_asks_for_more_on_each_node(cluster: RedisCluster, unique: str) -> None:
+    app = [*beside("`redis+cluster://`, on each node"), *beside("`writeMode=increment`")]
+    ops = [*beside("all of a cluster, on each node"), *beside("`gc`, `forget`")]
+    for node in cluster.nodes:
+        for user, more in {"app": app, "ops": ops}.items():
+            node.ask("ACL", "SETUSER", user, "reset", *documented(user, unique), *more)
+    query = DirectQuery(
+        COUNTER, url=cluster.url, key=f"{unique}:{{id}}", writeMode="increment", user="app"
+    )
+    query.options["password"] = "secret"
+    query.sink.check()
+    query.run(0, ones(range(1000)))
+    given = ("-o", "user=ops", "-o", "password=secret")
+    for command, *rest in (["status"], ["gc", "--yes"], ["forget", query.name, "--yes"]):
+        done = CliRunner().invoke(main, [command, cluster.url, *rest, *given])
+        assert done.exit_code == 0, (command, done.output)

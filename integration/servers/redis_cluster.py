@@ -6,6 +6,7 @@ import socket
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from integration.proxy import Proxy
 from integration.servers.port import HOST
 from integration.servers.process import wait_until
 from integration.servers.redis import RedisProcess, connect
@@ -13,6 +14,7 @@ from integration.servers.redis import RedisProcess, connect
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from integration.servers.faults import Plan
     from typing_extensions import Self
 
 SLOTS = 16_384
@@ -30,8 +32,11 @@ CONFIG = (
 class Node(RedisProcess):
     """A node; the port of its bus is free, too."""
 
-    def __init__(self, *config: str) -> None:
+    def __init__(self, *config: str, announces: bool = False) -> None:
         super().__init__(*CONFIG, *config)
+        if announces:  # clients are to go elsewhere, and other nodes are not
+            with (self.directory / "redis.conf").open("a") as file:
+                file.write(f"cluster-announce-bus-port {self.port + BUS}\n")
 
     def ask(self, *command: Any) -> Any:
         with connect(self.url) as client:
@@ -42,21 +47,25 @@ class Node(RedisProcess):
         return self.ask("CLUSTER", "MYID").decode()
 
     @property
+    def me(self) -> list[str]:
+        """What it says of itself: id, address, flags, id of its primary; from 8 on its slots."""
+        lines = self.ask("CLUSTER", "NODES").decode().splitlines()
+        return next(line.split() for line in lines if "myself" in line)
+
+    @property
     def is_primary(self) -> bool:
         return bool(self.ask("ROLE")[0] == b"master")
 
     @property
     def slots(self) -> list[int]:
         """Those that it serves, as it believes."""
-        with connect(self.url) as client:
-            ranges = client.cluster("nodes")[f"{HOST}:{self.port}"]["slots"]
-        bounds = ([int(bound) for bound in one] for one in ranges if "-" not in one[0][:1])
+        bounds = ([int(end) for end in one.split("-")] for one in self.me[8:] if one[0] != "[")
         return [slot for low, *high in bounds for slot in range(low, (high or [low])[0] + 1)]
 
 
-def new_node(*config: str) -> Node:
+def new_node(*config: str, announces: bool = False) -> Node:
     while True:
-        node = Node(*config)
+        node = Node(*config, announces=announces)
         if node.port + BUS < 65_536:
             with socket.socket() as bus:
                 if bus.connect_ex((HOST, node.port + BUS)):
@@ -65,16 +74,24 @@ def new_node(*config: str) -> Node:
 
 
 class RedisCluster:
-    """So many primaries with so many replicas each; a context manager."""
+    """So many primaries with so many replicas each; a context manager.
 
-    def __init__(self, *config: str, primaries: int = 3, replicas: int = 1) -> None:
-        self.config, self.primaries, self.replicas = config, primaries, replicas
+    Args:
+        config: of each node.
+        plan: of the faults that befall requests: then each node says that it is at a proxy.
+    """
+
+    def __init__(
+        self, *config: str, primaries: int = 3, replicas: int = 1, plan: Plan | None = None
+    ) -> None:
+        self.config, self.primaries, self.replicas, self.plan = config, primaries, replicas, plan
         self.nodes: list[Node] = []
+        self.proxies: list[Proxy] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
             for _ in range(self.primaries * (1 + self.replicas)):
-                self.nodes.append(started.enter_context(new_node(*self.config)))
+                self.nodes.append(started.enter_context(self._new_node()))
             self._join()
             self._running = started.pop_all()
         return self
@@ -98,12 +115,7 @@ class RedisCluster:
 
     def replicas_of(self, primary: Node) -> list[Node]:
         known = primary.id
-        with connect(self.alive()[0].url) as client:
-            told = client.cluster("nodes")
-        ports = {
-            int(name.rpartition(":")[2]) for name, one in told.items() if one["master_id"] == known
-        }
-        return [node for node in self.alive() if node.port in ports]
+        return [node for node in self.alive() if node.me[3] == known]
 
     def wait_until_whole(self, seconds: float = 30) -> None:
         wait_until(lambda: all(map(_is_whole, self.alive())), seconds, "the cluster is not whole")
@@ -124,6 +136,15 @@ class RedisCluster:
         known = to.id
         for node in [to, *(one for one in self.heads() if one is not to)]:
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", known)
+
+    def _new_node(self) -> Node:
+        if self.plan is None:
+            return new_node(*self.config)
+        door = Proxy("redis://nobody", self.plan)
+        node = new_node(*self.config, f"cluster-announce-port {door.ports[0]}", announces=True)
+        door.lead_to(node.url)
+        self.proxies.append(door)
+        return node
 
     def _join(self) -> None:
         heads, others = self.nodes[: self.primaries], self.nodes[self.primaries :]

@@ -27,7 +27,7 @@ def test_a_connector_is_found_by_the_scheme_of_a_url(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["mongodb://db", "localhost", "", "://db"])
 def test_an_unknown_scheme_is_refused_and_the_known_ones_named(url: str) -> None:
-    with pytest.raises(OptionError, match=r"redis://, redis\+sentinel://"):
+    with pytest.raises(OptionError, match=r"redis://, redis\+cluster://, redis\+sentinel://"):
         for_url(url)
 
 

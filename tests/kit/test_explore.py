@@ -18,7 +18,7 @@ from sparkonce.tck.simulation.memory import MemoryStore
 
 pytestmark = pytest.mark.xdist_group("explore")  # its report serves several tests
 
-SCHEDULES = range(3000, 4000)
+SCHEDULES = range(5000, 6000)
 PLANTED = 3000
 PROFILES = ["whole epochs", "atomic chunks", "row by row"]
 
@@ -141,10 +141,10 @@ def dooms_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("row by row", Unfenced, nothing, {"O2"}, 0.0, 0),
         ("atomic chunks", Unmarked, nothing, {"O2"}, 0.0, 0),
-        ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 4000),
+        ("whole epochs", None, resolved_by_reading, {"C02"}, 0.0, 5100),
         rare("atomic chunks", LooksThenDrops, dooms_forgotten, {"S10"}, 0.0, 40),
-        rare("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 800),
-        rare("atomic chunks", None, skips_committed, {"O1"}, 1.0, 740),
+        rare("atomic chunks", ByRevision, nothing, {"O1", "C14"}, 1.0, 840),
+        rare("atomic chunks", None, skips_committed, {"O1"}, 1.0, 3700),
         rare("atomic chunks", DropsWhateverIsThere, nothing, {"S10"}, 1.0, 2100),
     ],
 )

@@ -61,7 +61,7 @@ def test_an_executor_with_another_release_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_receipt_says_who_staged_what() -> None:
     message = writer().write(iter([batch(["a", "b"]), batch(["c"])]))
     receipt = pickle.loads(pickle.dumps(message)).receipt
-    assert receipt.rows == (2, 1)
+    assert receipt.rows == (3,)
     assert (receipt.task.query_id, receipt.task.run_id) == ("a", RUN)
     assert (receipt.task.epoch, receipt.task.partition) == (0, 3)
     assert receipt.task.sink == sink_name("a", TARGET)

@@ -23,6 +23,7 @@ PROXY, CLIENT = 7001, 50001
 
 class FakeProxy:
     url = f"redis://127.0.0.1:{PROXY}/0"
+    ports = (PROXY,)
 
     def __init__(self, did: list[str]) -> None:
         self._did = did

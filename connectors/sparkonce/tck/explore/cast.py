@@ -248,14 +248,14 @@ class Rows(list[str]):
         """How many there are."""
         return len(self)
 
-    def slice(self, start: int, length: int) -> Rows:
+    def slice(self, start: int, length: int | None = None) -> Rows:
         """Some of them."""
-        return Rows(self[start : start + length])
+        return Rows(self[start:] if length is None else self[start : start + length])
 
 
 def _staged(run: Run, task: Task, rows: list[str]) -> Receipt:
-    batches: list[Any] = [Rows(rows[start : start + 3]) for start in range(0, len(rows), 3)]
-    return stage(run.query.store, task, batches, _encode, SMALL, QUICK)
+    batch: Any = Rows(rows)
+    return stage(run.query.store, task, [batch], _encode, SMALL, QUICK)
 
 
 def _encode(rows: Any) -> bytes:

@@ -26,8 +26,9 @@ class RefusalRules(Contract):
         query = Query(world)
         run = query.start()
         run.write(0, rows(0, "x"))
-        first, second = rows(1, HOSTILE), rows(1, "second")
-        accept = world.refuse(f"a/1#{HOSTILE}.2")
+        # In each chunk a row stands before the one that is refused.
+        first, second = rows(1, HOSTILE)[::-1], rows(1, "second")
+        accept = world.refuse(f"a/1#{HOSTILE}.1")
         receipts = run.stage(1, rows(1, "before"), first, rows(1, "after"))
         require_one_line(raises(REFUSED, run.commit, 1, receipts))
         run.abort(1, receipts)
