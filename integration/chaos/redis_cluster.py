@@ -60,9 +60,9 @@ MOVED = 200
 class Server:
     """The cluster, as one process of which a primary is killed: the ledger's, or another."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Path | None) -> None:
         self.plan, self.chance = Plan(), random.Random(1)
-        self.cluster = RedisCluster(*DURABLE, plan=self.plan)
+        self.cluster = RedisCluster(*DURABLE, plan=self.plan, home=disk)
         self.start_seconds = LOADING
         self._stack = ExitStack()
 
@@ -105,8 +105,8 @@ class ClusterTarget(OnServer):
     columns = RedisTarget.columns
     prepare = RedisTarget.prepare
 
-    def __init__(self, _: Path | None) -> None:
-        self.server: Any = Server()
+    def __init__(self, disk: Path | None) -> None:
+        self.server: Any = Server(disk)
 
     @property
     def cluster(self) -> RedisCluster:
@@ -164,7 +164,7 @@ class ClusterTarget(OnServer):
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         """See `Target.watch`."""
-        client = redis.RedisCluster(port=self.cluster.heads()[0].port, socket_timeout=5)
+        client = redis.RedisCluster("127.0.0.1", self.cluster.heads()[0].port, socket_timeout=5)
 
         def sides() -> tuple[int, int]:
             with client.pipeline() as pipe:

@@ -13,6 +13,7 @@ from integration.servers.redis import RedisProcess, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from integration.servers.faults import Plan
     from typing_extensions import Self
@@ -79,12 +80,19 @@ class RedisCluster:
     Args:
         config: of each node.
         plan: of the faults that befall requests: then each node says that it is at a proxy.
+        home: of what the first node keeps.
     """
 
     def __init__(
-        self, *config: str, primaries: int = 3, replicas: int = 1, plan: Plan | None = None
+        self,
+        *config: str,
+        primaries: int = 3,
+        replicas: int = 1,
+        plan: Plan | None = None,
+        home: Path | None = None,
     ) -> None:
         self.config, self.primaries, self.replicas, self.plan = config, primaries, replicas, plan
+        self.home = home
         self.nodes: list[Node] = []
         self.proxies: list[Proxy] = []
 
@@ -118,7 +126,7 @@ class RedisCluster:
         return [node for node in self.alive() if node.me[3] == known]
 
     def wait_until_whole(self, seconds: float = 30) -> None:
-        wait_until(lambda: all(map(_is_whole, self.alive())), seconds, "the cluster is not whole")
+        wait_until(lambda: all(map(is_whole, self.alive())), seconds, "the cluster is not whole")
 
     def move(self, slot: int, to: Node) -> None:
         """Move a slot with its keys, as `redis-cli --cluster reshard` does."""
@@ -140,8 +148,10 @@ class RedisCluster:
     def _new_node(self) -> Node:
         if self.plan is None:
             return new_node(*self.config)
+        where = [f'dir "{self.home}"'] if self.home and not self.nodes else []
         door = Proxy("redis://nobody", self.plan)
-        node = new_node(*self.config, f"cluster-announce-port {door.ports[0]}", announces=True)
+        own = (*self.config, *where, f"cluster-announce-port {door.ports[0]}")
+        node = new_node(*own, announces=True)
         door.lead_to(node.url)
         self.proxies.append(door)
         return node
@@ -178,5 +188,6 @@ def _is_linked(node: Node) -> bool:
     return bool(told[0] == b"slave" and told[3] == b"connected")
 
 
-def _is_whole(node: Node) -> bool:
-    return b"cluster_state:ok" in node.ask("CLUSTER", "INFO")
+def is_whole(node: Node) -> bool:
+    """Whether it takes requests, and knows of no slot that nobody serves."""
+    return node.answers() and b"cluster_state:ok" in node.ask("CLUSTER", "INFO")

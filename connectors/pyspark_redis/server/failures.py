@@ -117,8 +117,11 @@ CODES = {
 }
 """The codes that redis-py cuts from the text of these errors."""
 
-PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN")
-"""Codes that mean: later."""
+PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "while the cluster is down")
+"""Codes that mean: later; the last is what a script is told."""
+
+LATER = exceptions.ClusterDownError, exceptions.TryAgainError
+"""The same, where redis-py cuts the code."""
 
 MOVES = "attempted to access a non local key"
 """What a script is told whose key lies in another node of a cluster."""
@@ -165,7 +168,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     for kind, code in CODES.items():
         if isinstance(error, kind):
             return _refused(f"{code} {text}", doing)
-    lost = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError)
+    lost = isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, *LATER))
     if lost or any(_has(text, code) for code in PASSING):
         return StoreUnreachable(
             f"Redis can't be reached while {doing}: {text}",
