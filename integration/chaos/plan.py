@@ -24,6 +24,8 @@ KILLS = {DRIVER: 4, TREE: 2, EXECUTOR: 2, WORKER: 3, ZOMBIE: 2, STORE: 3}
 MOVE = "slots moved"
 """As often as a store is killed, where it can be."""
 
+KILLING = (*KILLS, MOVE)
+
 NETWORK = (CUT_REQUEST, CUT_REPLY, STALL, RESET)
 RARE = (STRAGGLER, DISK)
 KILLS_FOR_RARE = 10
@@ -107,9 +109,6 @@ def _shuffled(chance: random.Random, deck: Sequence[T]) -> Iterator[T]:
         yield from chance.sample(deck, len(deck))
 
 
-_KILLING = (*KILLS, MOVE)
-
-
 class _Dealer:
     """Gives faults their moments: all points of a kind come before one comes again."""
 
@@ -129,6 +128,6 @@ class _Dealer:
             kind,
             point,
             nth=chance.randint(1, MOST.get(point, 1)),
-            fate=chance.choice(FATES.get(kind, (LATE, NEVER, DONE))) if kind in _KILLING else "",
+            fate=chance.choice(FATES.get(kind, (LATE, NEVER, DONE))) if kind in KILLING else "",
             outage=chance.choice((1.0, 2.0, 4.0, 0.0)) if kind == STORE else 0.0,
         )

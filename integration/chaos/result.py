@@ -81,7 +81,7 @@ class Result:
 
     @property
     def kills(self) -> int:
-        return sum(one.fault.kind in plan.KILLS for one in self.struck)
+        return sum(one.fault.kind in plan.KILLING for one in self.struck)
 
     @property
     def good(self) -> bool:
