@@ -65,6 +65,7 @@ class Server:
         self.cluster = RedisCluster(*DURABLE, plan=self.plan, home=disk)
         self.start_seconds = LOADING
         self._stack = ExitStack()
+        self._killed: list[Node] = []
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self.cluster)
@@ -85,15 +86,17 @@ class Server:
         return all(node.answers() for node in self.cluster.alive())
 
     def kill(self) -> None:
-        if self.alive:
-            heads = self.cluster.heads()
-            ledger = [node for node in heads if slot_of(b"{sparkonce}") in node.slots]
-            self.chance.choice([*heads, *ledger, *ledger]).kill()
+        """One that has ended by itself, as on a full disk, is it."""
+        ended = [node for node in self.cluster.nodes if not node.alive]
+        heads = self.cluster.heads()
+        ledger = [node for node in heads if slot_of(b"{sparkonce}") in node.slots]
+        node = ended[0] if ended else self.chance.choice([*heads, *ledger, *ledger])
+        node.kill()
+        self._killed.append(node)
 
     def start(self) -> None:
-        for node in self.cluster.nodes:
-            if not node.alive:
-                node.start()
+        while self._killed:
+            self._killed.pop().start()
         self.cluster.wait_until_whole(60)
 
 

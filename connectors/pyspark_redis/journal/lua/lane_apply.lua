@@ -111,7 +111,7 @@ for at = 7, #ARGV, 5 do
       local text = seen(n)
       if rest and (#rest.bad > 0 or not is_whole) then text = text .. ':' .. cmsgpack.pack(rest) end
       call('SET', keys[at_lane], text)
-      if rest and is_whole then note(chunk, from, rest.bad) end
+      if rest then note(chunk, from, rest.bad) end
     end
     if reached then return {of_row and 'many' or 'refused', stored, aside, failed, why} end
   end
