@@ -51,8 +51,13 @@ class LaneStore(RedisStore):
 
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""
+        probes = Lanes(self.session, "probe")
         with self.session.asking("asking the nodes for their settings"):
-            yield from health.examine(self.client, self.session.key("probe"), cluster=True)
+            first = {one.address: one.first for one in reversed(self.session.nodes.ranges())}
+            for (host, port), slot in sorted(first.items()):
+                client = self.session.nodes.of(slot)
+                for finding in health.examine(client, probes.of(slot), cluster=True):
+                    yield finding._replace(what=f"{host}:{port}: {finding.what}")
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`. With a record goes what lanes have seen of its sink."""

@@ -336,3 +336,12 @@ def test_each_primary_is_looked_at(
                 counting().sink.check()
         finally:
             client.config_set("maxmemory-policy", "noeviction")
+
+
+def test_the_doctor_looks_at_each_primary(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery]
+) -> None:
+    found = [str(one) for one in counting().sink.store.examine()]
+    for node in cluster.heads():
+        assert any(f":{node.port}: " in one and "append-only" in one for one in found)
+    assert not list(Everywhere(cluster).keys(b"sparkonce:probe"))
