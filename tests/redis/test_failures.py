@@ -12,6 +12,7 @@ from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 LOCAL = (
     "Script attempted to access a non local key in a cluster node script: f9, on @user_script:1."
 )
+NEWER = "ERR Attempted to access a non local key in a cluster node"
 DOWN = (
     "Script attempted to execute a command while the cluster is down script: f9, on @user_script:1."
 )
@@ -29,6 +30,7 @@ DOWN = (
         (exceptions.BusyLoadingError("Redis is loading"), StoreUnreachable),
         (redis.ResponseError("BUSY Redis is busy running a script"), StoreUnreachable),
         (redis.ResponseError(LOCAL), StoreUnreachable),
+        (redis.ResponseError(NEWER), StoreUnreachable),
         (redis.ResponseError(DOWN), StoreUnreachable),
         (exceptions.ReadOnlyError("You can't write"), Demoted),
         (redis.ResponseError("WRONGTYPE Operation against a key"), StoreRefused),

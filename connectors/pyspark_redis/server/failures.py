@@ -123,7 +123,7 @@ PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "while th
 LATER = exceptions.ClusterDownError, exceptions.TryAgainError
 """The same, where redis-py cuts the code."""
 
-MOVES = "attempted to access a non local key"
+MOVES = "access a non local key"
 """What a script is told whose key lies in another node of a cluster."""
 
 
