@@ -102,6 +102,19 @@ def test_every_row_is_staged_once_and_in_order(log: Log, rows: int, most_bytes: 
     assert [chunk.seq for chunk in log.chunks] == list(range(len(log.chunks)))
 
 
+def test_a_large_batch_is_not_joined_to_a_small_one(query: Query) -> None:
+    """A column of Arrow holds 2 GiB: of what is joined beyond that rows might be left out."""
+    log, joined = Log(query), []
+
+    def measure(rows: pa.RecordBatch) -> bytes:
+        joined.append((rows.num_rows, rows.nbytes))
+        return b"x"
+
+    batches = [batch(["x"] * 3), batch(["x" * 970]), batch(["x"] * 2)]
+    receipt = stage(log.store, query.start().task(0), batches, measure, ChunkSize(100, 1000), QUICK)
+    assert receipt.rows == (3, 3) == tuple(rows for rows, _ in joined)
+
+
 @pytest.mark.parametrize("most_bytes", [60, 120, 500])
 def test_no_chunk_has_more_bytes_than_allowed_unless_one_row_has(
     query: Query, most_bytes: int

@@ -65,22 +65,26 @@ def _in_size(batches: Iterable[pa.RecordBatch], size: ChunkSize) -> Iterator[pa.
     for batch in batches:
         rest = batch
         while rest.num_rows:
-            held.append(rest.slice(0, room))
-            rest = rest.slice(room)
-            room, space = room - held[-1].num_rows, space - held[-1].nbytes
-            if room <= 0 or space <= 0:
-                yield _joined(held)
+            part = rest.slice(0, room)
+            if held and part.nbytes > space:  # joined they were too large, perhaps for a column
+                yield from _joined(held)
                 held, room, space = [], size.rows, size.bytes
-    if held:
-        yield _joined(held)
+                continue
+            held.append(part)
+            rest = rest.slice(part.num_rows)
+            room, space = room - part.num_rows, space - part.nbytes
+            if not room:
+                yield from _joined(held)
+                held, room, space = [], size.rows, size.bytes
+    yield from _joined(held)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2:
+        return batches
     import pyarrow as pa
 
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    return list(pa.Table.from_batches(batches).combine_chunks().to_batches())
 
 
 @contextmanager
