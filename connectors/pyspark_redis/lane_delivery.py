@@ -42,8 +42,7 @@ class LaneDelivery(Delivery):
         self.lanes = Lanes(session, manifest.sink)
         self.fence, self.goes_on = int(manifest.notes["fence"]), manifest.notes["goes_on"]
         self.seen = Counter[int]()  # chunks of this decision that each lane must have seen
-        self.known = array("d")  # the fence that it must have seen before
-        self.old: list[int] = []  # lanes that may have lost that, with `onLostCommit`
+        self.before = self.known = Known(array("d"), array("I"))  # this, see `_know`
         self.applied = self.stored = self.aside = 0
 
     def fits_one_step(self, small_cost: int) -> bool:  # noqa: ARG002
@@ -68,15 +67,15 @@ class LaneDelivery(Delivery):
                 if self.applied == len(manifest.chunks) or not self._apply_chunk(ordinal):
                     return self.tally.applied
                 advance(part.rows[seq])
-            self.tally.end()
         if self.letters:
             self.tally.warn(f"stream {self.letters.key}")
         return self.tally.applied
 
     def _know(self, known: Known) -> None:
-        self.known = known.fences
+        """What lanes must have seen before, and what they have seen in the end."""
+        self.known = self.before = known
         if self.goes_on:
-            self.old, self.known = known.slots, array("d", bytes(8 * SLOTS))
+            self.before = Known(array("d", [-1.0]) * SLOTS, known.counts)
 
     def _apply_chunk(self, ordinal: int) -> bool:
         """Apply a chunk, unless another decision came."""
@@ -102,6 +101,7 @@ class LaneDelivery(Delivery):
 
     def _done(self, ordinal: int, letters: Sequence[Sequence[str | bytes]]) -> None:
         if ordinal + 1 == len(self.manifest.chunks):
+            self.tally.end()
             self._end_all(letters)
         elif letters and ordinal >= self.applied:
             self._settle(ordinal, letters)
@@ -117,6 +117,8 @@ class LaneDelivery(Delivery):
             return None
         chunk: bytes | None = found[0]
         if chunk is None or len(chunk) != part.sizes[seq]:
+            self._learn()  # the loss may be accepted
+            self._settle(self.applied - 1, known=self.known.text)
             raise refusals.lost(manifest, part.attempt, seq)
         return chunk
 
@@ -145,9 +147,10 @@ class LaneDelivery(Delivery):
         args: list[Any] = [*self.lanes.named, self.fence, self.plan, self._left, FAULTS]
         for segment, first, end in errands:
             slots = segment.slots[first:end]
-            dues = array("H", map(self.seen.__getitem__, slots))
-            before = array("d", map(self.known.__getitem__, slots))
-            args += [segment.payload, first + 1, end, dues.tobytes(), before.tobytes()]
+            dues = array("I", map(self.seen.__getitem__, slots)).tobytes()
+            fences = array("d", map(self.before.fences.__getitem__, slots)).tobytes()
+            counts = array("I", map(self.before.counts.__getitem__, slots)).tobytes()
+            args += [segment.payload, first + 1, end, dues, fences, counts]
         segment, first, _ = errands[0]
         keys = [self.lanes.of(segment.slots[first])]
         return self.session.run_on(client, scripts.lane_apply(self.values.library), keys, args)
@@ -163,6 +166,8 @@ class LaneDelivery(Delivery):
             raise self._taken_back()
         if b"behind" in said:
             raise refusals.lane_behind(self.manifest.sink, self.manifest.epoch)
+        if b"ahead" in said:
+            raise refusals.ledger_behind(self.manifest.sink, self.manifest.epoch)
 
     def _taken_back(self) -> StoreUnreachable:
         return StoreUnreachable(
@@ -212,27 +217,39 @@ class LaneDelivery(Delivery):
         progress = [manifest.token, self.applied, ordinal + 1, self.stored, self.aside, known]
         about = [manifest.sink, manifest.epoch, part.partition, manifest.target]
         with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
-            self.session.run(
+            done = self.session.run(
                 scripts.lane_settle(),
                 keys,
                 [*progress, *about, *(text for letter in letters for text in letter)],
             )
+        if done < 0:
+            raise self._taken_back()
         self.applied = ordinal + 1
 
     def _end_all(self, letters: Sequence[Sequence[str | bytes]]) -> None:
         """See that each lane still has all of the epoch, then say so to the ledger's slot."""
-        slots = sorted({*self.seen, *self.old})
+        slots = sorted({*self.seen, *(self.known.slots if self.goes_on else ())})
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             self.lanes.make_safe(slots)
+        self._learn()
+        self._settle(len(self.manifest.chunks) - 1, letters, self.known.text)
+
+    def _learn(self) -> None:
+        """Look at what lanes have seen.
+
+        Raises:
+            StoreUnreachable: one has lost what it had.
+        """
+        slots = sorted({*self.seen, *(self.known.slots if self.goes_on else ())})
+        with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             for state in self.lanes.states(slots):
                 self._require_all(state)
-        self._settle(len(self.manifest.chunks) - 1, letters, self.known.tobytes())
+                self.known.learn(state)
 
     def _require_all(self, state: State) -> None:
         for slot, fence, n in zip(*state, strict=True):
             if slot in self.seen and (fence, n) < (self.fence, self.seen[slot]):
                 raise self._taken_back()
-            self.known[slot] = fence
 
 
 def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pyspark_redis import health, preflight, refusals
@@ -12,9 +11,13 @@ from pyspark_redis.journal.lanes import Known, Lanes, State
 from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.store import RedisStore
+from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
+from sparkonce.exactly_once.ledger import from_record
 from sparkonce.health import Finding
 from sparkonce.protocol import Manifest, P, Record
+
+Fault = Callable[[str, int], SinkBehindCheckpoint]
 
 
 class LaneStore(RedisStore):
@@ -75,12 +78,21 @@ class LaneStore(RedisStore):
         """
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
-            known = lanes.known()
-            states, goes_on = list(lanes.states(known.slots)), self._goes_on(manifest)
-            if not goes_on:
-                _require_in_step(manifest, known, states)
+            goes_on, known = self._goes_on(manifest), lanes.known()
+            states = list(lanes.states(known.slots))
+            if not goes_on and (fault := _fault(known, states)):
+                self._require_alone(manifest, lanes, fault)
             fence = lanes.draw(int(max((max(one.fences) for one in states), default=0)))
         return replace(manifest, notes={"fence": fence, "goes_on": goes_on})
+
+    def _require_alone(self, manifest: Manifest, lanes: Lanes, fault: Fault) -> None:
+        """Raise a fault, unless another driver has decided an epoch meanwhile: that is no loss."""
+        ledger = from_record(self.read(manifest.sink))
+        if ledger is not None and ledger.manifest is not None:
+            return
+        known = lanes.known()
+        if _fault(known, list(lanes.states(known.slots))):
+            raise fault(manifest.sink, manifest.epoch)
 
     def _goes_on(self, manifest: Manifest) -> bool:
         return self.on_lost_commit == f"continue@{manifest.epoch}"
@@ -91,10 +103,11 @@ class LaneStore(RedisStore):
         return delivery
 
 
-def _require_in_step(manifest: Manifest, known: Known, states: Sequence[State]) -> None:
-    for one in states:
-        must = map(known.fences.__getitem__, one.slots)
-        if any(map(operator.lt, one.fences, must)):
-            raise refusals.lane_behind(manifest.sink, manifest.epoch)
-        if max(one.fences) > known.drawn:
-            raise refusals.ledger_behind(manifest.sink, manifest.epoch)
+def _fault(known: Known, states: Sequence[State]) -> Fault | None:
+    """What is said of the first lane that has seen something else than is known."""
+    for state in states:
+        for slot, fence, n in zip(*state, strict=True):
+            must = known.fences[slot], known.counts[slot]
+            if (fence, n) != must:
+                return refusals.lane_behind if (fence, n) < must else refusals.ledger_behind
+    return None

@@ -27,12 +27,22 @@ class Known:
     """What the ledger's slot knows of lanes.
 
     Attributes:
-        drawn: the fence of the last decision that was about to be made; 0 if there was none.
-        fences: for each slot the fence that its lane must have seen; 0 for none.
+        fences: for each slot that of the decision which its lane has seen last; 0 for none.
+        counts: how many of its chunks.
     """
 
-    drawn: int
     fences: array[float]
+    counts: array[int]
+
+    def learn(self, state: State) -> None:
+        """Know what lanes of a node have seen."""
+        for slot, fence, n in zip(*state, strict=True):
+            self.fences[slot], self.counts[slot] = fence, int(n)
+
+    @property
+    def text(self) -> bytes:
+        """As it is stored."""
+        return self.fences.tobytes() + self.counts.tobytes()
 
     @property
     def slots(self) -> list[int]:
@@ -68,8 +78,8 @@ class Lanes:
 
     def known(self) -> Known:
         """What the ledger's slot knows of them."""
-        found: Any = self.session.client.hmget(self.key, "drawn", "known")
-        return Known(int(found[0] or 0), _doubles(found[1] or b""))
+        found: Any = self.session.client.hget(self.key, "known") or bytes(12 * SLOTS)
+        return Known(_doubles(found[: 8 * SLOTS]), array("I", found[8 * SLOTS :]))
 
     def draw(self, above: int) -> int:
         """Draw the fence of a decision, above those that lanes have seen."""
@@ -149,4 +159,4 @@ def _tags(slots: Sequence[int]) -> str:
 
 
 def _doubles(text: bytes) -> array[float]:
-    return array("d", text or bytes(8 * SLOTS))
+    return array("d", text)

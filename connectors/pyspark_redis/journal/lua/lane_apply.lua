@@ -4,9 +4,10 @@
 -- ARGV[1..2] see lane.lua   ARGV[3] fence   ARGV[4] plan (JSON)   ARGV[5] rows that may go aside
 -- ARGV[6] texts by which Redis refuses a row (JSON)
 -- ARGV[7..] of each segment: payload; its first and last lane to be written; of each of these how many chunks
--- of this decision it must have seen (two bytes), and which decision before it, by its fence (a double)
+-- of this decision it must have seen (four bytes), and exactly what before this decision: fence (a double) and
+-- count (four bytes); a fence of -1 stands for anything
 -- Returns {'superseded'} if a later decision came; {'early'} if a chunk before is not applied; {'behind'}
--- if a decision before is not; else {'applied', rows stored, rows noted}, of each of the latter reason, key and
+-- if something before this decision is lost; {'ahead'} if the lane has seen more than is known; else {'applied', rows stored, rows noted}, of each of the latter reason, key and
 -- the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see apply.lua.
 local fence, plan, most = ARGV[3], cjson.decode(ARGV[4]), tonumber(ARGV[5])
 local faults, stored, aside, is_first = cjson.decode(ARGV[6]), 0, {}, true
@@ -33,20 +34,20 @@ end
 
 -- What is to be done with a lane: nothing if it is ready for chunk `due`; else a fault, or its rest, and
 -- whether the chunk is applied already.
-local function look(held, due, before)
+local function look(held, due, before, before_n)
   local last, n, rest = parse(held)
   if last > number then return 'superseded' end
   if last < number then
     if due > 0 then return 'early' end
-    if last < before then return 'behind' end
-    return
+    if before < 0 or (last == before and n == before_n) then return end
+    return (last < before or (last == before and n < before_n)) and 'behind' or 'ahead'
   end
   if n < due then return 'early' end
   if rest == '' and n == due then return end
   return nil, rest_of(rest), n > due
 end
 
-for at = 7, #ARGV, 5 do
+for at = 7, #ARGV, 6 do
   local chunk, tags, ends = unpack(cmsgpack.unpack(ARGV[at]))
   local able, write, undo = pcall(writer, chunk, plan)
   if not able then return {'refused', stored, aside, chunk[1][1], reason(write)} end
@@ -54,15 +55,16 @@ for at = 7, #ARGV, 5 do
   local keys, start, due, rests, spans, span = {}, tonumber(ends[first - 1] or 0), {}, {}, {}, nil
   local froms, lasts = {}, {}
   for lane = first, end_ do
-    local last, low, high = tonumber(ends[lane]), dues:byte(2 * (lane - first) + 1, 2 * (lane - first) + 2)
-    local key, n = key_of(tags[lane]), low + 256 * high
+    local last, n = tonumber(ends[lane]), struct.unpack('<I4', dues, 4 * (lane - first) + 1)
+    local key = key_of(tags[lane])
     local held = call('GET', key)
     keys[lane], due[lane], froms[lane], lasts[lane] = key, n, start, last
     local from, is_done = start, false
     if held ~= seen(n) or n == 0 then
-      local before = n == 0 and struct.unpack('<d', ARGV[at + 4], 8 * (lane - first) + 1) or 0
+      local before = struct.unpack('<d', ARGV[at + 4], 8 * (lane - first) + 1)
+      local before_n = struct.unpack('<I4', ARGV[at + 5], 4 * (lane - first) + 1)
       local fault, rest
-      fault, rest, is_done = look(held, n, before)
+      fault, rest, is_done = look(held, n, before, before_n)
       if fault then return {fault} end
       if rest and rest.of == n then
         rests[lane], from = rest, start + (is_done and 0 or rest.reached)
