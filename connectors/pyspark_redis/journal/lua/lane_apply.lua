@@ -66,13 +66,12 @@ for at = 7, #ARGV, 6 do
       local fault, rest
       fault, rest, is_done = look(held, n, before, before_n)
       if fault then return {fault} end
-      if rest and rest.of == n then
-        rests[lane], from = rest, start + (is_done and 0 or rest.reached)
-      end
+      if rest then rests[lane], from = rest, start + (is_done and 0 or rest.reached) end
     end
     if is_done then
-      stored = stored + last - start - (rests[lane] and #rests[lane].bad or 0)
-      if rests[lane] then note(chunk, start, rests[lane].bad) end
+      local bad = bad_of(rests[lane], n)
+      stored = stored + last - start - #bad
+      note(chunk, start, bad)
       span = nil
     elseif span and from == start then
       span[2], span[4] = last, lane
@@ -85,8 +84,7 @@ for at = 7, #ARGV, 6 do
 
   for _, one in ipairs(spans) do
     local bad, lane = {}, one[3]
-    local left = most - #aside
-    if rests[lane] then left = left - #rests[lane].bad end
+    local left = most - #aside - #bad_of(rests[lane], due[lane])
     -- Nothing is applied unless the progress can be written too.
     if is_first then call('SET', keys[lane], one[5]) end
     is_first = false
@@ -97,23 +95,25 @@ for at = 7, #ARGV, 6 do
       if reached and from > reached then break end
       local rest = rests[at_lane]
       while bad[behind] and bad[behind][1] <= last do
-        rest = rest or {reached = 0, bad = {}, of = due[at_lane]}
-        rest.bad[#rest.bad + 1] = {bad[behind][1] - from, bad[behind][2]}
+        rest = rest or {reached = 0, notes = {}}
+        local rows = bad_of(rest, due[at_lane])
+        if #rows == 0 then rest.notes[#rest.notes + 1] = {due[at_lane], rows} end
+        rows[#rows + 1] = {bad[behind][1] - from, bad[behind][2]}
         behind = behind + 1
       end
       local n, is_whole = due[at_lane], not reached or last <= reached
       if is_whole then
         n = n + 1
-        stored = stored + last - from - (rest and #rest.bad or 0)
+        stored = stored + last - from - #bad_of(rest, n - 1)
         if rest then rest.reached = 0 end
       else
-        rest = rest or {reached = 0, bad = {}, of = n}
+        rest = rest or {reached = 0, notes = {}}
         rest.reached = reached - from
       end
       local text = seen(n)
-      if rest and (#rest.bad > 0 or not is_whole) then text = text .. ':' .. cmsgpack.pack(rest) end
+      if rest and (#rest.notes > 0 or not is_whole) then text = text .. ':' .. cmsgpack.pack(rest) end
       call('SET', keys[at_lane], text)
-      if rest then note(chunk, from, rest.bad) end
+      note(chunk, from, bad_of(rest, due[at_lane]))
     end
     if reached then return {of_row and 'many' or 'refused', stored, aside, failed, why} end
   end
