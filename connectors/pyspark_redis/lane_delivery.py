@@ -1,4 +1,4 @@
-"""A decision on its way into the slots of a cluster; docs/redis.md tells why it goes this way."""
+"""A decision on its way into the slots of a cluster; docs/decisions.md says why this way."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ OPTIONS = (
     Option(
         "url",
         "`redis://host:6379/0`, or `rediss://` for TLS; behind Sentinel"
-        " `redis+sentinel://host1:26379,host2:26379/mymaster/0`.",
+        " `redis+sentinel://host1:26379,host2:26379/mymaster/0`, of a cluster"
+        " `redis+cluster://host1:6379,host2:6379`.",
         address,
         required=True,
     ),

@@ -7,6 +7,7 @@ All lie under one hash tag, so in one slot::
 {sparkonce}:staged:<sink>    hash: attempt -> what is known of it, as JSON
 {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
 {sparkonce}:letters:<name>   stream of dead letters
+{sparkonce}:lanes:<sink>     of a cluster: what its slots have seen, see journal/lanes.py
 """
 
 from __future__ import annotations
