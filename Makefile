@@ -132,7 +132,8 @@ test-lowest: $(DEV)
 	@$(PIP) install $$($(BIN)/python -m integration.lowest) --upgrade --target .build/lowest 2>/dev/null
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) $(PYTEST_ARGS) \
 		tests/core tests/redis tests/mysql tests/elasticsearch \
-		$(foreach name,redis mysql elasticsearch,integration/$(name)/test_apply.py)
+		$(foreach name,redis mysql elasticsearch,integration/$(name)/test_apply.py) \
+		integration/redis/test_cluster.py
 
 # Wheel, sdist and bill of materials, in dist/, each checked.
 release: $(DEV)

@@ -27,6 +27,7 @@ DOWN = (
         (exceptions.TryAgainError("Multiple keys request during rehashing"), StoreUnreachable),
         (exceptions.MovedError("4576 127.0.0.1:1"), StoreUnreachable),
         (exceptions.AskError("4576 127.0.0.1:1"), StoreUnreachable),
+        (redis.ResponseError("MOVED 9330 127.0.0.1:1"), StoreUnreachable),
         (exceptions.BusyLoadingError("Redis is loading"), StoreUnreachable),
         (redis.ResponseError("BUSY Redis is busy running a script"), StoreUnreachable),
         (redis.ResponseError(LOCAL), StoreUnreachable),

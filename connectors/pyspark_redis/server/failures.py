@@ -123,8 +123,8 @@ PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "while th
 LATER = exceptions.ClusterDownError, exceptions.TryAgainError
 """The same, where redis-py cuts the code."""
 
-MOVES = "access a non local key"
-"""What a script is told whose key lies in another node of a cluster."""
+MOVES = ("MOVED", "ASK", "access a non local key")
+"""What is said of a key that lies in another node of a cluster; the last to scripts."""
 
 
 class Demoted(StoreUnreachable):
@@ -163,7 +163,8 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     text = str(error) or type(error).__name__
     if isinstance(error, exceptions.ReadOnlyError) or _has(text, "READONLY"):
         return demoted()
-    if isinstance(error, exceptions.AskError) or _has(text, MOVES):  # MOVED is one, too
+    moved = isinstance(error, exceptions.AskError)  # MOVED is one, too; redis-py 5 gives the text
+    if moved or any(_has(text, code) for code in MOVES):
         return moves(doing, text)
     for kind, code in CODES.items():
         if isinstance(error, kind):
