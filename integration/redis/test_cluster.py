@@ -128,7 +128,7 @@ def shown(client: redis.Redis, key: bytes) -> Any:
         "hash": lambda: client.hgetall(key),
         "string": lambda: client.get(key),
         "list": lambda: client.lrange(key, 0, -1),
-        "set": lambda: client.smembers(key),
+        "set": lambda: sorted(client.smembers(key)),
         "zset": lambda: client.zrange(key, 0, -1, withscores=True),
         "stream": lambda: [fields for _, fields in client.xrange(key)],
     }
