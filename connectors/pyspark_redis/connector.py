@@ -44,19 +44,15 @@ class RedisConnector:
 
     def connect(self, options: Options) -> RedisStore:
         """See `Connector.connect`."""
-        prefix, durability, name = (
-            options["keyPrefix"],
-            Durability.of(options),
-            options["deadLetter"],
-        )
-        most = options["maxBadRows"]
+        own = options["keyPrefix"], Durability.of(options)
+        name, most = options["deadLetter"], options["maxBadRows"]
         if is_cluster(options["url"]):
-            session = ClusterSession(client.cluster(options), prefix, durability)
-            letters = DeadLetters(session, name) if name else None
-            return LaneStore(session, letters, most, options["onLostCommit"])
+            nodes = ClusterSession(client.cluster(options), *own)
+            aside = DeadLetters(nodes, name) if name else None
+            return LaneStore(nodes, aside, most, options["onLostCommit"])
         there = client.connect(options)
-        one = Session(lambda: there, prefix, durability)
-        return RedisStore(one, DeadLetters(one, name) if name else None, most)
+        session = Session(lambda: there, *own)
+        return RedisStore(session, DeadLetters(session, name) if name else None, most)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

@@ -18,10 +18,7 @@ from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
 from pyspark_redis.target import emptying
-from sparkonce.errors import (
-    RowRefused,
-    StoreUnreachable,
-)
+from sparkonce.errors import RowRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
 
@@ -192,13 +189,19 @@ class Delivery:
     def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
         """The letter of a row that the server refused."""
         letter = of_texts(refusals.told(self.manifest, key, reason), texts, self.values)
-        room = Room(lambda: self.session.client)
-        return letter_texts(letter, partial(room.of_letter, most=LONGEST))
+        return letter_texts(letter, partial(self._room.of_letter, most=LONGEST))
+
+    @cached_property
+    def _room(self) -> Room:
+        return Room(lambda: self.session.client)
 
     def _end(self) -> None:
         """See that the target is not at fault, then put aside what is left."""
         self.tally.end()
         self._put_aside()
+        self._warn()
+
+    def _warn(self) -> None:
         if self.letters:
             self.tally.warn(f"stream {self.letters.key}")
 

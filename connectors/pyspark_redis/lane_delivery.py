@@ -67,8 +67,7 @@ class LaneDelivery(Delivery):
                 if self.applied == len(manifest.chunks) or not self._apply_chunk(ordinal):
                     return self.tally.applied
                 advance(part.rows[seq])
-        if self.letters:
-            self.tally.warn(f"stream {self.letters.key}")
+        self._warn()
         return self.tally.applied
 
     def _know(self, known: Known) -> None:
@@ -228,9 +227,8 @@ class LaneDelivery(Delivery):
 
     def _end_all(self, letters: Sequence[Sequence[str | bytes]]) -> None:
         """See that each lane still has all of the epoch, then say so to the ledger's slot."""
-        slots = sorted({*self.seen, *(self.known.slots if self.goes_on else ())})
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
-            self.lanes.make_safe(slots)
+            self.lanes.make_safe(self._slots)
         self._learn()
         self._settle(len(self.manifest.chunks) - 1, letters, self.known.text)
 
@@ -240,11 +238,15 @@ class LaneDelivery(Delivery):
         Raises:
             StoreUnreachable: one has lost what it had.
         """
-        slots = sorted({*self.seen, *(self.known.slots if self.goes_on else ())})
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
-            for state in self.lanes.states(slots):
+            for state in self.lanes.states(self._slots):
                 self._require_all(state)
                 self.known.learn(state)
+
+    @property
+    def _slots(self) -> list[int]:
+        """Those of this epoch; with those that may have lost what came before, if it goes on."""
+        return sorted({*self.seen, *(self.known.slots if self.goes_on else ())})
 
     def _require_all(self, state: State) -> None:
         for slot, fence, n in zip(*state, strict=True):
@@ -255,9 +257,11 @@ class LaneDelivery(Delivery):
 def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:
     """These errands, some at a time."""
     some: list[Errand] = []
+    size = 0
     for errand in errands:
-        if some and sum(len(one.payload) for one, _, _ in (*some, errand)) > SHORT:
+        size += len(errand[0].payload)
+        if some and size > SHORT:
             yield some
-            some = []
+            some, size = [], len(errand[0].payload)
         some.append(errand)
     yield some

@@ -34,7 +34,7 @@ from integration.proxy import Proxies, Proxy
 from integration.redis.everywhere import Everywhere
 from integration.servers.faults import Plan
 from integration.servers.redis import version_at
-from integration.servers.redis_cluster import Node, RedisCluster, migrate
+from integration.servers.redis_cluster import Node, RedisCluster
 
 from pyspark_redis.journal import scripts
 from pyspark_redis.server.slots import slot_of
@@ -130,14 +130,9 @@ class ClusterTarget(OnServer):
         origin, other = self.server.chance.sample(heads, 2)
         slots = self.server.chance.sample(origin.slots, MOVED)
         for slot in slots:
-            self._move(slot, origin, other)
+            self.cluster.begin_move(slot, origin, other)
+            self.cluster.end_move(slot, origin, other)
         return f"{len(slots)} slots"
-
-    def _move(self, slot: int, origin: Node, other: Node) -> None:
-        self.cluster.begin_move(slot, origin, other)
-        while keys := origin.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
-            migrate(origin, other, keys)
-        self.cluster.end_move(slot, other)
 
     def options(self, query: str) -> dict[str, str]:
         """See `Target.options`. What replicas have is not lost with their primary."""

@@ -132,15 +132,16 @@ class RedisCluster:
         """Move a slot with its keys, as `redis-cli --cluster reshard` does."""
         origin = self.owner(slot)
         self.begin_move(slot, origin, to)
-        while keys := origin.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
-            migrate(origin, to, keys)
-        self.end_move(slot, to)
+        self.end_move(slot, origin, to)
 
     def begin_move(self, slot: int, origin: Node, to: Node) -> None:
         to.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", origin.id)
         origin.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
 
-    def end_move(self, slot: int, to: Node) -> None:
+    def end_move(self, slot: int, origin: Node, to: Node) -> None:
+        """Move what is still there, and let all know."""
+        while keys := origin.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            migrate(origin, to, keys)
         known = to.id
         for node in [to, *(one for one in self.heads() if one is not to)]:
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", known)

@@ -56,7 +56,7 @@ def noted() -> str:
 
 def aside() -> str:
     """Make dead letters of the rows of a chunk that can't be stored."""
-    return script("notes", "aside")
+    return script("notes", "letters", "aside")
 
 
 def rewind() -> str:
@@ -86,7 +86,7 @@ def lane_drop() -> str:
 
 def lane_settle() -> str:
     """Note that chunks are applied in their lanes, and make dead letters of their bad rows."""
-    return script("lane_settle")
+    return script("letters", "lane_settle")
 
 
 def lane_states() -> str:

@@ -7,8 +7,8 @@
 -- of this decision it must have seen (four bytes), and exactly what before this decision: fence (a double) and
 -- count (four bytes); a fence of -1 stands for anything
 -- Returns {'superseded'} if a later decision came; {'early'} if a chunk before is not applied; {'behind'}
--- if something before this decision is lost; {'ahead'} if the lane has seen more than is known; else {'applied', rows stored, rows noted}, of each of the latter reason, key and
--- the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see apply.lua.
+-- if something before this decision is lost; {'ahead'} if the lane has seen more than is known; else
+-- {'applied', rows stored, rows noted}, of each of the latter reason, key and the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see apply.lua.
 local fence, plan, most = ARGV[3], cjson.decode(ARGV[4]), tonumber(ARGV[5])
 local faults, stored, aside, is_first = cjson.decode(ARGV[6]), 0, {}, true
 local texts, number = {}, tonumber(fence)
@@ -74,23 +74,22 @@ for at = 7, #ARGV, 6 do
       note(chunk, start, bad)
       span = nil
     elseif span and from == start then
-      span[2], span[4] = last, lane
+      span.last, span.last_lane = last, lane
     else
-      span = {from, last, lane, lane, held or seen(0)}
+      span = {from = from, last = last, lane = lane, last_lane = lane, held = held or seen(0)}
       spans[#spans + 1] = span
     end
     start = last
   end
 
   for _, one in ipairs(spans) do
-    local bad, lane = {}, one[3]
+    local bad, lane, behind = {}, one.lane, 1
     local left = most - #aside - #bad_of(rests[lane], due[lane])
     -- Nothing is applied unless the progress can be written too.
-    if is_first then call('SET', keys[lane], one[5]) end
+    if is_first then call('SET', keys[lane], one.held) end
     is_first = false
-    local reached, failed, why, of_row = run(write, undo, chunk[1], one[1], one[2], left, bad, faults)
-    local to, behind = reached or one[2], 1
-    for at_lane = lane, one[4] do
+    local reached, failed, why, of_row = run(write, undo, chunk[1], one.from, one.last, left, bad, faults)
+    for at_lane = lane, one.last_lane do
       local from, last = froms[at_lane], lasts[at_lane]
       if reached and from > reached then break end
       local rest = rests[at_lane]
