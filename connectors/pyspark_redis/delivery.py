@@ -18,7 +18,7 @@ from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
 from pyspark_redis.target import emptying
-from sparkonce.errors import RowRefused, StoreUnreachable
+from sparkonce.errors import RowRefused
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
 
@@ -114,11 +114,8 @@ class Delivery:
             status, *told = self.session.run(self._script, keys, given)
         if status == b"superseded":
             return False
-        if status == b"early":  # tried again, from the first chunk that is not applied
-            raise StoreUnreachable(
-                f"Progress of epoch {manifest.epoch} was taken back, by a failover or by another"
-                " driver"
-            )
+        if status == b"early":
+            raise refusals.taken_back(manifest.epoch)
         if status == b"lost":
             self._put_aside()
             raise refusals.lost(manifest, part.attempt, seq)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pyspark_redis import health, preflight, refusals
@@ -10,6 +10,7 @@ from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.lanes import Known, Lanes, State
 from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.nodes import ClusterSession
+from pyspark_redis.server.slots import SLOTS
 from pyspark_redis.store import RedisStore
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
@@ -63,12 +64,11 @@ class LaneStore(RedisStore):
                     yield finding._replace(what=f"{host}:{port}: {finding.what}")
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
-        """See `Store.swap`. With a record goes what lanes have seen of its sink."""
-        there = super().swap(name, new, over, applied)
-        if not new.revision and not there.revision:
+        """See `Store.swap`. Before a record goes what lanes have seen of its sink."""
+        if not new.revision and over:
             with self.session.asking("forgetting a sink"):
-                Lanes(self.session, name).drop()
-        return there
+                Lanes(self.session, name).drop(self.session.record(name), over)
+        return super().swap(name, new, over, applied)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws a fence, and sees that all lanes have what came before.
@@ -79,7 +79,7 @@ class LaneStore(RedisStore):
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             goes_on, known = self._goes_on(manifest), lanes.known()
-            states = list(lanes.states(known.slots))
+            states = list(lanes.states(range(SLOTS)))
             if not goes_on and (fault := _fault(known, states)):
                 self._require_alone(manifest, lanes, fault)
             fence = lanes.draw(int(max((max(one.fences) for one in states), default=0)))
@@ -90,8 +90,7 @@ class LaneStore(RedisStore):
         ledger = from_record(self.read(manifest.sink))
         if ledger is not None and ledger.manifest is not None:
             return
-        known = lanes.known()
-        if _fault(known, list(lanes.states(known.slots))):
+        if _fault(lanes.known(), lanes.states(range(SLOTS))):
             raise fault(manifest.sink, manifest.epoch)
 
     def _goes_on(self, manifest: Manifest) -> bool:
@@ -103,11 +102,8 @@ class LaneStore(RedisStore):
         return delivery
 
 
-def _fault(known: Known, states: Sequence[State]) -> Fault | None:
+def _fault(known: Known, states: Iterable[State]) -> Fault | None:
     """What is said of the first lane that has seen something else than is known."""
-    for state in states:
-        for slot, fence, n in zip(*state, strict=True):
-            must = known.fences[slot], known.counts[slot]
-            if (fence, n) != must:
-                return refusals.lane_behind if (fence, n) < must else refusals.ledger_behind
+    for side in known.differing(states):
+        return refusals.lane_behind if side < 0 else refusals.ledger_behind
     return None

@@ -9,6 +9,7 @@ from sparkonce.errors import (
     StagedDataMissing,
     StoreLostData,
     StoreRefused,
+    StoreUnreachable,
 )
 from sparkonce.exactly_once import losses
 from sparkonce.protocol import Manifest
@@ -31,6 +32,24 @@ def lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
         why="the server lost data, or someone deleted the connector's keys",
         todo="restore the server from a backup and restart the query; without one, the rows of"
         " this epoch must be written by hand, see docs/redis.md",
+    )
+
+
+def taken_back(epoch: int) -> StoreUnreachable:
+    """What was applied is not, and is applied again."""
+    return StoreUnreachable(
+        f"Progress of epoch {epoch} was taken back, by a failover or by another driver",
+        why="replication is asynchronous: a replica may lack what was written last",
+        todo="the epoch is applied again, and nothing is doubled",
+    )
+
+
+def decided_elsewhere(manifest: Manifest) -> StoreRefused:
+    """A decision was made on a single server, whose ledger lies in a cluster now."""
+    return StoreRefused(
+        f"Epoch {manifest.epoch} was decided on a single server, and can't be applied in a cluster",
+        why="there the progress of an epoch lies beside the rows of each slot",
+        todo="run `sparkonce recover` on the server that it came from, before its keys are moved",
     )
 
 

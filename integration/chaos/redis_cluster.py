@@ -103,7 +103,8 @@ class Server:
 class ClusterTarget(OnServer):
     """See `Target`."""
 
-    name, format, points, moves = "redis-cluster", "redis", POINTS, True
+    name, format, points = "redis-cluster", "redis", POINTS
+    moves, whole = True, False
     in_driver = tuple(point for point in POINTS if point != "stage")
     columns = RedisTarget.columns
     prepare = RedisTarget.prepare

@@ -63,6 +63,7 @@ class Target(Protocol):
         points: the requests by which a moment is named, and how they are recognised.
         in_driver: those of them that the driver sends; tasks send the others.
         moves: whether what it holds can be moved between nodes.
+        whole: whether a reader that has seen an epoch's begin has seen all of it.
         columns: of query `rows`, as SQL expressions over `part`, `place`, `amount` and
             `draw`, a random bigint, by which a replay computes other rows.
     """
@@ -74,6 +75,7 @@ class Target(Protocol):
     in_driver: Sequence[str]
     columns: Sequence[str]
     moves: bool
+    whole: bool
 
     @property
     def url(self) -> str:
@@ -126,7 +128,7 @@ class OnServer:
         """See `Target.url`."""
         return self.server.url
 
-    moves = False
+    moves, whole = False, True
 
     def proxy(self) -> Proxy:
         """See `Target.proxy`."""

@@ -7,8 +7,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 import redis
@@ -29,15 +30,42 @@ class Known:
     Attributes:
         fences: for each slot that of the decision which its lane has seen last; 0 for none.
         counts: how many of its chunks.
+        dropped: what lanes have seen up to this fence, was of a sink that was forgotten.
     """
 
     fences: array[float]
     counts: array[int]
+    dropped: float = 0.0
+
+    @classmethod
+    def nothing(cls) -> Known:
+        """No lane has seen any."""
+        return cls(array("d", bytes(8 * SLOTS)), array("I", bytes(4 * SLOTS)))
+
+    @classmethod
+    def anything(cls) -> Known:
+        """What lanes have seen does not matter."""
+        return replace(cls.nothing(), dropped=inf)
 
     def learn(self, state: State) -> None:
         """Know what lanes of a node have seen."""
         for slot, fence, n in zip(*state, strict=True):
             self.fences[slot], self.counts[slot] = fence, int(n)
+
+    def must(self, slots: Sequence[int]) -> tuple[bytes, bytes]:
+        """What these lanes must have seen, as `lane_apply.lua` reads it."""
+        fences = array("d", map(self.fences.__getitem__, slots))
+        if self.dropped:
+            fences = array("d", [one if one > self.dropped else -self.dropped for one in fences])
+        return fences.tobytes(), array("I", map(self.counts.__getitem__, slots)).tobytes()
+
+    def differing(self, states: Iterable[State]) -> Iterator[int]:
+        """Of each lane that has seen something else, whether it lacks some (-1) or has more (1)."""
+        for state in states:
+            for slot, fence, n in zip(*state, strict=True):
+                seen, must = (fence, n), (self.fences[slot], self.counts[slot])
+                if seen != must and max(fence, must[0]) > self.dropped:
+                    yield -1 if seen < must else 1
 
     @property
     def text(self) -> bytes:
@@ -78,8 +106,18 @@ class Lanes:
 
     def known(self) -> Known:
         """What the ledger's slot knows of them."""
-        found: Any = self.session.client.hget(self.key, "known") or bytes(12 * SLOTS)
-        return Known(_doubles(found[: 8 * SLOTS]), array("I", found[8 * SLOTS :]))
+        found: Any = self.session.client.hmget(self.key, "known", "dropped")
+        if not found[0]:
+            return Known.nothing()
+        text = found[0]
+        return Known(
+            _doubles(text[: 8 * SLOTS]), array("I", text[8 * SLOTS :]), float(found[1] or 0)
+        )
+
+    @property
+    def letters(self) -> str:
+        """Where it keeps which rows of a decision are letters, see `journal/lettered.py`."""
+        return self.session.key("lettered", self.sink)
 
     def draw(self, above: int) -> int:
         """Draw the fence of a decision, above those that lanes have seen."""
@@ -114,35 +152,45 @@ class Lanes:
             for _ in self.each_node(slots, probe):
                 pass
 
-    def drop(self) -> None:
-        """Forget all."""
+    def drop(self, record: str, stamp: str) -> None:
+        """Forget all, before the record of a sink is taken away that has this stamp.
 
-        def forget(client: redis.Redis, own: Sequence[int]) -> None:
-            given = [*self.named, _tags(own)]
-            self.session.run_on(client, scripts.lane_drop(), [self.of(own[0])], given)
+        A query of the same name may begin meanwhile: what it writes has a higher fence, and stays.
+        """
+        known, own = self.known(), [record, self.key]
+        fence = max(known.fences)
+        if fence and not self.session.run(scripts.lane_bury(), own, [stamp, int(fence)]):
+            return
 
-        for _ in self.each_node(self.known().slots, forget):
+        def forget(client: redis.Redis, slots: Sequence[int]) -> None:
+            given = [*self.named, _tags(slots), int(fence)]
+            self.session.run_on(client, scripts.lane_drop(), [self.of(slots[0])], given)
+
+        for _ in self.each_node(known.slots, forget):
             pass
-        self.session.client.unlink(self.key)
+        self.session.run(scripts.lane_forget(), [*own, self.letters], [stamp])
 
     def each_node(
         self, slots: Sequence[int], do: Callable[[redis.Redis, Sequence[int]], T]
     ) -> Iterator[T]:
         """Do something with the lanes of each node, at once."""
-        by_node: dict[Address, list[int]] = defaultdict(list)
-        for address, first, end in self.owners(slots):
-            by_node[address] += slots[first:end]
         connect = self.session.nodes.connect
-        return at_once(lambda own: do(connect(own[0]), own[1]), by_node.items())
 
-    def owners(self, slots: Sequence[int]) -> Iterator[tuple[Address, int, int]]:
-        """Nodes, and the part of these slots, which are in order, that each serves."""
+        def on_node(address: Address, lanes: Sequence[int]) -> T:
+            return do(connect(address), [slots[lane] for lane in lanes])
+
+        return at_once(lambda own: on_node(*own), self.by_node(slots).items())
+
+    def by_node(self, slots: Sequence[int]) -> dict[Address, array[int]]:
+        """For each node, which of these slots, which are in order, it serves."""
+        found: dict[Address, array[int]] = defaultdict(lambda: array("H"))
         at = 0
         while at < len(slots):
             owner = self.session.nodes.range_of(slots[at])
             end = bisect_right(slots, owner.last, at)
-            yield owner.address, at, end
+            found[owner.address].extend(range(at, end))
             at = end
+        return found
 
 
 def at_once(do: Callable[[S], T], each: Iterable[S]) -> Iterator[T]:

@@ -74,6 +74,11 @@ def lane_apply(library: str) -> str:
     return script("lane", "expiry", "fields", library, "rows", "lane_apply")
 
 
+def lane_bury() -> str:
+    """Note that lanes are about to be dropped."""
+    return script("lane_bury")
+
+
 def lane_chunk() -> str:
     """Read a staged chunk of a decision."""
     return script("lane_chunk")
@@ -82,6 +87,11 @@ def lane_chunk() -> str:
 def lane_drop() -> str:
     """Forget what lanes have seen."""
     return script("lane", "lane_drop")
+
+
+def lane_forget() -> str:
+    """Forget what is known of lanes."""
+    return script("lane_forget")
 
 
 def lane_settle() -> str:

@@ -36,7 +36,7 @@ class Nodes:
     """
 
     def __init__(self, seeds: Sequence[Address], connect: Callable[[Address], redis.Redis]) -> None:
-        self.seeds, self.connect = list(seeds), connect
+        self.connect, self._given, self.seeds = connect, tuple(seeds), list(seeds)
         self._known: list[Range] = []
         self._lock = threading.Lock()
 
@@ -83,21 +83,24 @@ class Nodes:
         for address in self.seeds:
             try:
                 told: Any = self.connect(address).execute_command("CLUSTER", "SLOTS")  # type: ignore[no-untyped-call]
-            except (redis.ConnectionError, redis.TimeoutError) as failure:
+            except redis.RedisError as failure:  # it may be of another cluster now, or of none
                 error = failure
                 continue
-            ranges = sorted(_ranges(told, address[0]))
-            if ranges:
-                others = {one.address for one in ranges}.difference(self.seeds)
-                self.seeds += sorted(others)
+            if ranges := sorted(_ranges(told, address[0])):
+                now = {one.address for one in ranges}
+                self.seeds = [*dict.fromkeys([address, *self._given, *sorted(now)])]
                 return ranges
         raise error
+
+
+UNKNOWN = (None, "", "?")
+"""What a node says that knows no name of another: https://redis.io/docs/latest/commands/cluster-slots/."""
 
 
 def _ranges(told: Any, asked: str) -> Iterator[Range]:
     for first, last, (host, port, *_), *_ in told:
         name = host.decode() if isinstance(host, bytes) else host
-        yield Range(int(first), int(last), (name or asked, int(port)))
+        yield Range(int(first), int(last), (asked if name in UNKNOWN else name, int(port)))
 
 
 class ClusterSession(Session):

@@ -8,6 +8,7 @@ All lie under one hash tag, so in one slot::
 {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
 {sparkonce}:letters:<name>   stream of dead letters
 {sparkonce}:lanes:<sink>     of a cluster: what its slots have seen, see journal/lanes.py
+{sparkonce}:lettered:<sink>  of a cluster: which rows are letters, see journal/lettered.py
 """
 
 from __future__ import annotations

@@ -3,15 +3,16 @@
 -- says of scripts without a shebang that they may use them. One that is elsewhere fails by itself.
 -- ARGV[1..2] see lane.lua   ARGV[3] fence   ARGV[4] plan (JSON)   ARGV[5] rows that may go aside
 -- ARGV[6] texts by which Redis refuses a row (JSON)
--- ARGV[7..] of each segment: payload; its first and last lane to be written; of each of these how many chunks
--- of this decision it must have seen (four bytes), and exactly what before this decision: fence (a double) and
--- count (four bytes); a fence of -1 stands for anything
+-- ARGV[7..] of each segment: payload; its lanes that are to be written (two bytes each); of each of these how
+-- many chunks of this decision it must have seen (four bytes), and what before this decision: fence (a double),
+-- see `before`, and count (four bytes); the rows that are dead letters already (four bytes each)
 -- Returns {'superseded'} if a later decision came; {'early'} if a chunk before is not applied; {'behind'}
 -- if something before this decision is lost; {'ahead'} if the lane has seen more than is known; else
--- {'applied', rows stored, rows noted}, of each of the latter reason, key and the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see apply.lua.
+-- {'applied', rows stored, rows noted}, of each of the latter reason, key, which segment, which row of it, and
+-- the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see apply.lua.
 local fence, plan, most = ARGV[3], cjson.decode(ARGV[4]), tonumber(ARGV[5])
-local faults, stored, aside, is_first = cjson.decode(ARGV[6]), 0, {}, true
-local texts, number = {}, tonumber(fence)
+local faults, number, texts = cjson.decode(ARGV[6]), tonumber(fence), {}
+local stored, aside, is_first = 0, {}, true
 
 -- What a lane has seen with so many chunks of this decision, and no more.
 local function seen(n)
@@ -23,98 +24,154 @@ local function seen(n)
   return text
 end
 
-local function note(chunk, from, bad)
-  for _, one in ipairs(bad) do
-    local row = from + one[1]
-    local told = {one[2], chunk[1][row]}
+-- What is to be done with a lane: nothing if it is ready for chunk `due`; else a fault, or its rest, and
+-- whether the chunk is applied already. `before` is the fence that it must have seen, exactly; or, below zero,
+-- any up to that, of a sink that was forgotten; or minus infinity, whatever it is, as option onLostCommit says:
+-- a lane that has seen a decision which the ledger lost, had this one's rows before it.
+local function look(held, due, before, before_n)
+  local last, n, rest = parse(held)
+  if last > number then
+    if before == -math.huge then return nil, nil, true end
+    return 'superseded'
+  end
+  if last == number then
+    if n < due then return 'early' end
+    if rest == '' and n == due then return end
+    return nil, rest_of(rest), n > due
+  end
+  if due > 0 then return 'early' end
+  if before < 0 then return last > -before and 'ahead' or nil end
+  if last == before and n == before_n then return end
+  return (last < before or (last == before and n < before_n)) and 'behind' or 'ahead'
+end
+
+-- A segment: its rows, what writes them, and its lanes by what is known of each; or nothing, and a fault.
+local function open(at)
+  local chunk, tags, ends = unpack(cmsgpack.unpack(ARGV[at]))
+  local one = {chunk = chunk, number = (at - 7) / 6, letters = {}, passed = {}, is_done = {}, rests = {},
+    keys = {}, due = {}, starts = {}, lasts = {}}
+  local indexes, dues, fences, counts, letters = unpack(ARGV, at + 1, at + 5)
+  for n = 1, #letters / 4 do
+    one.letters[n] = struct.unpack('<I4', letters, 4 * n - 3)
+    one.passed[one.letters[n]] = true
+  end
+  for n = 1, #indexes / 2 do
+    local lane, due = struct.unpack('<I2', indexes, 2 * n - 1), struct.unpack('<I4', dues, 4 * n - 3)
+    local key = key_of(tags[lane])
+    local held = call('GET', key)
+    one.keys[n], one.due[n] = key, due
+    one.starts[n], one.lasts[n] = tonumber(ends[lane - 1] or 0), tonumber(ends[lane])
+    if due == 0 or held ~= seen(due) then
+      local before = struct.unpack('<d', fences, 8 * n - 7)
+      local fault, rest, is_done = look(held, due, before, struct.unpack('<I4', counts, 4 * n - 3))
+      if fault then return nil, fault end
+      one.rests[n], one.is_done[n] = rest, is_done
+    end
+  end
+  return one
+end
+
+-- The rows of a lane that Redis refused in this chunk, and how many of them are no letters yet.
+local function refused(one, n)
+  local bad, fresh = bad_of(one.rests[n], one.due[n]), 0
+  for _, found in ipairs(bad) do
+    if not one.passed[one.starts[n] + found[1]] then fresh = fresh + 1 end
+  end
+  return bad, fresh
+end
+
+-- Tells of them; gives how many.
+local function note(one, n)
+  local chunk, bad, fresh = one.chunk, refused(one, n)
+  most = most - fresh
+  for _, found in ipairs(bad) do
+    local row = one.starts[n] + found[1]
+    local told = {found[2], chunk[1][row], one.number, row}
     for column = 1, plan.width do told[#told + 1] = chunk[column + 2][row] or false end
     aside[#aside + 1] = told
   end
+  return #bad
 end
 
--- What is to be done with a lane: nothing if it is ready for chunk `due`; else a fault, or its rest, and
--- whether the chunk is applied already.
-local function look(held, due, before, before_n)
-  local last, n, rest = parse(held)
-  if last > number then return 'superseded' end
-  if last < number then
-    if due > 0 then return 'early' end
-    if before < 0 or (last == before and n == before_n) then return end
-    return (last < before or (last == before and n < before_n)) and 'behind' or 'ahead'
+-- Lanes whose rows are to be written, together where the rows lie side by side.
+local function spans_of(one)
+  local spans, span = {}, nil
+  for n = 1, #one.keys do
+    local start, last, rest = one.starts[n], one.lasts[n], one.rests[n]
+    local from = start + (rest and rest.reached or 0)
+    if one.is_done[n] then
+      stored = stored + last - start - note(one, n)
+    elseif span and span.last == from then
+      span.last, span.last_lane = last, n
+    else
+      span = {from = from, last = last, lane = n, last_lane = n}
+      spans[#spans + 1] = span
+    end
   end
-  if n < due then return 'early' end
-  if rest == '' and n == due then return end
-  return nil, rest_of(rest), n > due
+  return spans
+end
+
+-- Writes the rows of a span, but for those that are letters. See `run`.
+local function write_rows(one, span, bad)
+  local _, fresh = refused(one, span.lane)
+  local from, left = span.from, most - fresh
+  local function write_to(last)
+    return run(one.write, one.undo, one.chunk[1], from, last, left, bad, faults)
+  end
+  for _, row in ipairs(one.letters) do
+    if row > from and row <= span.last then
+      local reached, key, why, of_row = write_to(row - 1)
+      if reached then return reached, key, why, of_row end
+      bad[#bad + 1], from, left = {row, 'refused before'}, row, left + 1
+    end
+  end
+  return write_to(span.last)
+end
+
+-- Writes what a lane has seen, once its rows are written up to row `reached`, or all; `bad` are those of the
+-- segment that were refused, from `at` on. Returns where those of the next lane begin.
+local function close(one, n, reached, bad, at)
+  local start, last, rest, due = one.starts[n], one.lasts[n], one.rests[n], one.due[n]
+  while bad[at] and bad[at][1] <= last do
+    rest = rest or {reached = 0, notes = {}}
+    local rows = bad_of(rest, due)
+    if #rows == 0 then rest.notes[#rest.notes + 1] = {due, rows} end
+    rows[#rows + 1] = {bad[at][1] - start, bad[at][2]}
+    at = at + 1
+  end
+  local is_whole = not reached or last <= reached
+  if not is_whole then rest = rest or {notes = {}} end
+  if rest then rest.reached = is_whole and 0 or reached - start end
+  one.rests[n] = rest
+  local text, rows = seen(is_whole and due + 1 or due), note(one, n)
+  if is_whole then stored = stored + last - start - rows end
+  if rest and (#rest.notes > 0 or not is_whole) then text = text .. ':' .. cmsgpack.pack(rest) end
+  call('SET', one.keys[n], text)
+  return at
+end
+
+local function apply(one)
+  local able
+  able, one.write, one.undo = pcall(writer, one.chunk, plan)
+  if not able then return {'refused', stored, aside, one.chunk[1][1], reason(one.write)} end
+  for _, span in ipairs(spans_of(one)) do
+    -- Nothing is applied unless the progress can be written too.
+    if is_first then call('SET', one.keys[span.lane], call('GET', one.keys[span.lane]) or seen(0)) end
+    is_first = false
+    local bad, at = {}, 1
+    local reached, key, why, of_row = write_rows(one, span, bad)
+    for n = span.lane, span.last_lane do
+      if reached and one.starts[n] > reached then break end
+      at = close(one, n, reached, bad, at)
+    end
+    if reached then return {of_row and 'many' or 'refused', stored, aside, key, why} end
+  end
 end
 
 for at = 7, #ARGV, 6 do
-  local chunk, tags, ends = unpack(cmsgpack.unpack(ARGV[at]))
-  local able, write, undo = pcall(writer, chunk, plan)
-  if not able then return {'refused', stored, aside, chunk[1][1], reason(write)} end
-  local first, end_, dues = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
-  local keys, start, due, rests, spans, span = {}, tonumber(ends[first - 1] or 0), {}, {}, {}, nil
-  local froms, lasts = {}, {}
-  for lane = first, end_ do
-    local last, n = tonumber(ends[lane]), struct.unpack('<I4', dues, 4 * (lane - first) + 1)
-    local key = key_of(tags[lane])
-    local held = call('GET', key)
-    keys[lane], due[lane], froms[lane], lasts[lane] = key, n, start, last
-    local from, is_done = start, false
-    if held ~= seen(n) or n == 0 then
-      local before = struct.unpack('<d', ARGV[at + 4], 8 * (lane - first) + 1)
-      local before_n = struct.unpack('<I4', ARGV[at + 5], 4 * (lane - first) + 1)
-      local fault, rest
-      fault, rest, is_done = look(held, n, before, before_n)
-      if fault then return {fault} end
-      if rest then rests[lane], from = rest, start + (is_done and 0 or rest.reached) end
-    end
-    if is_done then
-      local bad = bad_of(rests[lane], n)
-      stored = stored + last - start - #bad
-      note(chunk, start, bad)
-      span = nil
-    elseif span and from == start then
-      span.last, span.last_lane = last, lane
-    else
-      span = {from = from, last = last, lane = lane, last_lane = lane, held = held or seen(0)}
-      spans[#spans + 1] = span
-    end
-    start = last
-  end
-
-  for _, one in ipairs(spans) do
-    local bad, lane, behind = {}, one.lane, 1
-    local left = most - #aside - #bad_of(rests[lane], due[lane])
-    -- Nothing is applied unless the progress can be written too.
-    if is_first then call('SET', keys[lane], one.held) end
-    is_first = false
-    local reached, failed, why, of_row = run(write, undo, chunk[1], one.from, one.last, left, bad, faults)
-    for at_lane = lane, one.last_lane do
-      local from, last = froms[at_lane], lasts[at_lane]
-      if reached and from > reached then break end
-      local rest = rests[at_lane]
-      while bad[behind] and bad[behind][1] <= last do
-        rest = rest or {reached = 0, notes = {}}
-        local rows = bad_of(rest, due[at_lane])
-        if #rows == 0 then rest.notes[#rest.notes + 1] = {due[at_lane], rows} end
-        rows[#rows + 1] = {bad[behind][1] - from, bad[behind][2]}
-        behind = behind + 1
-      end
-      local n, is_whole = due[at_lane], not reached or last <= reached
-      if is_whole then
-        n = n + 1
-        stored = stored + last - from - #bad_of(rest, n - 1)
-        if rest then rest.reached = 0 end
-      else
-        rest = rest or {reached = 0, notes = {}}
-        rest.reached = reached - from
-      end
-      local text = seen(n)
-      if rest and (#rest.notes > 0 or not is_whole) then text = text .. ':' .. cmsgpack.pack(rest) end
-      call('SET', keys[at_lane], text)
-      note(chunk, from, bad_of(rest, due[at_lane]))
-    end
-    if reached then return {of_row and 'many' or 'refused', stored, aside, failed, why} end
-  end
+  local one, fault = open(at)
+  if fault then return {fault} end
+  local stopped = apply(one)
+  if stopped then return stopped end
 end
 return {'applied', stored, aside}
