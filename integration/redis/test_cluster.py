@@ -304,20 +304,6 @@ def test_a_cluster_is_not_emptied(counting: Callable[..., DirectQuery]) -> None:
         _ = query.sink
 
 
-def test_a_sink_that_is_forgotten_leaves_nothing(
-    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str
-) -> None:
-    query = counting(keyPrefix=unique)
-    query.run(0, [one(at) for at in range(50)])
-    begins = f"{{{unique}}}".encode(), f"{unique}:{{".encode()
-    assert len(list(Everywhere(cluster).keys(*begins))) > 50
-    store = query.sink.store
-    for name in store.names():
-        record = store.read(name)
-        store.swap(name, type(record)(), record.stamp)
-    assert list(Everywhere(cluster).keys(*begins)) == []
-
-
 def test_keys_of_lanes_are_not_for_rows(cluster: RedisCluster) -> None:
     query = DirectQuery(COUNTER, url=cluster.url, key="sparkonce:{{{id}}}:x")
     with pytest.raises(SparkonceError, match="keeps its own ledger"):

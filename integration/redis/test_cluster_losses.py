@@ -17,6 +17,7 @@ from integration.redis.everywhere import Everywhere
 from integration.redis.test_cluster import dies_of
 from integration.servers.redis_cluster import RedisCluster
 
+from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import SinkBehindCheckpoint
@@ -107,3 +108,59 @@ def test_what_a_node_loses_is_written_again_or_told(
             assert world.letters() == 3, number
     assert number > 8
     assert again > 0
+
+
+def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
+    cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of a letter could be stored now, and one that was stored is refused."""
+    world, rows, states = World(cluster, unique), [{"id": at, "n": 1} for at in IDS], list[Dump]()
+    world.query.run(0, rows)
+    receipts = world.query.stage(1, rows)
+    applied = LaneDelivery._apply_chunk
+
+    def noting(delivery: LaneDelivery, ordinal: int) -> bool:
+        if ordinal == 2:
+            raise KeyboardInterrupt
+        states.append(world.dump("rows"))
+        return applied(delivery, ordinal)
+
+    with monkeypatch.context() as noted:
+        noted.setattr(LaneDelivery, "_apply_chunk", noting)
+        dies_of(lambda: world.query.commit(1, receipts))
+    assert world.letters() == 2
+    world.restore("rows", states[0])
+    stored, refused = (world.everywhere.of(f"{unique}-{{x}}{at}") for at in (BAD, BAD + 1))
+    stored[0].delete(stored[1])
+    refused[0].set(refused[1], "mine, too")
+    world.query.restart()
+    ledger = world.query.run(1, rows)
+    assert ledger.aside == world.letters() == 3
+    assert world.counts() == Counter({at: 2 for at in IDS if at not in (BAD, BAD + 1)})
+
+
+def test_a_ledger_that_goes_back_to_a_decision_before_the_last_says_so(
+    cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, rows, states = World(cluster, unique), [{"id": at, "n": 1} for at in IDS], list[Dump]()
+    world.query.run(0, rows)
+    applied = LaneDelivery.apply
+
+    def noting(delivery: LaneDelivery, *given: Any) -> Any:
+        states.append(world.dump("ledger"))
+        return applied(delivery, *given)
+
+    with monkeypatch.context() as noted:
+        noted.setattr(LaneDelivery, "apply", noting)
+        world.query.run(1, rows)
+    world.query.run(2, rows)
+    world.restore("ledger", states[0])
+    for _ in range(2):
+        world.query.restart()
+        with pytest.raises(SinkBehindCheckpoint, match="its ledger does not know"):
+            world.query.run(2, rows)
+    world.query.restart(onLostCommit="continue@1")
+    world.query.run(1, rows)
+    world.query.restart()
+    world.query.run(2, rows)
+    assert world.counts() == Counter({at: 4 for at in IDS if at != BAD})

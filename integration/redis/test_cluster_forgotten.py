@@ -1,0 +1,134 @@
+"""A sink of a cluster is forgotten with its lanes, but for what a new query of its name writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import DirectQuery
+from integration.redis.everywhere import Everywhere
+from integration.redis.test_cluster import counts, dies_of, one
+from integration.servers.redis_cluster import RedisCluster
+
+from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.server.session import Session
+from sparkonce.operate.admin import Admin
+from sparkonce.protocol import Record
+
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+IDS = range(50)
+ROWS = [one(at) for at in IDS]
+run_on, end_all = Session.run_on, LaneDelivery._end_all
+Named = Callable[[str], DirectQuery]
+
+
+@pytest.fixture
+def named(cluster: RedisCluster) -> Named:
+    def make(name: str) -> DirectQuery:
+        options = {"url": cluster.url, "keyPrefix": name, "key": f"{name}:{{id}}"}
+        return DirectQuery(COUNTER, **options, sinkId="named", writeMode="increment")
+
+    return make
+
+
+def forgotten(query: DirectQuery) -> Admin:
+    admin = Admin(query.sink.store)
+    (name,) = (name for name in query.sink.store.names() if "/" not in name)
+    admin.forget(name)
+    return admin
+
+
+def at_script(number: int, do: Callable[[], Any]) -> tuple[Callable[..., Any], list[int]]:
+    """Do something before that script; what there are is told in the list."""
+    numbers, seen = count(1), list[int]()
+
+    def run(session: Session, *given: Any) -> Any:
+        at = next(numbers)
+        seen.append(at)
+        if at == number:
+            do()
+        return run_on(session, *given)
+
+    return run, seen
+
+
+def of_lanes(cluster: RedisCluster, name: str) -> list[bytes]:
+    begins = f"{{{name}}}".encode(), f"{name}:{{".encode()
+    return [key for _, key in Everywhere(cluster).keys(*begins)]
+
+
+def test_a_sink_that_is_forgotten_leaves_nothing_wherever_its_operator_dies(
+    cluster: RedisCluster, named: Named, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in count(1):
+        query = named(f"{unique}-{number}")
+        query.run(0, ROWS)
+        assert len(of_lanes(cluster, f"{unique}-{number}")) > len(IDS)
+        admin = forgotten(query)
+        with monkeypatch.context() as dying:
+            run, seen = at_script(number, dies)
+            dying.setattr(Session, "run_on", run)
+            dies_of(lambda: admin.sweep(0, 0))  # noqa: B023
+        admin.sweep(0, 0)
+        assert of_lanes(cluster, f"{unique}-{number}") == []
+        if number > len(seen):
+            break
+    assert number > 5
+
+
+def dies() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("dies_too", [True, False], ids=["and dies", "and ends"])
+def test_what_a_query_writes_that_begins_meanwhile_stays(
+    cluster: RedisCluster,
+    named: Named,
+    unique: str,
+    monkeypatch: pytest.MonkeyPatch,
+    dies_too: bool,
+) -> None:
+    """At each script of the forgetting it decides an epoch, and ends it or is run again."""
+    for number in count(1):
+        query, later = named(f"{unique}-{number}"), named(f"{unique}-{number}")
+        query.run(0, ROWS)
+        admin = forgotten(query)
+
+        def begin(of: DirectQuery = later) -> None:
+            receipts = of.stage(0, ROWS)
+            with monkeypatch.context() as meanwhile:
+                meanwhile.setattr(Session, "run_on", run_on)
+                if dies_too:
+                    meanwhile.setattr(LaneDelivery, "_end_all", lambda *_: dies())
+                dies_of(lambda: of.commit(0, receipts))
+
+        with monkeypatch.context() as beside:
+            run, seen = at_script(number, begin)
+            beside.setattr(Session, "run_on", run)
+            admin.sweep(0, 0)
+        later.restart()
+        later.run(0, ROWS)
+        later.restart()
+        later.run(1, ROWS)
+        if number > len(seen):
+            break
+        assert counts(cluster, f"{unique}-{number}") == Counter(dict.fromkeys(IDS, 3)), number
+    assert number > 5
+
+
+def test_a_sink_whose_ledger_has_moved_is_not_forgotten(
+    cluster: RedisCluster, named: Named, unique: str
+) -> None:
+    query = named(unique)
+    query.run(0, ROWS)
+
+    def held() -> dict[bytes, bytes]:
+        return {key: Everywhere(cluster).of(key)[0].dump(key) for key in of_lanes(cluster, unique)}
+
+    before = held()
+    query.sink.store.swap(query.name, Record(), "an older stamp")
+    assert held() == before
