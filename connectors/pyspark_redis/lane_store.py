@@ -79,7 +79,8 @@ class LaneStore(RedisStore):
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             goes_on, known = self._goes_on(manifest), lanes.known()
-            states = list(lanes.states(range(SLOTS)))
+            anew = goes_on or known.node != lanes.node
+            states = list(lanes.states(range(SLOTS) if anew else known.slots))
             if not goes_on and (fault := _fault(known, states)):
                 self._require_alone(manifest, lanes, fault)
             fence = lanes.draw(int(max((max(one.fences) for one in states), default=0)))

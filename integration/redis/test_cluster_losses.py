@@ -5,6 +5,7 @@ At each script of an epoch in turn: what is lost is written again, or the query 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -20,7 +21,7 @@ from integration.servers.redis_cluster import RedisCluster
 from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.slots import slot_of
-from sparkonce.errors import SinkBehindCheckpoint
+from sparkonce.errors import SinkBehindCheckpoint, StoreRefused
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 IDS, BAD = range(30), 3
@@ -164,3 +165,49 @@ def test_a_ledger_that_goes_back_to_a_decision_before_the_last_says_so(
     world.query.restart()
     world.query.run(2, rows)
     assert world.counts() == Counter({at: 4 for at in IDS if at != BAD})
+
+
+def test_what_a_lost_decision_wrote_is_seen_wherever_clocks_stand(
+    cluster: RedisCluster, unique: str
+) -> None:
+    """Its fence was drawn by a node whose clock is an hour ahead."""
+    world, rows = World(cluster, unique), [{"id": at, "n": 1} for at in IDS]
+    empty = world.dump("ledger")
+    world.query.run(0, rows)
+    world.restore("ledger", empty)
+    (lane,) = (key for key in world.dump("rows") if key.startswith(f"{unique}:{{".encode()))
+    client = world.everywhere.of(lane)[0]
+    fence, _, seen = client.get(lane).partition(b":")
+    client.set(lane, b"%d:%s" % (int(fence) + 3_600_000, seen))
+    for _ in range(2):
+        world.query.restart()
+        with pytest.raises(SinkBehindCheckpoint, match="its ledger does not know"):
+            world.query.run(0, rows)
+    world.query.restart(onLostCommit="continue@0")
+    world.query.run(0, rows)
+    world.query.restart()
+    world.query.run(1, rows)
+    assert world.counts() == Counter({at: 3 for at in IDS if at != BAD})
+
+
+def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
+    cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, rows = World(cluster, unique), [{"id": at, "n": 1} for at in IDS]
+    with monkeypatch.context() as dying:
+        dying.setattr(LaneDelivery, "apply", dies)
+        dies_of(lambda: world.query.run(0, rows))
+    key = f"{{{unique}}}:record:{world.query.name}"
+    client = world.everywhere.of(key)[0]
+    body = json.loads(client.hget(key, "body"))
+    body["manifest"]["notes"] = {}
+    client.hset(key, "body", json.dumps(body))
+    for _ in range(2):
+        world.query.restart()
+        with pytest.raises(StoreRefused, match="decided on a single server"):
+            world.query.run(0, rows)
+    assert world.counts() == Counter()
+
+
+def dies(*_: Any) -> None:
+    raise KeyboardInterrupt
