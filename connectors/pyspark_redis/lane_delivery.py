@@ -32,12 +32,13 @@ class LaneDelivery(Delivery):
     def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
         self.lanes = Lanes(session, manifest.sink)
-        if "fence" not in manifest.notes:
+        if manifest.chunks and "fence" not in manifest.notes:
             raise refusals.decided_elsewhere(manifest)
-        self.fence, self.goes_on = int(manifest.notes["fence"]), manifest.notes["goes_on"]
+        self.fence = int(manifest.notes.get("fence", 0))
+        self.goes_on = manifest.notes.get("goes_on", False)
         self.writer = LaneWriter(self.lanes, self.fence, self.values, self.plan)
         self.known = Known.nothing()
-        self.applied = self.stored = self.aside = 0
+        self.applied = self.stored = self.aside = self.settled_aside = 0
 
     def fits_one_step(self, small_cost: int) -> bool:  # noqa: ARG002
         """Never: no step writes to two slots."""
@@ -50,20 +51,31 @@ class LaneDelivery(Delivery):
         with self.session.asking(doing):
             self.known = self.lanes.known()
             self.writer.before = Known.anything() if self.goes_on else self.known
-            token, *done = self.session.client.hmget(
-                self.session.record(manifest.sink), "token", "applied", "stored", "aside"
-            )
-        if token != manifest.token.encode():
+        if not self._look():
             return self.tally.applied
-        self.applied, self.stored, self.aside = (int(one or 0) for one in done)
-        self.tally.resume(self.stored + self.aside, self.aside)
+        if self.fence <= self.known.dropped and not self.goes_on:
+            raise refusals.ledger_behind(manifest.sink, manifest.epoch)
         with self._few():
             for ordinal, (part, seq) in enumerate(manifest.chunks):
                 if self.applied == len(manifest.chunks) or not self._apply_chunk(ordinal):
+                    self._look()
                     return self.tally.applied
                 advance(part.rows[seq])
         self._warn()
         return self.tally.applied
+
+    def _look(self) -> bool:
+        """Read how far the decision has come; whether the ledger holds it still."""
+        manifest = self.manifest
+        record = self.session.record(manifest.sink)
+        with self.session.asking("reading the ledger"):
+            token, *done = self.session.client.hmget(record, "token", "applied", "stored", "aside")
+        if token != manifest.token.encode():
+            return False
+        self.applied, self.stored, self.aside = (int(one or 0) for one in done)
+        self.settled_aside = self.aside
+        self.tally.resume(self.stored + self.aside, self.aside)
+        return True
 
     def _apply_chunk(self, ordinal: int) -> bool:
         """Apply a chunk, unless another decision came."""
@@ -74,26 +86,23 @@ class LaneDelivery(Delivery):
         with self.session.asking(f"applying epoch {self.manifest.epoch}"):
             answers = self.writer.write(segments, letters, max(0, self.most - self.aside))
         said = {answer.status for answer in answers}
-        if b"superseded" in said and not self._is_ours():
+        if b"superseded" in said and not self._look():
             return False
         self._require_in_step(said)
-        rows = [row for answer in answers for row in answer.refused if row.at not in letters]
+        refused = [row for answer in answers for row in answer.refused]
+        rows = [row for row in refused if row.at not in letters]
         is_new = ordinal >= self.applied
         if is_new:
             self._take(sum(answer.stored for answer in answers), rows, own)
         else:
             self._take(-len(rows), rows, ())
         self._stop_at(answers)
+        if letters.difference(row.at for row in refused) and not self.goes_on:
+            raise refusals.stored_too(self.manifest.sink, self.manifest.epoch)
         for segment in segments:
             self.writer.seen.update(segment.slots)
         self._done(ordinal, rows, own if is_new else (), letters)
         return True
-
-    def _is_ours(self) -> bool:
-        """Whether the ledger holds this decision still."""
-        record = self.session.record(self.manifest.sink)
-        with self.session.asking("reading the ledger"):
-            return bool(self.session.client.hget(record, "token") == self.manifest.token.encode())
 
     def _done(
         self, ordinal: int, rows: Sequence[Refused], own: Sequence[Letter], before: lettered.Rows
@@ -193,7 +202,7 @@ class LaneDelivery(Delivery):
         ]
         progress = [manifest.token, self.applied, applied, len(manifest.chunks)]
         counts = [self.stored, self.aside, known]
-        rows = [ordinal, lettered.to_text(before), lettered.to_text(now)]
+        rows = [ordinal, lettered.to_text(before), lettered.to_text(now), self.settled_aside]
         of = [manifest.sink, manifest.epoch, manifest.chunks[ordinal][0].partition, manifest.target]
         texts = [text for letter in letters for text in letter]
         with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
@@ -202,7 +211,7 @@ class LaneDelivery(Delivery):
             )
         if done < 0 or (letters and not done):  # another driver's letters may be of other rows
             raise refusals.taken_back(manifest.epoch)
-        self.applied = applied
+        self.applied, self.settled_aside = applied, self.aside
 
     def _end_all(
         self, about: tuple[int, lettered.Rows, lettered.Rows], letters: Sequence[Letter]

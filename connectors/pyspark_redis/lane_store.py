@@ -79,19 +79,24 @@ class LaneStore(RedisStore):
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             goes_on, known = self._goes_on(manifest), lanes.known()
-            anew = goes_on or known.node != lanes.node
+            node = lanes.node
+            anew = goes_on or known.node != node
             states = list(lanes.states(range(SLOTS) if anew else known.slots))
             if not goes_on and (fault := _fault(known, states)):
                 self._require_alone(manifest, lanes, fault)
-            fence = lanes.draw(int(max((max(one.fences) for one in states), default=0)))
+            highest = int(max((max(one.fences) for one in states), default=0))
+            fence = lanes.draw(highest, node)
         return replace(manifest, notes={"fence": fence, "goes_on": goes_on})
 
     def _require_alone(self, manifest: Manifest, lanes: Lanes, fault: Fault) -> None:
         """Raise a fault, unless another driver has decided an epoch meanwhile: that is no loss."""
-        ledger = from_record(self.read(manifest.sink))
+        record = self.read(manifest.sink)
+        ledger = from_record(record)
         if ledger is not None and ledger.manifest is not None:
             return
-        if _fault(lanes.known(), lanes.states(range(SLOTS))):
+        if not _fault(lanes.known(), lanes.states(range(SLOTS))):
+            return
+        if self.read(manifest.sink).stamp == record.stamp:
             raise fault(manifest.sink, manifest.epoch)
 
     def _goes_on(self, manifest: Manifest) -> bool:

@@ -14,6 +14,8 @@ from sparkonce.errors import (
 from sparkonce.exactly_once import losses
 from sparkonce.protocol import Manifest
 
+ANEW = "write all rows again with a new checkpoint, and another sinkId if one is set"
+LESS = "waitReplicas and waitAof make it less likely"
 STAYS = "The epoch stays decided; rows of it that Redis took have taken effect"
 
 
@@ -86,9 +88,8 @@ def lane_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
         f"A node of the cluster lacks rows of sink {sink!r} that it had acknowledged",
         why="replication is asynchronous: a replica that took over, or a node that was restarted,"
         " had not got what came last",
-        todo="bring those rows back from a backup, or write all rows again with a new checkpoint;"
-        f" or, to go on without them, set option onLostCommit=continue@{epoch}. waitReplicas and"
-        " waitAof make it less likely",
+        todo=f"bring those rows back from a backup, or {ANEW}; or, to go on without them, set"
+        f" option onLostCommit=continue@{epoch}. {LESS}",
     )
 
 
@@ -98,7 +99,16 @@ def ledger_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
         f"The cluster holds rows of an epoch of sink {sink!r} that its ledger does not know",
         why="the node of the ledger lost what it had acknowledged (a failover): to write the epoch"
         " again could double those rows",
-        todo="write all rows again with a new checkpoint, into an emptied target if rows add up;"
-        f" or, to go on and write that epoch again, set option onLostCommit=continue@{epoch}."
-        " waitReplicas and waitAof make it less likely",
+        todo=f"{ANEW}, into an emptied target if rows add up; or, to go on and write that epoch and"
+        f" those after it again, set option onLostCommit=continue@{epoch}. {LESS}",
+    )
+
+
+def stored_too(sink: str, epoch: int) -> SinkBehindCheckpoint:
+    """A row is stored by a driver that did not know of its letter."""
+    return SinkBehindCheckpoint(
+        f"Rows of epoch {epoch} of sink {sink!r} are dead letters, and are stored, too",
+        why="a node went back to an earlier state (a failover) while another driver wrote",
+        todo="delete those letters (`sparkonce letters`), then set option"
+        f" onLostCommit=continue@{epoch}. {LESS}",
     )

@@ -16,6 +16,7 @@ from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.session import Session
+from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Record
 
@@ -57,8 +58,9 @@ def at_script(number: int, do: Callable[[], Any]) -> tuple[Callable[..., Any], l
 
 
 def of_lanes(cluster: RedisCluster, name: str) -> list[bytes]:
+    """What is there, and does not expire."""
     begins = f"{{{name}}}".encode(), f"{name}:{{".encode()
-    return [key for _, key in Everywhere(cluster).keys(*begins)]
+    return [key for client, key in Everywhere(cluster).keys(*begins) if client.ttl(key) < 0]
 
 
 def test_a_sink_that_is_forgotten_leaves_nothing_wherever_its_operator_dies(
@@ -132,3 +134,29 @@ def test_a_sink_whose_ledger_has_moved_is_not_forgotten(
     before = held()
     query.sink.store.swap(query.name, Record(), "an older stamp")
     assert held() == before
+
+
+def test_what_a_lost_decision_wrote_is_forgotten_too(
+    cluster: RedisCluster, named: Named, unique: str
+) -> None:
+    """The ledger's node went back; the operator begins anew, with an emptied target."""
+    query, everywhere = named(unique), Everywhere(cluster)
+    query.run(0, [one(1)])
+    begins = f"{{{unique}}}".encode()
+    state = {key: client.dump(key) for client, key in everywhere.keys(begins)}
+    query.run(1, ROWS)
+    for client, key in list(everywhere.keys(begins, f"{unique}:".encode())):
+        if client.type(key) == b"hash" or key.startswith(begins):
+            client.unlink(key)
+    for key, value in state.items():
+        everywhere.of(key)[0].restore(key, 0, value)
+    query.restart()
+    with pytest.raises(SinkBehindCheckpoint, match="another sinkId"):
+        query.run(1, ROWS)
+    assert forgotten(query).sweep(0, 0) == 1
+    assert of_lanes(cluster, unique) == []
+    later = named(unique)
+    later.run(0, ROWS)
+    later.restart()
+    later.run(1, ROWS)
+    assert counts(cluster, unique) == Counter(dict.fromkeys(IDS, 2))

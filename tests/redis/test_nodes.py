@@ -78,3 +78,14 @@ def test_a_node_is_asked_once_however_its_slots_are_scattered() -> None:
     found = Lanes(session, "sink").by_node(range(1000, 2000))
     assert {address: len(own) for address, own in found.items()} == {B: 500, C: 500}
     assert [*found[B]] == [*range(0, 1000, 2)]
+
+
+def test_each_node_is_asked_in_turn() -> None:
+    """The one that answered last may be on the wrong side of a split."""
+    told: Told = {A: ALL, B: ALL, C: ALL}
+    asked, first = nodes(told, A, B, C), list[Address]()
+    for _ in range(6):
+        first.append(asked.seeds[0])
+        asked.ranges()
+        asked.forget()
+    assert first == [A, B, C, A, B, C]

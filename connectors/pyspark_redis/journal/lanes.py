@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,6 +22,12 @@ from pyspark_redis.server.slots import SLOTS, tags
 
 SHORT = 2048
 """Lanes that one script reads: about 6 ms of a node's work."""
+
+STEP = 100_000
+"""Up to which fences grow, by chance."""
+
+LATE = 3_600_000
+"""Milliseconds by which a script may come late that was sent before its sink was forgotten."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -122,15 +129,21 @@ class Lanes:
         """Where it keeps which rows of a decision are letters, see `journal/lettered.py`."""
         return self.session.key("lettered", self.sink)
 
-    def draw(self, above: int) -> int:
-        """Draw the fence of a decision, above those that lanes have seen."""
-        return int(self.session.run(scripts.fence(), [self.key], [above, self.node]))
-
     @property
     def node(self) -> str:
         """Where the ledger is now."""
         host, port = self.session.nodes.range_of(self.session.slot).address
         return f"{host}:{port}"
+
+    def draw(self, above: int, node: str) -> int:
+        """Draw the fence of a decision.
+
+        Args:
+            above: the highest that a lane has seen.
+            node: where the ledger was when lanes were looked at.
+        """
+        step = 1 + secrets.randbelow(STEP)
+        return int(self.session.run(scripts.fence(), [self.key], [above, node, step]))
 
     def of(self, slot: int) -> str:
         """The key of a lane."""
@@ -144,15 +157,12 @@ class Lanes:
     def states(self, slots: Sequence[int]) -> Iterator[State]:
         """What these lanes have seen, node by node."""
 
-        def read(client: redis.Redis, own: Sequence[int]) -> list[State]:
-            return [_state(client, own[at : at + SHORT]) for at in range(0, len(own), SHORT)]
-
-        def _state(client: redis.Redis, own: Sequence[int]) -> State:
+        def read(client: redis.Redis, own: Sequence[int]) -> State:
             given = [*self.named, _tags(own)]
             found = self.session.run_on(client, scripts.lane_states(), [self.of(own[0])], given)
             return State(own, *map(_doubles, found))
 
-        return chain.from_iterable(self.each_node(slots, read))
+        return self.each_node(slots, read)
 
     def make_safe(self, slots: Sequence[int]) -> None:
         """See that what was written to the nodes of these lanes is as safe as was asked."""
@@ -169,29 +179,34 @@ class Lanes:
 
         A query of the same name may begin meanwhile: what it writes has a higher fence, and stays.
         """
-        known, own = self.known(), [record, self.key]
-        fence = max(known.fences)
-        if fence and not self.session.run(scripts.lane_bury(), own, [stamp, int(fence)]):
+        own, seen = [record, self.key], Known.nothing()
+        if not self.session.client.hlen(self.key):
+            return
+        for state in self.states(range(SLOTS)):
+            seen.learn(state)
+        fence = int(max(chain(seen.fences, self.known().fences)))
+        if not self.session.run(scripts.lane_bury(), own, [stamp, fence]):
             return
 
         def forget(client: redis.Redis, slots: Sequence[int]) -> None:
-            given = [*self.named, _tags(slots), int(fence)]
+            given = [*self.named, _tags(slots), fence, LATE]
             self.session.run_on(client, scripts.lane_drop(), [self.of(slots[0])], given)
 
-        for _ in self.each_node(known.slots, forget):
+        for _ in self.each_node(seen.slots, forget):
             pass
-        self.session.run(scripts.lane_forget(), [*own, self.letters], [stamp])
+        self.session.run(scripts.lane_forget(), [*own, self.letters], [stamp, 2 * LATE])
 
     def each_node(
         self, slots: Sequence[int], do: Callable[[redis.Redis, Sequence[int]], T]
     ) -> Iterator[T]:
-        """Do something with the lanes of each node, at once."""
-        connect = self.session.nodes.connect
+        """Do something with the lanes of each node, at once, and with not too many in one step."""
 
-        def on_node(address: Address, lanes: Sequence[int]) -> T:
-            return do(connect(address), [slots[lane] for lane in lanes])
+        def on_node(address: Address, lanes: Sequence[int]) -> list[T]:
+            client, own = self.session.nodes.connect(address), [slots[lane] for lane in lanes]
+            return [do(client, own[at : at + SHORT]) for at in range(0, len(own), SHORT)]
 
-        return at_once(lambda own: on_node(*own), self.by_node(slots).items())
+        told = at_once(lambda own: on_node(*own), self.by_node(slots).items())
+        return chain.from_iterable(told)
 
     def by_node(self, slots: Sequence[int]) -> dict[Address, array[int]]:
         """For each node, which of these slots, which are in order, it serves."""

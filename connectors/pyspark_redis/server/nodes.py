@@ -88,7 +88,8 @@ class Nodes:
                 continue
             if ranges := sorted(_ranges(told, address[0])):
                 now = {one.address for one in ranges}
-                self.seeds = [*dict.fromkeys([address, *self._given, *sorted(now)])]
+                asked = [seed for seed in self.seeds if seed in now or seed in self._given]
+                self.seeds = [*asked, *sorted(now.difference(asked))]
                 return ranges
         raise error
 

@@ -26,14 +26,10 @@ end
 
 -- What is to be done with a lane: nothing if it is ready for chunk `due`; else a fault, or its rest, and
 -- whether the chunk is applied already. `before` is the fence that it must have seen, exactly; or, below zero,
--- any up to that, of a sink that was forgotten; or minus infinity, whatever it is, as option onLostCommit says:
--- a lane that has seen a decision which the ledger lost, had this one's rows before it.
+-- any up to that, of a sink that was forgotten; or minus infinity, whatever it is, as option onLostCommit says.
 local function look(held, due, before, before_n)
   local last, n, rest = parse(held)
-  if last > number then
-    if before == -math.huge then return nil, nil, true end
-    return 'superseded'
-  end
+  if last > number and before ~= -math.huge then return 'superseded' end
   if last == number then
     if n < due then return 'early' end
     if rest == '' and n == due then return end
@@ -122,7 +118,7 @@ local function write_rows(one, span, bad)
     if row > from and row <= span.last then
       local reached, key, why, of_row = write_to(row - 1)
       if reached then return reached, key, why, of_row end
-      bad[#bad + 1], from, left = {row, 'refused before'}, row, left + 1
+      bad[#bad + 1], from, left = {row, 'refused before; the ledger lost why'}, row, left + 1
     end
   end
   return write_to(span.last)

@@ -1,4 +1,7 @@
--- Forgets what is known of a sink's lanes, which are dropped.
+-- Forgets what is known of a sink's lanes, which expire; what counts as unseen outlives them.
 -- KEYS[1] record   KEYS[2] what is known of the sink's lanes   KEYS[3] rows that are letters
--- ARGV[1] expected stamp
-if redis.call('HGET', KEYS[1], 'stamp') == ARGV[1] then redis.call('UNLINK', KEYS[2], KEYS[3]) end
+-- ARGV[1] expected stamp   ARGV[2] milliseconds
+if redis.call('HGET', KEYS[1], 'stamp') ~= ARGV[1] then return end
+redis.call('UNLINK', KEYS[3])
+redis.call('HDEL', KEYS[2], 'known')
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
