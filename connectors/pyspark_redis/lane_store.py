@@ -79,13 +79,11 @@ class LaneStore(RedisStore):
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             goes_on, known = self._goes_on(manifest), lanes.known()
-            node = lanes.node
-            anew = goes_on or known.node != node
-            states = list(lanes.states(range(SLOTS) if anew else known.slots))
+            states = list(lanes.states(range(SLOTS) if goes_on else known.slots))
             if not goes_on and (fault := _fault(known, states)):
                 self._require_alone(manifest, lanes, fault)
             highest = int(max((max(one.fences) for one in states), default=0))
-            fence = lanes.draw(highest, node)
+            fence = lanes.draw(highest)
         return replace(manifest, notes={"fence": fence, "goes_on": goes_on})
 
     def _require_alone(self, manifest: Manifest, lanes: Lanes, fault: Fault) -> None:

@@ -41,13 +41,11 @@ class Known:
         fences: for each slot that of the decision which its lane has seen last; 0 for none.
         counts: how many of its chunks.
         dropped: what lanes have seen up to this fence, was of a sink that was forgotten.
-        node: which node drew the last fence; another one may lack what came before.
     """
 
     fences: array[float]
     counts: array[int]
     dropped: float = 0.0
-    node: str = ""
 
     @classmethod
     def nothing(cls) -> Known:
@@ -118,32 +116,20 @@ class Lanes:
 
     def known(self) -> Known:
         """What the ledger's slot knows of them."""
-        found: Any = self.session.client.hmget(self.key, "known", "dropped", "node")
-        text, dropped, node = found
-        text = text or bytes(12 * SLOTS)
+        found: Any = self.session.client.hmget(self.key, "known", "dropped")
+        text = found[0] or bytes(12 * SLOTS)
         fences, counts = _doubles(text[: 8 * SLOTS]), array("I", text[8 * SLOTS :])
-        return Known(fences, counts, float(dropped or 0), (node or b"").decode())
+        return Known(fences, counts, float(found[1] or 0))
 
     @property
     def letters(self) -> str:
         """Where it keeps which rows of a decision are letters, see `journal/lettered.py`."""
         return self.session.key("lettered", self.sink)
 
-    @property
-    def node(self) -> str:
-        """Where the ledger is now."""
-        host, port = self.session.nodes.range_of(self.session.slot).address
-        return f"{host}:{port}"
-
-    def draw(self, above: int, node: str) -> int:
-        """Draw the fence of a decision.
-
-        Args:
-            above: the highest that a lane has seen.
-            node: where the ledger was when lanes were looked at.
-        """
+    def draw(self, above: int) -> int:
+        """Draw the fence of a decision, above those that lanes have seen."""
         step = 1 + secrets.randbelow(STEP)
-        return int(self.session.run(scripts.fence(), [self.key], [above, node, step]))
+        return int(self.session.run(scripts.fence(), [self.key], [above, step]))
 
     def of(self, slot: int) -> str:
         """The key of a lane."""
@@ -179,13 +165,12 @@ class Lanes:
 
         A query of the same name may begin meanwhile: what it writes has a higher fence, and stays.
         """
-        own, seen = [record, self.key], Known.nothing()
-        if not self.session.client.hlen(self.key):
-            return
-        for state in self.states(range(SLOTS)):
-            seen.learn(state)
-        fence = int(max(chain(seen.fences, self.known().fences)))
-        if not self.session.run(scripts.lane_bury(), own, [stamp, fence]):
+        own, known, seen = [record, self.key], self.known(), Known.nothing()
+        if known.slots:  # there may be more than is known, of a decision that was lost
+            for state in self.states(range(SLOTS)):
+                seen.learn(state)
+        fence = int(max(chain(known.fences, seen.fences)))
+        if fence and not self.session.run(scripts.lane_bury(), own, [stamp, fence]):
             return
 
         def forget(client: redis.Redis, slots: Sequence[int]) -> None:

@@ -1,11 +1,11 @@
 -- Draws the fence of a decision: higher than all before, and at least the time in microseconds. A failover, or a
--- node that starts again, may take back what was drawn last: so the step is drawn by chance, and the node is
--- kept, for on another one, whose clock may be behind, all lanes are looked at first.
+-- node that starts again, may take back what was drawn last: so the step is drawn by chance. Where a lane has
+-- seen a higher one of a decision that is lost, the query stops.
 -- KEYS[1] what the ledger's slot knows of a sink's lanes   ARGV[1] the highest fence that a lane has seen
--- ARGV[2] the node   ARGV[3] the step
+-- ARGV[2] the step
 local held, now = redis.call('HMGET', KEYS[1], 'drawn', 'dropped'), redis.call('TIME')
 local last = math.max(tonumber(held[1] or 0), tonumber(held[2] or 0), tonumber(ARGV[1]))
-local fence = ('%.0f'):format(math.max(last, now[1] * 1000000 + now[2]) + ARGV[3])
-redis.call('HSET', KEYS[1], 'drawn', fence, 'node', ARGV[2])
+local fence = ('%.0f'):format(math.max(last, now[1] * 1000000 + now[2]) + ARGV[2])
+redis.call('HSET', KEYS[1], 'drawn', fence)
 redis.call('PERSIST', KEYS[1])
 return fence
