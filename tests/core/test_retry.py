@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
@@ -24,9 +26,9 @@ class Step:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits that would have been."""
+    """The waits that would have been; other threads of this process sleep as they do."""
     waits: list[float] = []
-    monkeypatch.setattr("sparkonce.exactly_once.retry.time.sleep", waits.append)
+    monkeypatch.setattr("sparkonce.exactly_once.retry.time", SimpleNamespace(sleep=waits.append))
     return waits
 
 
