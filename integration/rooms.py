@@ -27,6 +27,7 @@ CONNECTOR = (
     ("connector.py", "the door: plan, encoder, store"),
     ("store.py", "each step of the protocol"),
     ("preflight.py", "what server and target must be like"),
+    ("reading", "splits of what is there, and their rows"),
     ("models", "what a row becomes, and how it is applied"),
     ("target", "what is known of the user's table, keys or index"),
     ("journal", "ledger, log of staged chunks, dead letters"),
@@ -37,7 +38,9 @@ CONNECTOR = (
 def _connector(name: str) -> list[Room]:
     package = f"connectors/pyspark_{name}"
     return [Room(f"{package}/__init__.py", f'format("{name}")')] + [
-        Room(f"{package}/{room}", told) for room, told in CONNECTOR
+        Room(f"{package}/{room}", told)
+        for room, told in CONNECTOR
+        if room != "reading" or name == "mysql"
     ]
 
 
@@ -66,6 +69,7 @@ STOREYS = [
             ],
             [
                 Room(f"{CORE}/store.py", "what a connector implements"),
+                Room(f"{CORE}/reading.py", "and to be read"),
                 Room(f"{CORE}/protocol.py", "the vocabulary: plan, chunk, manifest, record"),
                 Room(f"{CORE}/change.py", "append, upsert, update, increment, delete"),
                 Room(f"{CORE}/values", "Arrow to text and back"),

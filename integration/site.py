@@ -55,7 +55,8 @@ def gather(whole: Path = WHOLE) -> Path:
     shutil.rmtree(whole, ignore_errors=True)
     shutil.copytree(DOCS, whole)
     for name in CONNECTORS:
-        page = page_of_options(name, for_name(name).options)
+        connector = for_name(name)
+        page = page_of_options(name, connector.options, getattr(connector, "reads", ()))
         (whole / f"options-{name}.md").write_text(page)
     (whole / "spec.md").write_text(spec.as_markdown())
     changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")

@@ -89,6 +89,7 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 def test_each_program_is_run_by_some_test() -> None:
     here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 5}
+    here["reading.md"] = 1
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
     readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
@@ -144,6 +145,13 @@ def test_batches_into_mysql(
     changed['user="app", password=secret'] = ""
     run(programs(page)[nth], "order_id name", changed)
     assert rows(mysql, unique, "orders") == [(5, "x")]
+
+
+def test_a_table_is_read(spark: SparkSession, mysql: Cursor, shop: str, unique: str) -> None:
+    mysql.execute(f"INSERT INTO {unique}.orders VALUES (5, 1, 'x'), (6, 1, NULL)")
+    names: dict[str, Any] = {"spark": spark}
+    exec(programs("reading.md")[0].replace("mysql://app@db:3306/shop", shop), names)
+    assert [*map(tuple, names["orders"].collect())] == [(5, 1, "x"), (6, 1, None)]
 
 
 def test_streams_by_foreach_batch_into_two_stores(

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from pyspark_mysql.journal import tables
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.models import plan as table
 from pyspark_mysql.models.chunks import ChunkEncoder
 from pyspark_mysql.models.plan import TableRows
-from pyspark_mysql.options import OPTIONS
+from pyspark_mysql.options import OPTIONS, READING
+from pyspark_mysql.reading.described import described
+from pyspark_mysql.reading.source import MySqlSource, relation
 from pyspark_mysql.server import address
 from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import translated
 from pyspark_mysql.store import MySqlStore
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sparkonce.reading import Scan
 
 
 class MySqlConnector:
     """See `sparkonce.store.Connector`."""
 
     name = "mysql"
-    options = OPTIONS
+    options, reads = OPTIONS, READING
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[TableRows]:
         """See `Connector.plan`."""
@@ -51,6 +52,18 @@ class MySqlConnector:
             dead_letters=letters
             and DeadLetters(session, (database, *letters)[-2:], options["maxBadRows"]),
         )
+
+    def infer(self, options: Options) -> pa.Schema:
+        """See `Readable.infer`."""
+        session = Session(options, address.parse(options).database)
+        with translated("asking for the columns"):
+            columns = described(session, relation(options))
+        return pa.schema([(one.name, one.natural, one.nullable) for one in columns])
+
+    def source(self, options: Options, scan: Scan) -> MySqlSource:
+        """See `Readable.source`."""
+        session = Session(options, address.parse(options).database)
+        return MySqlSource(session, options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`."""

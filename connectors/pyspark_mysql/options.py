@@ -8,8 +8,9 @@ from pyspark_mysql.models.plan import MODES
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from sparkonce.exactly_once.bad_rows import max_bad_rows
-from sparkonce.option_values import boolean, choice, columns
+from sparkonce.option_values import boolean, choice, columns, integer
 from sparkonce.options import COMMON, Option, gone
+from sparkonce.reading import READS
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
@@ -38,13 +39,26 @@ def name(text: str) -> str:
     return text
 
 
-OPTIONS = (
+URL = Option(
+    "url",
+    "`mysql://host:3306/database`, or `mariadb://`, or `jdbc:mysql://`.",
+    address.url,
+    required=True,
+)
+TLS = (
     Option(
-        "url",
-        "`mysql://host:3306/database`, or `mariadb://`, or `jdbc:mysql://`.",
-        address.url,
-        required=True,
+        "tlsMode",
+        "`verify` checks the server's certificate and host name, `unverified` only encrypts."
+        " Default: `verify`, but `off` on this host (localhost).",
+        choice("verify", "unverified", "off"),
     ),
+    Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
+    Option("tlsCertFile", "Client certificate (PEM)."),
+    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+)
+
+OPTIONS = (
+    URL,
     Option("dbtable", "The target: `orders`, or `shop.orders`.", table_name, required=True),
     Option(
         "writeMode",
@@ -106,15 +120,7 @@ OPTIONS = (
         choice("epoch", "chunk"),
         "epoch",
     ),
-    Option(
-        "tlsMode",
-        "`verify` checks the server's certificate and host name, `unverified` only encrypts."
-        " Default: `verify`, but `off` on this host (localhost).",
-        choice("verify", "unverified", "off"),
-    ),
-    Option("tlsCaFile", "CA certificates (PEM); default: the system's."),
-    Option("tlsCertFile", "Client certificate (PEM)."),
-    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+    *TLS,
     *COMMON,
     gone(
         "cutTrailingSpace",
@@ -131,3 +137,27 @@ OPTIONS = (
         " may not, run what `sparkonce ddl mysql` prints",
     ),
 )
+
+READING = (
+    URL,
+    Option("dbtable", "What is read: `orders`, or `shop.orders`.", table_name),
+    Option("query", "Or a SELECT whose rows are read."),
+    Option(
+        "partitionColumn",
+        "A whole number, date or timestamp by whose ranges splits are made, with `lowerBound` and"
+        " `upperBound`. Default: the first column of the primary key, if it is one.",
+    ),
+    Option("lowerBound", "A value near the least one; lower ones are read, too."),
+    Option("upperBound", "A value near the largest one; higher ones are read, too."),
+    Option("numPartitions", "Most splits.", integer(1, 10_000), 4),
+    Option(
+        "consistency",
+        "`splits`: each split is one state of the server, and the log tells if they differ."
+        " `snapshot`: the read fails if they do.",
+        choice("splits", "snapshot"),
+        "splits",
+    ),
+    *TLS,
+    *READS,
+)
+"""Of `spark.read`."""

@@ -17,7 +17,9 @@
     │   ├── DecisionLost          the store lost a decision that it had acknowledged
     │   ├── StagedDataMissing     chunks are gone before the decision; Spark replays the epoch
     │   ├── BatchUnfinished       a batch without a name is decided, and has not taken effect whole
-    │   └── RowRefused            the server refused a row after its epoch was decided
+    │   ├── RowRefused            the server refused a row after its epoch was decided
+    │   ├── ValueUnreadable       what is stored is no value of the type that it is read as
+    │   └── SnapshotBroken        parts of one read saw different states of the store
     └── CommitRefused             applying this epoch could lose or double rows
         ├── CheckpointReplaced    another query (a new checkpoint) writes to this sink
         ├── SinkRenamed           this checkpoint writes under another sink id
@@ -59,6 +61,7 @@ __all__ = [
     "RowRefused",
     "SinkBehindCheckpoint",
     "SinkRenamed",
+    "SnapshotBroken",
     "SparkonceError",
     "StagedDataMissing",
     "StaleSkip",
@@ -68,6 +71,7 @@ __all__ = [
     "StoreUnreachable",
     "StoreUnsafe",
     "UnsupportedQuery",
+    "ValueUnreadable",
     "VersionBehindSink",
     "WrittenTwice",
 ]
@@ -206,6 +210,14 @@ class StagedDataMissing(StoreError):
 
 class RowRefused(StoreError):
     """The server refused a row after its epoch was decided; a restart goes on at that row."""
+
+
+class ValueUnreadable(StoreError):
+    """What is stored is no value of the type that it is read as."""
+
+
+class SnapshotBroken(StoreError):
+    """Parts of one read saw different states of the store, and it was to be one."""
 
 
 class CommitRefused(SparkonceError):

@@ -134,14 +134,14 @@ def test_type_reads_back_as_the_same_value(
     query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
     query.sink.check()
     rows = [{"id": at, "v": value} for at, value in enumerate([*case.values, None])]
-    query.run(0, _as_arrow(rows, schema))
+    query.run(0, as_arrow(rows, schema))
     mysql.execute(f"SELECT v FROM {table} ORDER BY id")
     *found, nothing = [value for (value,) in mysql.fetchall()]
     assert [case.read(value) for value in found] == (case.expected or case.values)
     assert nothing is None
 
 
-def _as_arrow(rows: list[dict[str, Any]], schema: pa.Schema) -> list[dict[str, Any]]:
+def as_arrow(rows: list[dict[str, Any]], schema: pa.Schema) -> list[dict[str, Any]]:
     """Datetimes as counts, which Arrow takes for every year."""
     if not pa.types.is_timestamp(schema.field("v").type):
         return rows

@@ -29,8 +29,8 @@ def numbers_of(suite: type) -> Counter[str]:
 def test_numbers_are_unique_and_well_formed() -> None:
     numbers = [rule.number for rule in RULES]
     assert len(set(numbers)) == len(numbers)
-    assert all(re.fullmatch(r"[SCAIQB]\d\d", number) for number in numbers)
-    for letter in "SCAIQ":
+    assert all(re.fullmatch(r"[SCAIQBR]\d\d", number) for number in numbers)
+    for letter in "SCAIQR":
         own = [number for number in numbers if number[0] == letter]
         assert own == [f"{letter}{n:02}" for n in range(1, len(own) + 1)]
 

@@ -174,12 +174,14 @@ def test_wide_rows_make_small_chunks(columns: int, rows: int) -> None:
 
 def test_reading_is_refused_with_what_can_be_done_instead() -> None:
     source = Source({})
-    for read in (source.schema, lambda: source.reader(SCHEMA), lambda: source.streamReader(SCHEMA)):
+    for read in (source.schema, lambda: source.reader(SCHEMA)):
         with pytest.raises(UnsupportedQuery) as refused:
             read()
         assert refused.value.what == 'format("memory") writes only'
         assert refused.value.why
         assert "writeStream" in refused.value.todo
+    with pytest.raises(UnsupportedQuery, match="is no source of streams"):
+        source.streamReader(SCHEMA)
 
 
 def test_a_batch_of_which_a_message_is_missing_is_refused(world: MemoryWorld) -> None:

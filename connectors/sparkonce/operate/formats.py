@@ -11,6 +11,7 @@ from sparkonce.operate.arguments import as_json, pair, with_options
 from sparkonce.operate.checkup import checkup
 from sparkonce.operate.printing import page_of_options
 from sparkonce.options import known
+from sparkonce.reading import Readable
 from sparkonce.registry import for_name
 
 
@@ -18,12 +19,15 @@ from sparkonce.registry import for_name
 @click.argument("name", metavar="FORMAT")
 @as_json
 def show_options(name: str, as_json: bool) -> None:
-    """Print the options of FORMAT (redis, mysql, ...) in Markdown."""
+    """Print the options of FORMAT (redis, mysql, ...) in Markdown: of writes, and of reads."""
     connector = for_name(name)
+    reads = connector.reads if isinstance(connector, Readable) else ()
     if as_json:
-        click.echo(json.dumps([option.to_json() for option in known(connector.options)], indent=2))
+        of_reads = [{**option.to_json(), "of": "reads"} for option in known(reads)]
+        shown = [option.to_json() for option in known(connector.options)]
+        click.echo(json.dumps([*shown, *of_reads], indent=2))
     else:
-        click.echo(page_of_options(connector.name, connector.options), nl=False)
+        click.echo(page_of_options(connector.name, connector.options, reads), nl=False)
 
 
 @click.command()

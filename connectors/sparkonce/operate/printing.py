@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -92,21 +92,33 @@ def _aside(ledger: Ledger) -> str:
     return f"{said}, none stored since {ledger.unstored:,} of them" if ledger.unstored else said
 
 
-def page_of_options(name: str, table: Iterable[Option]) -> str:
-    """The page of a connector's options, in Markdown."""
+def page_of_options(name: str, table: Iterable[Option], reads: Iterable[Option] = ()) -> str:
+    """The page of a connector's options, in Markdown.
+
+    Args:
+        name: of the format.
+        table: of writes.
+        reads: of reads, if it has any.
+    """
     rows = [
         f'# Options of format("{name}")',
         "",
         "Names are case-insensitive, and an unknown name is an error. This page is the output of",
         f"`sparkonce options {name}`.",
         "",
-        "option | default | meaning",
-        "---|---|---",
+        *_rows(table),
     ]
+    if reads:
+        rows += ["", "## Options of spark.read", "", *_rows(reads)]
+    return "\n".join(rows) + "\n"
+
+
+def _rows(table: Iterable[Option]) -> Iterator[str]:
+    yield "option | default | meaning"
+    yield "---|---|---"
     for option in known(table):
         default = "required" if option.required else _shown(option.default)
-        rows.append(f"`{option.name}` | {default} | {option.meaning}")
-    return "\n".join(rows) + "\n"
+        yield f"`{option.name}` | {default} | {option.meaning}"
 
 
 def _shown(default: Any) -> str:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from sparkonce.errors import MissingExtra, UnsupportedQuery, this_python
 
-__all__ = ["ArrowWriter", "DataSource", "StreamArrowWriter", "WriterCommitMessage", "require_arrow"]
+__all__ = [
+    "ArrowWriter",
+    "DataSource",
+    "InputPartition",
+    "Reader",
+    "StreamArrowWriter",
+    "WriterCommitMessage",
+    "require_arrow",
+]
 
 try:
     from pyspark.sql import datasource as api
@@ -32,12 +40,15 @@ def _stream_writer() -> Any:
 
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSource, WriterCommitMessage
+    from pyspark.sql.datasource import DataSource, InputPartition, WriterCommitMessage
     from pyspark.sql.datasource import DataSourceArrowWriter as ArrowWriter
+    from pyspark.sql.datasource import DataSourceReader as Reader
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
 else:
     ArrowWriter = getattr(api, "DataSourceArrowWriter", object)
     DataSource = getattr(api, "DataSource", object)
+    InputPartition = getattr(api, "InputPartition", object)
+    Reader = getattr(api, "DataSourceReader", object)
     WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
     StreamArrowWriter = _stream_writer() or object  # `require_arrow` tells what is missing
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from sparkonce.spark.batch import BatchWriter
+    from sparkonce.spark.reader import Reader
     from sparkonce.spark.stream import StreamWriter
 
 
@@ -48,29 +49,36 @@ class SinkSource(DataSource):
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
     @errors_first()
-    def schema(self) -> NoReturn:
-        """See pyspark. Spark asks for it to read.
+    def schema(self) -> StructType:
+        """See pyspark. Spark asks for it to read, where a user gives none.
+
+        Raises:
+            SparkonceError: the store can't be read, or options don't fit.
+        """
+        require_arrow()
+        from sparkonce.spark.reader import inferred
+
+        return inferred(self.connector, dict(self.options))
+
+    @errors_first()
+    def reader(self, schema: StructType) -> Reader:
+        """See pyspark."""
+        require_arrow()
+        from sparkonce.spark.reader import reader
+
+        return reader(self.connector, dict(self.options), schema)
+
+    @errors_first()
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 (Spark's name)
+        """See pyspark.
 
         Raises:
             UnsupportedQuery: always.
         """
-        raise self._writes_only()
-
-    @errors_first()
-    def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002
-        """See `schema`, which Spark does not ask for where a user gives one."""
-        raise self._writes_only()
-
-    @errors_first()
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 (Spark's name)
-        """See `reader`."""
-        raise self._writes_only()
-
-    def _writes_only(self) -> UnsupportedQuery:
-        return UnsupportedQuery(
-            f'format("{self.name()}") writes only',
-            why="nothing of this package reads from a store into Spark",
-            todo="use df.writeStream or df.write; to read, another connector of the store",
+        raise UnsupportedQuery(
+            f'format("{self.name()}") is no source of streams',
+            why="nothing of this package follows the changes of a store",
+            todo="use spark.read where the format has it, df.writeStream or df.write",
         )
 
     @errors_first()

@@ -23,6 +23,7 @@ _CHAPTERS = {
     "I": "Identity",
     "Q": "A streaming query, seen from outside",
     "B": "A batch, seen from outside",
+    "R": "Reads",
 }
 
 

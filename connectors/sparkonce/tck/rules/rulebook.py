@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparkonce.tck.rules.of_reads import READS
 from sparkonce.tck.rules.of_steps import STEPS
 from sparkonce.tck.rules.on_spark import BATCHES, QUERIES
 from sparkonce.tck.rules.rule import MAY, MUST, Rule
@@ -213,6 +214,7 @@ RULES: Sequence[Rule] = (
     ),
     *QUERIES,
     *BATCHES,
+    *READS,
 )
 
 BY_NUMBER = {rule.number: rule for rule in RULES}

@@ -1,0 +1,1 @@
+"""How tables and queries are read: as lines of text that the server makes, and Arrow reads."""

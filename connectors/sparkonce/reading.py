@@ -1,0 +1,104 @@
+"""What a connector implements to be read: the splits of what is there, and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from sparkonce.filters import Filters
+from sparkonce.option_values import boolean, columns, integer, seconds
+from sparkonce.options import Option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparkonce.options import Options
+
+Split: TypeAlias = Any
+"""A part of what is read: whatever the connector needs to read it, frozen, and picklable."""
+
+READS = (
+    Option("user", "User name; it may stand in the URL instead."),
+    Option("password", "Password; it may stand in the URL instead.", secret=True),
+    Option("passwordFile", "A file that holds the password, on the driver and every executor."),
+    Option(
+        "columns",
+        "Columns to be read: `id,name`. Default: all. Spark tells no reader which columns a query"
+        " uses, so this is what spares the others.",
+        columns,
+    ),
+    Option(
+        "pushFilters",
+        "Whether conditions of a query narrow what is read:"
+        " `spark.sql.python.filterPushdown.enabled` must be true, too, and is false by default.",
+        boolean,
+        False,
+    ),
+    Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30),
+    Option(
+        "maxRetries",
+        "Retries where the store can't be reached before the first row of a split, at growing"
+        " intervals of 0.1 s to 5 s.",
+        integer(0, 1000),
+        8,
+    ),
+)
+"""Options of all connectors that read."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What is asked for.
+
+    Attributes:
+        schema: of the rows, with all that Arrow needs to know of them.
+        filters: what narrows them; see `sparkonce.filters`.
+    """
+
+    schema: pa.Schema
+    filters: Filters = ()
+
+
+class Source(Protocol):
+    """What is read of a store. Made on the driver, and anew in each task; it keeps nothing.
+
+    Every row lies in one split, and a split that is read again gives the same rows, as long as
+    nobody writes. Where somebody does, each row is as it was at some moment of the read.
+    """
+
+    def splits(self) -> Sequence[Split]:
+        """The parts that can be read at once; at least one, if there is any row.
+
+        Raises:
+            StoreError: the store can't be read.
+        """
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, in batches of the schema that was asked for.
+
+        Raises:
+            StoreUnreachable: before the first batch it may be tried again; later Spark does that.
+            ValueRefused: a value is none of the type that was asked for.
+        """
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A connector that can be read.
+
+    Attributes:
+        reads: every option that a read knows.
+    """
+
+    reads: Sequence[Option]
+
+    def infer(self, options: Options) -> pa.Schema:
+        """The schema of what is there, with the types that lose nothing."""
+
+    def source(self, options: Options, scan: Scan) -> Source:
+        """What is read, with these options.
+
+        Raises:
+            OptionError: they don't fit what is asked for.
+        """

@@ -1,0 +1,174 @@
+"""Readers of batches: ``spark.read``. Spark makes one on the driver, and pickles it into tasks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from sparkonce import checks, logs
+from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.filters import Filter
+from sparkonce.options import parse
+from sparkonce.reading import Readable, Scan, Source
+from sparkonce.registry import extra, load
+from sparkonce.spark import arrival
+from sparkonce.spark.features import InputPartition
+from sparkonce.spark.features import Reader as SparkReader
+from sparkonce.spark.filters import understood
+from sparkonce.spark.tracebacks import errors_first
+from sparkonce.spark.types import arrow_schema
+from sparkonce.values.spark_types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from sparkonce.options import Options
+
+log = logging.getLogger("sparkonce")
+
+
+class Part(InputPartition):
+    """A split on its way to a task."""
+
+
+class Reader(SparkReader):
+    """Adapts Spark's two calls to the splits of a source, and their rows."""
+
+    def __init__(self, connector: str, options: dict[str, str], schema: StructType) -> None:
+        self.connector, self.options, self.spark_schema = connector, options, schema
+        self.filters: tuple[Filter, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """See `arrival`."""
+        return arrival.reduced(self, extra(self.connector))
+
+    @errors_first()
+    def partitions(self) -> Sequence[InputPartition]:
+        """The splits; one that is empty where there are no rows.
+
+        Raises:
+            SparkonceError: the store can't be read, or options don't fit.
+        """
+        source, patience = self._source()
+        splits = patience.run(source.splits)
+        log.info("%s is read in %d splits", self.connector.rpartition(":")[2], len(splits))
+        return [Part(split) for split in splits] or [Part(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a split.
+
+        Raises:
+            SparkonceError: they can't be read.
+        """
+        if partition.value is None:
+            return
+        with errors_first():
+            source, patience = self._source()
+            schema = arrow_schema(self.spark_schema)
+            for batch in _begun(source, partition.value, patience):
+                yield _as_announced(batch, schema)
+
+    def _source(self) -> tuple[Source, Patience]:
+        logs.set_up()
+        readable, options = opened(self.connector, self.options)
+        schema = arrow_schema(self.spark_schema)
+        _require_same_columns(options, schema)
+        source = readable.source(options, Scan(schema, self.filters))
+        return source, Patience(options["maxRetries"])
+
+
+class FilteringReader(Reader):
+    """The same, that is told the conditions of a query."""
+
+    @errors_first()
+    def pushFilters(self, filters: Sequence[Any]) -> Iterable[Any]:  # noqa: N802 (Spark's name)
+        """Take conditions, by which the store may give fewer rows; Spark applies them all again."""
+        self.filters = tuple(understood(filters))
+        return filters
+
+
+def inferred(connector: str, raw: dict[str, str]) -> StructType:
+    """The schema of what is there, or of those columns that an option names.
+
+    Raises:
+        SparkonceError: the store can't be read, or options don't fit.
+    """
+    logs.set_up()
+    readable, options = opened(connector, raw)
+    schema = Patience(options["maxRetries"]).run(lambda: readable.infer(options))
+    if options["columns"]:
+        names = [checks.column("columns", one, schema) for one in options["columns"]]
+        schema = pa.schema([schema.field(name) for name in names])
+    found: StructType = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return found
+
+
+def reader(connector: str, raw: dict[str, str], schema: StructType) -> Reader:
+    """What reads rows of a schema.
+
+    Spark fails each read by one that takes filters, where ``filterPushdown`` is off.
+    """
+    _, options = opened(connector, raw)
+    return (FilteringReader if options["pushFilters"] else Reader)(connector, raw, schema)
+
+
+def opened(connector: str, raw: dict[str, str]) -> tuple[Readable, Options]:
+    """The connector, and its options of reading.
+
+    Raises:
+        OptionError: an option is wrong.
+        UnsupportedQuery: the connector reads nothing.
+    """
+    found = load(connector)
+    if not isinstance(found, Readable):
+        raise UnsupportedQuery(
+            f'format("{found.name}") writes only',
+            why="its connector has nothing that reads",
+            todo="use df.writeStream or df.write; to read, another connector of the store",
+        )
+    return found, parse(found.reads, raw)
+
+
+def _begun(source: Source, split: Any, patience: Patience) -> Iterator[pa.RecordBatch]:
+    """The batches of a split. Until the first has come, silence of the store is waited for."""
+
+    def begin() -> tuple[Iterator[pa.RecordBatch], pa.RecordBatch | None]:
+        batches = iter(source.read(split))
+        return batches, next(batches, None)
+
+    batches, first = patience.run(begin)
+    if first is not None:
+        yield first
+    yield from batches
+
+
+def _as_announced(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the fields that Spark expects, as it compares them.
+
+    Raises:
+        ValueUnreadable: a column that is never null has a null.
+    """
+    for column, field in zip(batch.columns, schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise ValueUnreadable(
+                f"Column {field.name!r} has no value in a row that is read",
+                why=f"the schema says that it is never null ({spark_type(field)} not null)",
+                todo="leave `not null` out of the schema, or filter such rows in the store",
+            )
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _require_same_columns(options: Options, schema: pa.Schema) -> None:
+    """Refuse a schema beside another choice of columns."""
+    wanted = options["columns"]
+    if wanted and [one.lower() for one in wanted] != [one.lower() for one in schema.names]:
+        raise OptionError(
+            "Option columns and .schema(...) name different columns",
+            why="each says what is read",
+            todo="leave option columns out",
+        )

@@ -1,0 +1,123 @@
+"""What the rules of reads need of a connector under test: a `ReadSubject`."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta, timezone
+from unittest import SkipTest
+
+import pyarrow as pa
+
+from sparkonce.filters import Compare, Filter, Like, Null, OneOf
+from sparkonce.reading import Scan, Source
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("n", pa.int64()),
+        ("x", pa.float64()),
+        ("flag", pa.bool_()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+"""The rows of every check, by ids of their own; all other columns may be null."""
+
+TEXTS = (
+    *("", " ", "a", "A", "á", "a ", "a%", "a_b", "a!b", "50%", '"', "'", "\\", "a\\", ",", "\n"),
+    *("a\nb", "null", "NULL", "\\N", "0", "ünï 東京 😀", "\t", "\r\n", "*", "a*b", "{}", "[1]"),
+)
+NUMBERS = (0, 1, -1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63))
+DOUBLES = (0.0, -0.5, 0.1, 1 / 3, 1e22, 5e-324, -1.7976931348623157e308, 2.0**53)
+MOMENTS = (
+    datetime(1999, 12, 31, 23, 59, 59, tzinfo=timezone.utc),
+    datetime(2026, 3, 29, 1, 30, 0, 123456, tzinfo=timezone.utc),
+    datetime(2026, 10, 25, 0, 59, 59, 999999, tzinfo=timezone.utc),
+    datetime(2037, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+)
+FILTERS: tuple[Filter, ...] = (
+    Null("name"),
+    Null("name", inverted=True),
+    *(Compare("name", "=", text) for text in TEXTS),
+    OneOf("name", ("a", "A", "50%", "nowhere")),
+    *(Like("name", "begins", text) for text in ("a", "a%", "a_", "\\", "5")),
+    *(Like("name", "ends", text) for text in ("%", "b", "\\", " ")),
+    *(Like("name", "contains", text) for text in ("%", "_", "!", "'", '"', "*", "\n")),
+    *(Compare("n", operator, one) for operator in ("=", "<", "<=", ">", ">=") for one in NUMBERS),
+    *(Compare("x", operator, one) for operator in ("=", "<", ">=") for one in DOUBLES),
+    Compare("x", "=", -0.0),
+    Compare("x", ">", math.inf),
+    OneOf("n", (1, 2**63 - 1)),
+    Compare("flag", "=", value=True),
+    Compare("flag", "=", value=False),
+    *(Compare("at", operator, one) for operator in ("=", "<", ">=") for one in MOMENTS),
+    Compare("at", ">", MOMENTS[1].replace(microsecond=123455)),
+)
+
+ABILITIES = {"spoil", "outage"}
+
+
+def rows(many: int) -> pa.Table:
+    """So many rows of all kinds of values."""
+
+    def column(values: Iterable[object], each: int) -> list[object]:
+        known = [*values, None]
+        return [known[at // each % len(known)] for at in range(many)]
+
+    columns = [
+        list(range(many)),
+        *(column(TEXTS, 1), column(NUMBERS, 2), column(DOUBLES, 3)),
+        *(column((True, False), 1), column(MOMENTS, 2)),
+    ]
+    return pa.table(columns, schema=SCHEMA)
+
+
+class ReadSubject(ABC):
+    """One connector with a place of its own to read from, made anew for each check.
+
+    Attributes:
+        limits: what can't be done with this store, with the reason: ``spoil`` and ``outage``.
+        many: rows that are enough for several splits and several batches each.
+    """
+
+    limits: Mapping[str, str] = {}
+    many: int = 20_000
+
+    @abstractmethod
+    def fill(self, table: pa.Table) -> None:
+        """Store rows of `SCHEMA`, by a plain client."""
+
+    @abstractmethod
+    def infer(self) -> pa.Schema:
+        """What the connector says of what is there."""
+
+    @abstractmethod
+    def source(self, scan: Scan) -> Source:
+        """What reads it, as another process would make it."""
+
+    @abstractmethod
+    def churn(self) -> None:
+        """Write by a plain client: insert rows with ids below zero, change and delete those."""
+
+    def spoil(self) -> str:
+        """Store a value that is none of its column's type; the column's name."""
+        raise NotImplementedError
+
+    def outage(self) -> AbstractContextManager[Callable[[], None]]:
+        """Give a function after which the store can't be reached, until the block ends."""
+        raise NotImplementedError
+
+    def need(self, ability: str) -> None:
+        """Skip a check that needs what this store can't do.
+
+        Raises:
+            unittest.SkipTest: with the reason.
+        """
+        unknown = set(self.limits) - ABILITIES
+        if unknown:
+            raise ValueError(f"limits names {sorted(unknown)}; there are {sorted(ABILITIES)}")
+        if ability in self.limits:
+            raise SkipTest(self.limits[ability])

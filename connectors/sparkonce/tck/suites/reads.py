@@ -1,0 +1,196 @@
+"""The checks of the rules of reads."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sparkonce.errors import StoreUnreachable, ValueUnreadable
+from sparkonce.filters import Compare, Filter, Like, Null, OneOf
+from sparkonce.reading import Scan, Source
+from sparkonce.tck.reading import FILTERS, SCHEMA, ReadSubject, rows
+from sparkonce.tck.simulation.oracles import require
+from sparkonce.tck.suites.suite import Contract
+
+Row = tuple[Any, ...]
+
+
+class ReadRules(Contract):
+    """Rules R01 to R08."""
+
+    @pytest.fixture
+    def reading(self) -> ReadSubject:
+        """The connector to be checked: a subclass must say."""
+        raise NotImplementedError("a subclass of ReadContract needs a fixture `reading`")
+
+    @pytest.mark.parametrize("many", [0, 1, 2, 7, None])
+    def test_r01_each_row_lies_in_one_split(self, reading: ReadSubject, many: int | None) -> None:
+        """Checks R01."""
+        table = rows(reading.many if many is None else many)
+        reading.fill(table)
+        assert_same(found(reading, SCHEMA), table)
+        splits = reading.source(Scan(SCHEMA)).splits()
+        require(many is not None or len(splits) > 1, "many rows lie in one split")
+
+    def test_r02_a_split_that_is_read_again(self, reading: ReadSubject) -> None:
+        """Checks R02."""
+        reading.fill(rows(reading.many))
+        for split in reading.source(Scan(SCHEMA)).splits():
+            first = _rows(reading.source(Scan(SCHEMA)).read(split))
+            copy = pickle.loads(pickle.dumps(split))  # noqa: S301 (made right here)
+            again = _rows(reading.source(Scan(SCHEMA)).read(copy))
+            require(again == first, f"{len(first)} rows were {len(again)} others in split {split}")
+
+    def test_r03_conditions_that_are_pushed(self, reading: ReadSubject) -> None:
+        """Checks R03, one by one and together."""
+        table = rows(1000)
+        reading.fill(table)
+        everything = _rows(table.to_batches())
+        for one in [
+            *((each,) for each in FILTERS),
+            FILTERS[1:3],
+            (FILTERS[1], Compare("n", ">", 0)),
+        ]:
+            wanted = [row for row in everything if all(_holds(row, each) for each in one)]
+            came = _rows(found(reading, SCHEMA, one))
+            require(set(came) <= set(everything), f"{one} changes values")
+            require(len(came) == len(set(came)), f"{one} doubles rows")
+            missing = [row for row in wanted if row not in set(came)]
+            require(not missing, f"{one} takes away {missing[:3]}")
+
+    def test_r04_columns_that_are_asked_for(self, reading: ReadSubject) -> None:
+        """Checks R04."""
+        table = rows(100)
+        reading.fill(table)
+        for names in (["x"], ["n", "id"], [*reversed(SCHEMA.names)]):
+            schema = pa.schema([SCHEMA.field(name) for name in names])
+            batches = found(reading, schema)
+            for batch in batches:
+                require(batch.schema.names == names, f"{batch.schema.names} came for {names}")
+                require(batch.schema.types == schema.types, f"{batch.schema} came for {schema}")
+            came, stored = _rows(batches), _rows(table.select(names).to_batches())
+            require(sorted(came, key=repr) == sorted(stored, key=repr), f"other values of {names}")
+
+    def test_r05_values_come_back(self, reading: ReadSubject) -> None:
+        """Checks R05, by the schema of the connector's own."""
+        table = rows(500)
+        reading.fill(table)
+        known = reading.infer()
+        schema = pa.schema([known.field(name) for name in SCHEMA.names])
+        require(schema.types == SCHEMA.types, f"{schema} was inferred")
+        assert_same(found(reading, schema), table)
+
+    def test_r06_a_value_that_is_none_of_its_type(self, reading: ReadSubject) -> None:
+        """Checks R06."""
+        reading.need("spoil")
+        reading.fill(rows(10))
+        column = reading.spoil()
+        with pytest.raises(ValueUnreadable, match=column):
+            found(reading, SCHEMA)
+
+    def test_r07_a_read_that_is_given_up(self, reading: ReadSubject) -> None:
+        """Checks R07: after the first batch of each split."""
+        table = rows(reading.many)
+        reading.fill(table)
+        source = reading.source(Scan(SCHEMA))
+        for split in source.splits():
+            batches = source.read(split)
+            next(batches, None)
+            batches.close()  # type: ignore[attr-defined]
+        assert_same(found(reading, SCHEMA), table)
+
+    def test_r07_a_store_that_goes_away(self, reading: ReadSubject) -> None:
+        """Checks R07."""
+        reading.need("outage")
+        table = rows(reading.many)
+        reading.fill(table)
+        source = reading.source(Scan(SCHEMA))
+        splits = source.splits()
+        with reading.outage() as goes_away:
+            batches = source.read(splits[-1])
+            next(batches, None)
+            goes_away()
+            with pytest.raises(StoreUnreachable):
+                _read_all(source, splits)
+        assert_same(found(reading, SCHEMA), table)
+
+    def test_r08_rows_that_nobody_touches(self, reading: ReadSubject) -> None:
+        """Checks R08."""
+        table = rows(reading.many)
+        reading.fill(table)
+        source = reading.source(Scan(SCHEMA))
+        came: list[Row] = []
+        for split in source.splits():
+            for batch in source.read(split):
+                reading.churn()
+                came += [row for row in _rows([batch]) if row[0] >= 0]
+        stored = _rows(table.to_batches())
+        require(sorted(came, key=_id) == sorted(stored, key=_id), f"{len(came)} rows came")
+
+
+def found(
+    reading: ReadSubject, schema: pa.Schema, filters: Sequence[Filter] = ()
+) -> list[pa.RecordBatch]:
+    """All rows, split by split."""
+    source = reading.source(Scan(schema, tuple(filters)))
+    return [batch for split in source.splits() for batch in source.read(split)]
+
+
+def assert_same(batches: Sequence[pa.RecordBatch], table: pa.Table) -> None:
+    """Each row is there, once, with the same values."""
+    came, stored = _rows(batches), _rows(table.to_batches())
+    require(len(came) == len(stored), f"{len(came)} rows came of {len(stored)}")
+    for one, other in zip(sorted(came, key=_id), sorted(stored, key=_id), strict=True):
+        require(one == other, f"{one} came of {other}")
+
+
+def _read_all(source: Source, splits: Sequence[Any]) -> None:
+    for split in splits:
+        for _ in source.read(split):
+            pass
+
+
+def _id(row: Row) -> Any:
+    return row[0]
+
+
+def _rows(batches: Sequence[pa.RecordBatch] | Iterator[pa.RecordBatch]) -> list[Row]:
+    """Rows with values that can be compared: of a double, its text, so that -0.0 is not 0.0."""
+    return [
+        tuple(repr(one) if isinstance(one, float) else one for one in row.values())
+        for batch in batches
+        for row in batch.to_pylist()
+    ]
+
+
+def _holds(row: Row, condition: Filter) -> bool:
+    """What Spark makes of a condition."""
+    value: Any = row[SCHEMA.names.index(condition.column)]
+    if isinstance(condition, Null):
+        return (value is None) != condition.inverted
+    if value is None:
+        return False
+    value = float(value) if condition.column == "x" else value
+    if isinstance(condition, OneOf):
+        return value in condition.values
+    if isinstance(condition, Like):
+        return bool(LIKE[condition.how](value, condition.text))
+    return bool(COMPARES[condition.operator](value, condition.value))
+
+
+LIKE: dict[str, Callable[[str, str], bool]] = {
+    "begins": str.startswith,
+    "ends": str.endswith,
+    "contains": str.__contains__,
+}
+COMPARES: dict[str, Any] = {
+    "=": lambda one, other: one == other,
+    "<": lambda one, other: one < other,
+    "<=": lambda one, other: one <= other,
+    ">": lambda one, other: one > other,
+    ">=": lambda one, other: one >= other,
+}

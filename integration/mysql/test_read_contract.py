@@ -1,0 +1,84 @@
+"""The kit's rules of reads against real MySQL and MariaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from integration.proxy import Proxy
+from integration.servers.mysql import connect
+
+from pyspark_mysql.connector import MySqlConnector
+from sparkonce import options
+from sparkonce.reading import Scan, Source
+from sparkonce.tck.read_contract import ReadContract, ReadSubject
+
+COLUMNS = "name VARCHAR(100), n BIGINT, x DOUBLE, flag BOOLEAN, at TIMESTAMP(6) NULL"
+AT_ONCE = 1000
+
+
+class MySqlReads(ReadSubject):
+    """A table with a primary key."""
+
+    def __init__(self, proxy: Proxy, url: str, table: str) -> None:
+        self.proxy, self.url, self.table = proxy, url, table
+        self.client, self.numbers = connect(url), count(1)
+        self.run(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, {COLUMNS}) CHARACTER SET utf8mb4")
+        self.run("SET SESSION time_zone='+00:00'")
+
+    def run(self, sql: str, rows: list[tuple[object, ...]] | None = None) -> None:
+        with self.client.cursor() as cursor:
+            cursor.executemany(sql, rows) if rows else cursor.execute(sql)
+
+    def fill(self, table: pa.Table) -> None:
+        rows = [
+            (*row[:5], row[5] and row[5].replace(tzinfo=None))
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+        ]
+        for at in range(0, len(rows), AT_ONCE):
+            self.run(
+                f"INSERT INTO {self.table} VALUES (%s, %s, %s, %s, %s, %s)", rows[at : at + AT_ONCE]
+            )
+        self.run(f"ANALYZE TABLE {self.table}")
+
+    def _options(self) -> options.Options:
+        raw = {"url": self.proxy.url, "dbtable": self.table, "timeout": "5"}
+        return options.parse(MySqlConnector.reads, raw)
+
+    def infer(self) -> pa.Schema:
+        return MySqlConnector().infer(self._options())
+
+    def source(self, scan: Scan) -> Source:
+        return MySqlConnector().source(self._options(), scan)
+
+    def churn(self) -> None:
+        number = next(self.numbers)
+        self.run(f"INSERT INTO {self.table} (id, name) VALUES ({-number}, 'new')")
+        self.run(f"UPDATE {self.table} SET id = id - 1000000 WHERE id = {-number // 2}")
+        self.run(f"DELETE FROM {self.table} WHERE id = {-number // 3}")
+
+    def spoil(self) -> str:
+        self.run("SET SESSION sql_mode=''")
+        self.run(f"ALTER TABLE {self.table} ADD COLUMN day DATE")
+        self.run(f"UPDATE {self.table} SET flag = 7 WHERE id = 3")
+        return "flag"
+
+    @contextmanager
+    def outage(self) -> Iterator[Callable[[], None]]:
+        def begin() -> None:
+            self.proxy.refuse()
+            self.proxy.disconnect()
+
+        try:
+            yield begin
+        finally:
+            self.proxy.restore()
+
+
+class TestMySqlReads(ReadContract):
+    @pytest.fixture
+    def reading(self, mysql_proxy: Proxy, mysql_url: str, table: str) -> ReadSubject:
+        return MySqlReads(mysql_proxy, mysql_url, table)

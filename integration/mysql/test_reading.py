@@ -1,0 +1,321 @@
+"""`spark.read.format("mysql")`: types, ranges, conditions, one state or several, through Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.mysql.test_types import CASES, PAIRS, as_arrow
+from integration.servers.mysql import connect
+from pymysql.cursors import Cursor
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pyspark_mysql.connector import MySqlConnector
+from sparkonce import options
+from sparkonce.errors import OptionError, SnapshotBroken, SparkonceError, ValueUnreadable
+from sparkonce.reading import Scan
+
+Read = Callable[..., DataFrame]
+MANY = 25_000
+
+
+def source(url: str, schema: pa.Schema | None, **raw: str) -> tuple[pa.Schema, Any]:
+    """A source, and the schema that it infers."""
+    parsed = options.parse(MySqlConnector.reads, {"url": url, **raw})
+    known = MySqlConnector().infer(parsed)
+    return known, MySqlConnector().source(parsed, Scan(schema or known))
+
+
+def values(made: Any) -> pa.Table:
+    batches = [batch for split in made.splits() for batch in made.read(split)]
+    return pa.Table.from_batches(batches, pa.schema([(f.name, f.type) for f in made.scan.schema]))
+
+
+@pytest.mark.parametrize(("name", "column"), PAIRS, ids=[f"{a} in {b}" for a, b in PAIRS])
+def test_types_come_back_as_they_went_in(
+    mysql: Cursor, mysql_url: str, table: str, name: str, column: str
+) -> None:
+    """As the type that was written, where the column can be read as it; and as the column's own."""
+    case = CASES[name]
+    mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v {column})")
+    schema = pa.schema([("id", pa.int32()), ("v", case.kind)])
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
+    query.sink.check()
+    rows = as_arrow([{"id": at, "v": one} for at, one in enumerate([*case.values, None])], schema)
+    query.run(0, rows)
+    written = pa.Table.from_pylist(rows, schema)
+    known, natural = source(mysql_url, None, dbtable=table)
+    try:
+        found = values(source(mysql_url, schema, dbtable=table)[1])
+    except OptionError:
+        assert known.field("v").type in (pa.float32(), pa.float64(), pa.timestamp("us"))
+        found = values(natural).set_column(1, "v", values(natural)["v"].cast(case.kind))
+    if name == "json text":
+        texts = [one and json.loads(one) for one in found["v"].to_pylist()]
+        assert texts == [*(case.expected or ()), None]
+    elif pa.types.is_map(case.kind):  # the server orders keys
+        assert [*map(dict, filter(None, found["v"].to_pylist()))] == case.values
+    else:
+        assert found.sort_by("id")["v"] == written["v"]
+    assert len(values(natural)) == len(rows)
+
+
+BAD = {
+    "DATE": ("'0000-00-00'", "date"),
+    "DATETIME": ("'2026-00-10 00:00:00'", "timestamp_ntz"),
+    "TINYINT(1)": ("7", "boolean"),
+    "BIGINT": ("9223372036854775807", "int"),
+    "DECIMAL(30,5)": ("1.5", "decimal(10,0)"),
+    "TIME": ("'200:00:00'", "time(6)"),
+    "JSON": ("'[1]'", "array<date>"),
+}
+
+
+@pytest.mark.parametrize("column", BAD)
+def test_a_value_that_is_none_of_its_type_is_told(
+    mysql: Cursor, mysql_url: str, table: str, column: str
+) -> None:
+    value, kind = BAD[column]
+    mysql.execute("SET SESSION sql_mode=''")
+    mysql.execute(f"CREATE TABLE {table} (id INT, v {column})")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, {value})")
+    schema = pa.schema([("v", KINDS[kind])])
+    with pytest.raises(ValueUnreadable, match="column 'v' can't be read"):
+        values(source(mysql_url, schema, dbtable=table)[1])
+    text = values(source(mysql_url, pa.schema([("v", pa.string())]), dbtable=table)[1])
+    assert text["v"].to_pylist()[0].replace('"', "").startswith(value.strip("'")[:4])
+
+
+KINDS = {
+    "date": pa.date32(),
+    "timestamp_ntz": pa.timestamp("us"),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "decimal(10,0)": pa.decimal128(10, 0),
+    "time(6)": pa.time64("ns"),
+    "array<date>": pa.list_(pa.date32()),
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("BIGINT", pa.float64()),
+        ("DECIMAL(20,2)", pa.float64()),
+        ("DOUBLE", pa.float32()),
+        ("DATETIME", pa.date32()),
+        ("BLOB", pa.string()),
+        ("VARCHAR(10)", pa.int32()),
+    ],
+    ids=str,
+)
+def test_a_type_that_would_change_values_is_refused(
+    mysql: Cursor, mysql_url: str, table: str, column: str, kind: pa.DataType
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (v {column})")
+    with pytest.raises(OptionError, match="values would be lost or changed"):
+        source(mysql_url, pa.schema([("v", kind)]), dbtable=table)[1].splits()
+
+
+def test_a_row_that_is_longer_than_the_server_sends_is_told(
+    mysql: Cursor, mysql_url: str, table: str
+) -> None:
+    """The server makes null of such a text, which is no null of the table's."""
+    mysql.execute("SELECT @@GLOBAL.max_allowed_packet")
+    (most,) = mysql.fetchone()
+    mysql.execute(f"CREATE TABLE {table} (a LONGBLOB, b LONGBLOB)")
+    mysql.execute(
+        f"INSERT INTO {table} SELECT REPEAT('x', {most} * 0.4), REPEAT('y', {most} * 0.4)"
+    )
+    with pytest.raises(ValueUnreadable, match="longer than the server sends"):
+        values(source(mysql_url, None, dbtable=table)[1])
+
+
+def test_rows_of_more_than_one_packet_come_whole(private_mysql: Any) -> None:
+    server = private_mysql("--max-allowed-packet=64M")
+    lengths = (*range(2**24 - 9, 2**24 - 4), 2**24 + 1, 3, 0)
+    with connect(server.url) as client, client.cursor() as writer:
+        writer.execute("CREATE TABLE t (v LONGTEXT)")
+        for length in lengths:
+            writer.execute(f"INSERT INTO t VALUES (REPEAT('x', {length}))")
+    found = values(source(server.url, None, dbtable="t")[1])["v"].to_pylist()
+    assert [len(one) for one in found] == [*lengths]
+
+
+# -- splits
+
+
+@pytest.fixture
+def many(mysql: Cursor, table: str) -> str:
+    mysql.execute(
+        f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, day DATE, at DATETIME(6), odd INT, v TEXT)"
+    )
+    rows = [
+        (
+            at * at,
+            f"2026-01-{at % 28 + 1:02}",
+            f"2026-01-01 10:00:{at % 60:02}.5",
+            at % 7 or None,
+            "x",
+        )
+        for at in range(MANY)
+    ]
+    mysql.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s)", rows)
+    mysql.execute(f"ANALYZE TABLE {table}")
+    return table
+
+
+RANGES = {
+    "by the primary key": {},
+    "by numbers": {"partitionColumn": "odd", "lowerBound": "1", "upperBound": "6"},
+    "by days": {"partitionColumn": "day", "lowerBound": "2026-01-05", "upperBound": "2026-01-20"},
+    "by moments": {
+        "partitionColumn": "at",
+        "lowerBound": "2026-01-01 10:00:10",
+        "upperBound": "2026-01-01 10:00:40",
+    },
+    "by one value": {"partitionColumn": "odd", "lowerBound": "3", "upperBound": "3"},
+}
+
+
+@pytest.mark.parametrize("how", RANGES)
+@pytest.mark.parametrize("parts", ["1", "3", "50"])
+def test_each_row_lies_in_one_range(mysql_url: str, many: str, how: str, parts: str) -> None:
+    _, made = source(mysql_url, None, dbtable=many, numPartitions=parts, **RANGES[how])
+    found = values(made)["id"].to_pylist()
+    assert sorted(found) == [at * at for at in range(MANY)]
+    assert len(made.splits()) <= int(parts)
+
+
+def test_ranges_of_a_skewed_key_have_about_as_many_rows_each(mysql_url: str, many: str) -> None:
+    _, made = source(mysql_url, None, dbtable=many, numPartitions="2")
+    sizes = [sum(batch.num_rows for batch in made.read(split)) for split in made.splits()]
+    assert len(sizes) == 2
+    assert min(sizes) > MANY / 4
+
+
+def test_a_query_is_read_in_one_split_or_by_ranges(mysql_url: str, many: str) -> None:
+    query = f"SELECT id, odd AS o FROM {many} WHERE odd > 2;"
+    _, made = source(mysql_url, None, query=query)
+    assert len(made.splits()) == 1
+    ranged = RANGES["by numbers"] | {"partitionColumn": "o"}
+    _, other = source(mysql_url, None, query=query, numPartitions="3", **ranged)
+    assert len(other.splits()) == 3
+    assert sorted(values(made)["id"].to_pylist()) == sorted(values(other)["id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({}, "one of them says what is read"),
+        ({"dbtable": "t", "query": "SELECT 1"}, "one of them says what is read"),
+        ({"query": "SELECT 1 AS a", "partitionColumn": "a"}, "belong together"),
+        (
+            {"query": "SELECT 'x' AS a", **RANGES["by numbers"], "partitionColumn": "a"},
+            "has no ranges",
+        ),
+        (
+            {"query": "SELECT 1 AS a", **RANGES["by days"], "partitionColumn": "a"},
+            "A bound of option",
+        ),
+        ({"query": "SELECT 1 AS a", **RANGES["by numbers"]}, "names column 'odd'"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    mysql_url: str, raw: dict[str, str], said: str
+) -> None:
+    with pytest.raises(SparkonceError, match=said):
+        source(mysql_url, None, **raw)[1].splits()
+
+
+# -- one state
+
+
+def test_splits_that_saw_several_states_are_told(
+    private_mysql: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a server with a binary log, which alone tells."""
+    server = private_mysql("--log-bin=log", "--server-id=7", "--binlog-format=ROW")
+    with connect(server.url) as client, client.cursor() as writer:
+        writer.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)")
+        writer.execute("INSERT INTO t VALUES (1), (2)")
+        for consistency in ("splits", "snapshot"):
+            _, quiet = source(server.url, None, dbtable="t", consistency=consistency)
+            assert len(values(quiet)) == 2
+            assert "different states" not in caplog.text
+        _, made = source(server.url, None, dbtable="t", consistency="snapshot")
+        _, other = source(server.url, None, dbtable="t")
+        (split,), (loose,) = made.splits(), other.splits()
+        writer.execute("INSERT INTO t VALUES (3)")
+        with pytest.raises(SnapshotBroken):
+            list(made.read(split))
+        assert sum(batch.num_rows for batch in other.read(loose)) == 3
+        assert "different states" in caplog.text
+
+
+# -- through Spark
+
+
+@pytest.fixture
+def read(spark: SparkSession, mysql_url: str, many: str) -> Read:
+    def read(schema: str | None = None, **more: str) -> DataFrame:
+        reader = spark.read.format("mysql").options(url=mysql_url, dbtable=many, **more)
+        return (reader.schema(schema) if schema else reader).load()
+
+    return read
+
+
+def test_a_table_is_read_by_its_own_types_by_given_ones_and_by_some_columns(read: Read) -> None:
+    frame = read()
+    assert frame.schema.simpleString() == (
+        "struct<id:bigint,day:date,at:timestamp_ntz,odd:int,v:string>"
+    )
+    assert frame.count() == MANY
+    sums = frame.agg(f.sum("id"), f.count("odd"), f.min("day"), f.max("at")).first()
+    assert sums[0] == sum(at * at for at in range(MANY))
+    assert read("odd bigint, id decimal(30,0)").select(f.max("id")).first()[0] == Decimal(
+        (MANY - 1) ** 2
+    )
+    assert read(columns="v,id").columns == ["v", "id"]
+
+
+CONDITIONS = [
+    "id = 16",
+    "id IN (16, 25, 26)",
+    "odd IS NULL AND day = DATE'2026-01-08'",
+    "at >= TIMESTAMP_NTZ'2026-01-01 10:00:59' AND odd <> 3",
+    "v LIKE 'x%' AND id < 100",
+    "v = 'X'",
+    "NOT (odd > 2)",
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_conditions_give_the_same_rows_whether_pushed_or_not(
+    spark: SparkSession, read: Read, condition: str
+) -> None:
+    plain = {row.id for row in read().where(condition).collect()}
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        pushed = [row.id for row in read(pushFilters="true").where(condition).collect()]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert len(pushed) == len(set(pushed))
+    assert set(pushed) == plain
+
+
+def test_spark_says_what_to_set_where_conditions_can_not_be_pushed(read: Read) -> None:
+    with pytest.raises(PySparkException, match=r"spark\.sql\.python\.filterPushdown\.enabled"):
+        read(pushFilters="true").count()
+
+
+def test_a_schema_that_is_never_null_is_held_to_that(read: Read) -> None:
+    with pytest.raises(PySparkException, match="has no value in a row"):
+        read("odd int not null").write.format("noop").mode("append").save()
