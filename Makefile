@@ -105,6 +105,7 @@ types: $(DEV)
 bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.redis_speed
 	@$(BIN)/python -m integration.bench.mysql_speed
+	@$(BIN)/python -m integration.bench.mysql_reads
 	@$(BIN)/python -m integration.bench.elasticsearch_speed
 
 # Seeded schedules of drivers, tasks, operators and faults against the store in memory.
