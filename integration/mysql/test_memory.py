@@ -27,9 +27,27 @@ PROGRAM = textwrap.dedent(
 )
 
 
-def peak(url: str, table: str, batches: int) -> int:
-    """The most memory that an epoch took, in the unit of the system (KiB on Linux)."""
-    command = [sys.executable, "-c", PROGRAM, url, table, str(batches)]
+READING = textwrap.dedent(
+    """
+    import resource, sys
+    from pyspark_mysql.connector import MySqlConnector
+    from sparkonce import options
+    from sparkonce.reading import Scan
+
+    url, table, most = sys.argv[1:]
+    raw = {"url": url, "query": f"SELECT * FROM {table} LIMIT {most}"}
+    given, connector = options.parse(MySqlConnector.reads, raw), MySqlConnector()
+    source = connector.source(given, Scan(connector.infer(given)))
+    (split,) = source.splits()
+    assert sum(batch.num_rows for batch in source.read(split)) == int(most)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    """
+)
+
+
+def peak(url: str, table: str, batches: int, program: str = PROGRAM) -> int:
+    """The most memory that a process took, in the unit of the system (KiB on Linux)."""
+    command = [sys.executable, "-c", program, url, table, str(batches)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -39,3 +57,5 @@ def test_ten_times_the_rows_take_no_more_memory(mysql: Cursor, mysql_url: str, t
     assert many < few * 1.1
     mysql.execute(f"SELECT COUNT(*) FROM {table}")
     assert mysql.fetchone() == (440_000,)
+    few, many = (peak(mysql_url, table, rows, READING) for rows in (200_000, 440_000))
+    assert many < few * 1.1
