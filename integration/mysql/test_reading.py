@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_mysql.connector import MySqlConnector
+from pyspark_mysql.reading import snapshot
 from sparkonce import options
 from sparkonce.errors import OptionError, SnapshotBroken, SparkonceError, ValueUnreadable
 from sparkonce.reading import Scan
@@ -256,8 +257,21 @@ def test_splits_that_saw_several_states_are_told(
         writer.execute("INSERT INTO t VALUES (3)")
         with pytest.raises(SnapshotBroken):
             list(made.read(split))
+        writer.execute("INSERT INTO t VALUES (4)")
+        assert made.session.run("SELECT COUNT(*) FROM t") == ((4,),)
+        writer.execute("DELETE FROM t WHERE id = 4")
         assert sum(batch.num_rows for batch in other.read(loose)) == 3
         assert "different states" in caplog.text
+
+
+def test_a_split_is_the_state_that_was_looked_at(mysql: Cursor, mysql_url: str, table: str) -> None:
+    """Rows that are written between the look and the statement are not read."""
+    mysql.execute(f"CREATE TABLE {table} (id INT)")
+    _, made = source(mysql_url, None, dbtable=table)
+    with made.session.connected() as live, snapshot.held(live, "", demanded=False):
+        mysql.execute(f"INSERT INTO {table} VALUES (1)")
+        assert live.run(f"SELECT COUNT(*) FROM {table}") == ((0,),)
+    assert made.session.run(f"SELECT COUNT(*) FROM {table}") == ((1,),)
 
 
 # -- through Spark

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pymysql
 
@@ -31,11 +33,22 @@ def position(live: Live) -> str:
     return str(gtids).replace("\n", "")
 
 
-def begin(live: Live) -> str:
-    """Begin to read one state, till the transaction ends; gives its position, if that is sure."""
-    before = position(live)
-    live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-    return before if position(live) == before else ""
+@contextmanager
+def held(live: Live, planned: str, *, demanded: bool) -> Iterator[None]:
+    """Read one state for the time of the block, and tell whether it is the one of the plan.
+
+    Raises:
+        SnapshotBroken: it is not, and option ``consistency=snapshot`` demands it.
+    """
+    try:
+        before = position(live)
+        # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
+        live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        _compare(planned, before if position(live) == before else "", demanded=demanded)
+        yield
+    finally:
+        live.roll_back()
 
 
 def require_known(known: str) -> None:
@@ -53,7 +66,7 @@ def require_known(known: str) -> None:
         )
 
 
-def compare(planned: str, found: str, *, demanded: bool) -> None:
+def _compare(planned: str, found: str, *, demanded: bool) -> None:
     """Tell whether a split saw the state that the read was planned at.
 
     Raises:

@@ -62,15 +62,13 @@ class MySqlSource:
         """See `Source.read`."""
         with translated("reading rows"), self.session.connected() as live:
             live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
-            seen = snapshot.begin(live)
-            snapshot.compare(split.position, seen, demanded=self._demands)
-            try:
-                # Closed here, or the connection would go back to its pool in mid-answer.
-                with closing(lines(live, self._select(split))) as blocks:
-                    yield from batches(blocks, self._forms, self.scan.schema)
-            except TooLongError:
-                raise _too_long() from None
-            live.run("COMMIT")
+            with snapshot.held(live, split.position, demanded=self._demands):
+                try:
+                    # Closed here, or the connection would go back to its pool in mid-answer.
+                    with closing(lines(live, self._select(split))) as blocks:
+                        yield from batches(blocks, self._forms, self.scan.schema)
+                except TooLongError:
+                    raise _too_long() from None
 
     @property
     def _demands(self) -> bool:
