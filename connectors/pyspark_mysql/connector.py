@@ -55,16 +55,20 @@ class MySqlConnector:
 
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`."""
-        session = Session(options, address.parse(options).database)
+        session = _reading(options)
         with translated("asking for the columns"):
             columns = described(session, relation(options))
         return pa.schema([(one.name, one.natural, one.nullable) for one in columns])
 
     def source(self, options: Options, scan: Scan) -> MySqlSource:
         """See `Readable.source`."""
-        session = Session(options, address.parse(options).database)
-        return MySqlSource(session, options, scan)
+        return MySqlSource(_reading(options), options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`."""
         return tables.ddl()
+
+
+def _reading(options: Options) -> Session:
+    """A session that needs no database: names may say which one they are of."""
+    return Session(options, address.parse(options).database)

@@ -75,10 +75,15 @@ class Options(dict[str, Any]):
 NAME = pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -")
 """What names a ledger."""
 
-COMMON = (
+LOGIN = (
     Option("user", "User name; it may stand in the URL instead."),
     Option("password", "Password; it may stand in the URL instead.", secret=True),
     Option("passwordFile", "A file that holds the password, on the driver and every executor."),
+)
+TIMEOUT = Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30)
+
+COMMON = (
+    *LOGIN,
     Option(
         "sinkId",
         "Names the ledger. Default: the query id, the same for one checkpoint for ever.",
@@ -113,7 +118,7 @@ COMMON = (
         "Most rows in one chunk. Default: chosen by the number of columns.",
         integer(1, 1_000_000),
     ),
-    Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30),
+    TIMEOUT,
     Option(
         "maxRetries",
         "Retries where the store can't be reached, at growing intervals of 0.1 s to 5 s.",

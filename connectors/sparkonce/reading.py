@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from sparkonce.filters import Filters
-from sparkonce.option_values import boolean, columns, integer, seconds
-from sparkonce.options import Option
+from sparkonce.option_values import boolean, columns, integer
+from sparkonce.options import LOGIN, TIMEOUT, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,9 +19,7 @@ Split: TypeAlias = Any
 """A part of what is read: whatever the connector needs to read it, frozen, and picklable."""
 
 READS = (
-    Option("user", "User name; it may stand in the URL instead."),
-    Option("password", "Password; it may stand in the URL instead.", secret=True),
-    Option("passwordFile", "A file that holds the password, on the driver and every executor."),
+    *LOGIN,
     Option(
         "columns",
         "Columns to be read: `id,name`. Default: all. Spark tells no reader which columns a query"
@@ -35,7 +33,7 @@ READS = (
         boolean,
         False,
     ),
-    Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30),
+    TIMEOUT,
     Option(
         "maxRetries",
         "Retries where the store can't be reached before the first row of a split, at growing"
@@ -79,7 +77,7 @@ class Source(Protocol):
 
         Raises:
             StoreUnreachable: before the first batch it may be tried again; later Spark does that.
-            ValueRefused: a value is none of the type that was asked for.
+            ValueUnreadable: a value is none of the type that was asked for.
         """
 
 

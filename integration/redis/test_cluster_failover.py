@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from integration.epochs import DirectQuery
-from integration.redis.test_cluster import counts, one
+from integration.redis.test_cluster import counts, dies, one
 from integration.servers.process import wait_until
 from integration.servers.redis_cluster import Node, RedisCluster
 
@@ -154,10 +153,6 @@ def test_a_decided_epoch_goes_on_over_a_loss_once_it_may(
                 counting.run(2, [one(at) for at in IDS])
     require_told_until_it_may_go_on(counting, "onLostCommit=continue@2")
     assert set(counts(replicated, "c").values()) == {3, 4}
-
-
-def dies(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_ledger_that_lost_a_decision_stops_the_query(

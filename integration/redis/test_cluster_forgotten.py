@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from integration.epochs import DirectQuery
 from integration.redis.everywhere import Everywhere
-from integration.redis.test_cluster import counts, dies_of, one
+from integration.redis.test_cluster import counts, dies, dies_of, one
 from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.lane_delivery import LaneDelivery
@@ -80,10 +80,6 @@ def test_a_sink_that_is_forgotten_leaves_nothing_wherever_its_operator_dies(
         if number > len(seen):
             break
     assert number > 5
-
-
-def dies() -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("dies_too", [True, False], ids=["and dies", "and ends"])

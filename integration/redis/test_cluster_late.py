@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 from integration.epochs import DirectQuery
-from integration.redis.test_cluster import COUNTER, counts, dies_of, one
+from integration.redis.test_cluster import COUNTER, counts, dies, dies_of, one
 from integration.redis.test_cluster_losses import BAD, IDS, World
 from integration.servers.redis_cluster import RedisCluster
 
@@ -40,10 +40,6 @@ def at_chunk(number: int, do: Callable[[], object]) -> Callable[..., bool]:
         return apply_chunk(delivery, ordinal)
 
     return applied
-
-
-def dies() -> None:
-    raise KeyboardInterrupt
 
 
 def dies_at_chunk(patch: Patch, number: int, doing: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from integration.epochs import DirectQuery
 from integration.redis.everywhere import Everywhere
-from integration.redis.test_cluster import dies_of
+from integration.redis.test_cluster import dies, dies_of, one
 from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.lane_delivery import LaneDelivery
@@ -76,7 +76,7 @@ class World:
 def test_what_a_node_loses_is_written_again_or_told(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch, place: str, dies: bool
 ) -> None:
-    rows = [{"id": at, "n": 1} for at in IDS]
+    rows = [one(at) for at in IDS]
     told = again = 0
     for number in count(1):
         world, numbers, states = World(cluster, f"{unique}-{number}"), count(1), list[Dump]()
@@ -115,7 +115,7 @@ def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row of a letter could be stored now, and one that was stored is refused."""
-    world, rows, states = World(cluster, unique), [{"id": at, "n": 1} for at in IDS], list[Dump]()
+    world, rows, states = World(cluster, unique), [one(at) for at in IDS], list[Dump]()
     world.query.run(0, rows)
     receipts = world.query.stage(1, rows)
     applied = LaneDelivery._apply_chunk
@@ -143,7 +143,7 @@ def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
 def test_a_ledger_that_goes_back_to_a_decision_before_the_last_says_so(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, rows, states = World(cluster, unique), [{"id": at, "n": 1} for at in IDS], list[Dump]()
+    world, rows, states = World(cluster, unique), [one(at) for at in IDS], list[Dump]()
     world.query.run(0, rows)
     applied = LaneDelivery.apply
 
@@ -171,7 +171,7 @@ def test_what_a_lost_decision_wrote_is_seen_wherever_clocks_stand(
     cluster: RedisCluster, unique: str
 ) -> None:
     """Its fence was drawn by a node whose clock is an hour ahead."""
-    world, rows = World(cluster, unique), [{"id": at, "n": 1} for at in IDS]
+    world, rows = World(cluster, unique), [one(at) for at in IDS]
     empty = world.dump("ledger")
     world.query.run(0, rows)
     world.restore("ledger", empty)
@@ -193,7 +193,7 @@ def test_what_a_lost_decision_wrote_is_seen_wherever_clocks_stand(
 def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, rows = World(cluster, unique), [{"id": at, "n": 1} for at in IDS]
+    world, rows = World(cluster, unique), [one(at) for at in IDS]
     with monkeypatch.context() as dying:
         dying.setattr(LaneDelivery, "apply", dies)
         dies_of(lambda: world.query.run(0, rows))
@@ -207,7 +207,3 @@ def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
         with pytest.raises(StoreRefused, match="decided on a single server"):
             world.query.run(0, rows)
     assert world.counts() == Counter()
-
-
-def dies(*_: Any) -> None:
-    raise KeyboardInterrupt

@@ -46,7 +46,7 @@ def form(column: Described, kind: pa.DataType) -> Form:
     """
     if types.is_binary(kind):
         digits = f"""'"', HEX({_bytes(column)}), '"'"""
-        return Form(digits, pa.string(), hexadecimal.decoded)
+        return Form(digits, pa.binary(), hexadecimal.decoded)
     if types.is_string(kind) and not _is_bytes(column):
         return Form(_quoted(_plain(column)), kind, _as_it_is)
     if types.is_nested(kind) and types.is_string(column.natural):

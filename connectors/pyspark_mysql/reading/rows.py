@@ -67,11 +67,7 @@ def _batches(
             _finished(form, column, field)
             for form, column, field in zip(forms, batch.columns, schema, strict=True)
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(_plain(schema)))
-
-
-def _plain(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    return ((field.name, field.type) for field in schema)
+        yield pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
 def _finished(form: Form, column: pa.Array, field: pa.Field) -> pa.Array:

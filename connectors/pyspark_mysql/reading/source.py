@@ -122,7 +122,7 @@ class MySqlSource:
         if not self.options["dbtable"]:
             return None
         table = (self.session.database, *self.options["dbtable"])[-2:]
-        indexes = lookup.look(self.session, table).indexes
+        indexes = lookup.indexes_of(self.session, table)
         first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
         return self._there[first] if first and _is_divided(self._there[first]) else None
 

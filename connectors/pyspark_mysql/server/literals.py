@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sparkonce.values import hexadecimal
 from sparkonce.values.text import to_json, to_text
 
 Column = Any
-_END = 2**31 - 1
 HEX_TEXT = b"_utf8mb4 X'"
 """What a text that has a backslash begins with."""
 
@@ -78,11 +78,11 @@ def _text(column: Column) -> Column:
     quoted = _quoted(pc.replace_substring(data, b"'", b"''") if _any(data, b"'") else data)
     if escaped is None:
         return quoted
-    return pc.if_else(escaped, _wrapped(_hex(data), HEX_TEXT, b"'"), quoted)
+    return pc.if_else(escaped, _wrapped(hexadecimal.encoded(data), HEX_TEXT, b"'"), quoted)
 
 
 def _binary(column: Column) -> Column:
-    return _wrapped(_hex(column.cast(pa.binary())), b"X'", b"'")
+    return _wrapped(hexadecimal.encoded(column.cast(pa.binary())), b"X'", b"'")
 
 
 def _json(column: Column) -> Column:
@@ -135,36 +135,12 @@ def _wrapped(data: Column, opening: bytes, closing: bytes) -> Column:
 
 
 def _any(data: Column, byte: bytes) -> bool:
-    return byte in _bytes(data)
+    return byte in hexadecimal.joined(data)
 
 
 def _has(data: Column, byte: bytes) -> Column | None:
     """Which values hold that byte; None if none does."""
     return pc.match_substring(data, byte) if _any(data, byte) else None
-
-
-def _hex(data: Column) -> Column:
-    """The hexadecimal digits of each value, all by one call over the bytes of all of them."""
-    valid = data.is_valid()
-    data = pc.fill_null(data, b"")
-    digits = _bytes(data).hex().encode()
-    ends = pc.cumulative_sum(pc.multiply(pc.binary_length(data).cast(pa.int64()), 2))
-    if len(ends) and ends[-1].as_py() > _END:
-        raise ValueError("a column cannot have more than 2 GiB of text")
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    values = [None, offsets.buffers()[1], pa.py_buffer(digits)]
-    hexed = pa.Array.from_buffers(pa.binary(), len(data), values)
-    return pc.if_else(valid, hexed, pa.nulls(len(hexed), pa.binary()))
-
-
-def _bytes(data: Column) -> bytes:
-    """The bytes of all values, one after the other; null values may leave some too."""
-    _, starts, values = data.buffers()
-    if not len(data) or values is None:
-        return b""
-    offsets = memoryview(starts).cast("i")
-    first, last = offsets[data.offset], offsets[data.offset + len(data)]
-    return memoryview(values)[first:last].tobytes()
 
 
 class _Form(NamedTuple):

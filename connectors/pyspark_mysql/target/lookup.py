@@ -103,12 +103,17 @@ def look(session: Session, table: Sequence[str]) -> Target:
     Raises:
         pymysql.MySQLError: it does not answer.
     """
-    return Target(columns_of(session, table), _indexes(session.run(INDEXES, *table)))
+    return Target(columns_of(session, table), indexes_of(session, table))
 
 
 def columns_of(session: Session, table: Sequence[str]) -> list[Column]:
     """The columns of a table. Raises as `look`."""
     return [_column(row) for row in session.run(COLUMNS, *table)]
+
+
+def indexes_of(session: Session, table: Sequence[str]) -> list[Index]:
+    """The indexes of a table. Raises as `look`."""
+    return _indexes(session.run(INDEXES, *table))
 
 
 def definitions(session: Session, tables: Iterable[Sequence[str]]) -> list[str]:

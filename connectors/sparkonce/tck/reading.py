@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
-from unittest import SkipTest
 
 import pyarrow as pa
 
 from sparkonce.filters import Compare, Filter, Like, Null, OneOf
 from sparkonce.reading import Scan, Source
+from sparkonce.tck.limits import Limited
 
 SCHEMA = pa.schema(
     [
@@ -57,8 +57,6 @@ FILTERS: tuple[Filter, ...] = (
     Compare("at", ">", MOMENTS[1].replace(microsecond=123455)),
 )
 
-ABILITIES = {"spoil", "outage"}
-
 
 def rows(many: int) -> pa.Table:
     """So many rows of all kinds of values."""
@@ -75,15 +73,15 @@ def rows(many: int) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-class ReadSubject(ABC):
+class ReadSubject(Limited, ABC):
     """One connector with a place of its own to read from, made anew for each check.
 
     Attributes:
-        limits: what can't be done with this store, with the reason: ``spoil`` and ``outage``.
+        limits: see `Limited`; ``spoil`` and ``outage`` are methods here.
         many: rows that are enough for several splits and several batches each.
     """
 
-    limits: Mapping[str, str] = {}
+    abilities = frozenset({"spoil", "outage"})
     many: int = 20_000
 
     @abstractmethod
@@ -109,15 +107,3 @@ class ReadSubject(ABC):
     def outage(self) -> AbstractContextManager[Callable[[], None]]:
         """Give a function after which the store can't be reached, until the block ends."""
         raise NotImplementedError
-
-    def need(self, ability: str) -> None:
-        """Skip a check that needs what this store can't do.
-
-        Raises:
-            unittest.SkipTest: with the reason.
-        """
-        unknown = set(self.limits) - ABILITIES
-        if unknown:
-            raise ValueError(f"limits names {sorted(unknown)}; there are {sorted(ABILITIES)}")
-        if ability in self.limits:
-            raise SkipTest(self.limits[ability])

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
-from unittest import SkipTest
 
 import pyarrow as pa
 
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.protocol import Plan
 from sparkonce.store import Store
+from sparkonce.tck.limits import Limited
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
 """The rows of every check: a row id, and how much it adds (always 1)."""
@@ -29,7 +29,7 @@ def batch(rows: Sequence[str]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(rows, pa.string()), [1] * len(rows)], schema=SCHEMA)
 
 
-class Subject(ABC):
+class Subject(Limited, ABC):
     """One store with an empty target of its own, made anew for each check.
 
     A row of `SCHEMA` takes effect in a way that shows how often it did: it adds `n` to a counter
@@ -46,7 +46,7 @@ class Subject(ABC):
         store: how queries reach the store; a check may put another one around it.
     """
 
-    limits: Mapping[str, str] = {}
+    abilities = ABILITIES
     pace: int = 1
 
     @property
@@ -68,18 +68,6 @@ class Subject(ABC):
 
         It is also called in a thread of its own, beside commits.
         """
-
-    def need(self, ability: str) -> None:
-        """Skip a check that needs what this store can't do.
-
-        Raises:
-            unittest.SkipTest: with the reason.
-        """
-        unknown = set(self.limits) - ABILITIES
-        if unknown:
-            raise ValueError(f"limits names {sorted(unknown)}; there are {sorted(ABILITIES)}")
-        if ability in self.limits:
-            raise SkipTest(f"{ability}: {self.limits[ability]}")
 
     def unreachable(self) -> Store:
         """A store at an address where nobody answers."""
