@@ -8,19 +8,22 @@ from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from pyspark_elasticsearch.models.plan import overwriting, plan
-from pyspark_elasticsearch.options import OPTIONS
+from pyspark_elasticsearch.options import OPTIONS, READING
+from pyspark_elasticsearch.reading.source import ElasticsearchSource, inferred
+from pyspark_elasticsearch.server.answers import Unread
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce import checks
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
+from sparkonce.reading import Scan
 
 
 class ElasticsearchConnector:
     """See `sparkonce.store.Connector`."""
 
     name = "elasticsearch"
-    options = OPTIONS
+    options, reads = OPTIONS, READING
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Documents]:
         """See `Connector.plan`."""
@@ -39,6 +42,14 @@ class ElasticsearchConnector:
         checks.refuse([checks.dead_letter(options)])
         cluster = Cluster(options)
         return ElasticsearchStore(cluster, OwnIndices(cluster, options["indexPrefix"]), options)
+
+    def infer(self, options: Options) -> pa.Schema:
+        """See `Readable.infer`."""
+        return inferred(Cluster(options), options)
+
+    def source(self, options: Options, scan: Scan) -> ElasticsearchSource:
+        """See `Readable.source`."""
+        return ElasticsearchSource(Cluster(options, Unread), options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from pyspark_elasticsearch.models.documents import MODES
 from pyspark_elasticsearch.models.names import index_name, plain_name
 from pyspark_elasticsearch.server import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
-from sparkonce.option_values import boolean, choice, columns, integer, pattern
+from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
 from sparkonce.options import COMMON, Option, gone
+from sparkonce.reading import READS
+
+URL = Option(
+    "url",
+    "`https://host:9200`, or several nodes of one cluster with commas between. Without a port:"
+    " 443 for https, 9200 for http.",
+    address.url,
+    required=True,
+)
+ACCESS = (
+    Option("apiKey", "An API key, in its encoded form.", secret=True),
+    Option(
+        "tlsCaFile",
+        "CA certificates (PEM) by which the cluster's is verified; default: the system's.",
+    ),
+    Option("tlsCertFile", "Client certificate (PEM)."),
+    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+)
+
+
+def query(text: str) -> Any:
+    """Read option ``query``.
+
+    Raises:
+        ValueError: it is no object of JSON.
+    """
+    if not is_object(text):
+        raise ValueError("a query as the cluster has it, a JSON object")
+    found = json.loads(text)
+    return found["query"] if [*found] == ["query"] else found
+
 
 OPTIONS = (
-    Option(
-        "url",
-        "`https://host:9200`, or several nodes of one cluster with commas between. Without a port:"
-        " 443 for https, 9200 for http.",
-        address.url,
-        required=True,
-    ),
+    URL,
     Option(
         "index",
         "The target: an index, an alias of one, a data stream (append), or a template,"
@@ -85,13 +113,7 @@ OPTIONS = (
         "sparkonce",
     ),
     Option("parallelism", "Bulk requests that the driver sends at once.", integer(1, 64), 4),
-    Option("apiKey", "An API key, in its encoded form.", secret=True),
-    Option(
-        "tlsCaFile",
-        "CA certificates (PEM) by which the cluster's is verified; default: the system's.",
-    ),
-    Option("tlsCertFile", "Client certificate (PEM)."),
-    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+    *ACCESS,
     *COMMON,
     gone(
         "write",
@@ -137,3 +159,38 @@ OPTIONS = (
         " certificate in tlsCaFile",
     ),
 )
+
+READING = (
+    URL,
+    Option(
+        "index",
+        "What is read: indices, aliases, data streams and patterns, `orders,logs-*`.",
+        pattern(r"[^\s#?/]+", "names with commas between, without spaces"),
+        required=True,
+    ),
+    Option(
+        "query",
+        'Which documents, in the cluster\'s own words: `{"term": {"country": "FR"}}`.',
+        query,
+        {"match_all": {}},
+    ),
+    Option(
+        "arrayFields",
+        "Fields that are arrays, which no mapping tells: `tags,items.codes`.",
+        columns,
+    ),
+    Option(
+        "numPartitions",
+        "Most splits. Default: as many as there are shards, and not below 4.",
+        integer(1, 1024),
+    ),
+    Option(
+        "keepAlive",
+        "For how long the cluster keeps the read's point in time after its last page.",
+        pattern(r"[1-9]\d*(s|m|h)", "a time such as 90s, 10m or 2h"),
+        "10m",
+    ),
+    *ACCESS,
+    *READS,
+)
+"""Of `spark.read`."""

@@ -45,6 +45,14 @@ class Answers(JsonSerializer):
         return super().loads(data)
 
 
+class Unread(Answers):
+    """Leaves what a search of a point in time finds as bytes; all else is read."""
+
+    def loads(self, data: bytes) -> Any:
+        """See `elastic_transport.Serializer`."""
+        return {"bytes": data} if data.startswith(b'{"pit_id":') else super().loads(data)
+
+
 class Lines(NdjsonSerializer):
     """Sends lines as they are; the client would copy them twice."""
 

@@ -61,15 +61,16 @@ class Cluster:
 
     Args:
         options: as parsed.
+        answers: how these are read.
 
     Raises:
         OptionError: address, credentials and TLS contradict each other, or a file is not there.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.options, self.address = options, address.parse(options)
+    def __init__(self, options: Mapping[str, Any], answers: type[Answers] = Answers) -> None:
+        self.options, self.address, self.answers = options, address.parse(options), answers
         self.timeout = float(options["timeout"])
-        self.parallelism = int(options["parallelism"])
+        self.parallelism = int(options.get("parallelism", 1))
         _require_fit(options, self.address)
 
     @property
@@ -77,7 +78,7 @@ class Cluster:
         """The client of this process, with today's password: files of secrets are rotated."""
         identity = self._credentials()
         named = *identity.items(), *tls.given(self.options).items()
-        key = (self.address.hosts, *named, self.timeout, self.parallelism)
+        key = (self.address.hosts, *named, self.timeout, self.parallelism, self.answers)
         return shared(key, lambda: Lent(lambda: self._made(identity)))
 
     def _made(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
@@ -92,7 +93,7 @@ class Cluster:
             retry_on_timeout=False,
             retry_on_status=(),
             connections_per_node=self.parallelism + 2,
-            serializers={each.mimetype: each for each in (Answers(), Lines())},
+            serializers={each.mimetype: each for each in (self.answers(), Lines())},
         )
 
     def ask(

@@ -50,7 +50,7 @@ def form(column: Described, kind: pa.DataType) -> Form:
     if types.is_string(kind) and not _is_bytes(column):
         return Form(_quoted(_plain(column)), kind, _as_it_is)
     if types.is_nested(kind) and types.is_string(column.natural):
-        return Form(_quoted(_plain(column)), pa.string(), lambda texts: _nested(texts, kind))
+        return Form(_quoted(_plain(column)), pa.string(), lambda texts: untext.column(texts, kind))
     if not any(accepts(kind) and column.code in codes for accepts, codes in FITS):
         raise _misfit(column, kind)
     carrier = next((carrier for accepts, carrier in CARRIED if accepts(kind)), kind)
@@ -103,15 +103,6 @@ def _is_bytes(column: Described) -> bool:
 
 def _as_it_is(values: pa.Array) -> pa.Array:
     return values
-
-
-def _nested(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """JSON as lists, maps and structs, value by value."""
-    found = [
-        pa.nulls(1, kind) if text is None else untext.array(untext.parsed(text), kind)
-        for text in texts.to_pylist()
-    ]
-    return pa.concat_arrays(found) if found else pa.nulls(0, kind)
 
 
 def _misfit(column: Described, kind: pa.DataType) -> OptionError:

@@ -1,24 +1,19 @@
-"""Values from their texts: the way back from `sparkonce.values.text`, for single values."""
+"""Values from trees of their texts, as JSON has them, and columns of such documents."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
-from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
 
+from sparkonce.values import from_text
 from sparkonce.values.spark_types import type_name
 
 Tree = Any
 """What `parsed` gives: None, booleans, texts (also of numbers), lists and dictionaries."""
-
-# Python's default of 28 digits would refuse decimals of Spark's 38.
-_DIGITS = Context(prec=80)
-_SECOND = 1_000_000_000
 
 
 def parsed(document: str | bytes) -> Tree:
@@ -37,20 +32,40 @@ def array(tree: Tree, kind: pa.DataType) -> pa.Array:
         ValueError: it is no value of that type.
     """
     try:
-        return pa.array([_value(tree, kind)], kind)
+        return pa.array([value(tree, kind)], kind)
     except (ArithmeticError, AttributeError, KeyError, TypeError, pa.ArrowException) as error:
         raise ValueError(f"{tree!r} is no {type_name(kind)}: {error}") from None
 
 
-def _value(tree: Tree, kind: pa.DataType) -> Any:
+def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values of any type from their texts, one by one where JSON is in them; null stays null.
+
+    Raises:
+        ValueError: a text is none of that type.
+    """
+    if not types.is_nested(kind):
+        return from_text.column(texts, kind)
+    found = [
+        pa.nulls(1, kind) if text is None else array(parsed(text), kind)
+        for text in texts.to_pylist()
+    ]
+    return pa.concat_arrays(found) if found else pa.nulls(0, kind)
+
+
+def value(tree: Tree, kind: pa.DataType) -> Any:
+    """One value, as `pyarrow.array` takes it.
+
+    Raises:
+        ValueError: it is no value of that type; or what `array` makes one of.
+    """
     if tree is None or types.is_null(kind):
         return None
     if types.is_struct(kind):
-        return {field.name: _value(tree[field.name], field.type) for field in kind}
+        return {field.name: value(tree[field.name], field.type) for field in kind}
     if types.is_map(kind):
-        return [(_leaf(key, kind.key_type), _value(tree[key], kind.item_type)) for key in tree]
+        return [(_leaf(key, kind.key_type), value(tree[key], kind.item_type)) for key in tree]
     if types.is_nested(kind):
-        return [_value(one, kind.value_type) for one in tree]
+        return [value(one, kind.value_type) for one in tree]
     return _leaf(tree, kind)
 
 
@@ -60,36 +75,5 @@ def _leaf(tree: Tree, kind: pa.DataType) -> Any:
     if types.is_string(kind) or types.is_large_string(kind):
         return tree
     text = str(int.from_bytes(tree, "big") if isinstance(tree, bytes) else tree)  # of a BIT
-    for accepts, read in _READERS:
-        if accepts(kind):
-            return read(text, kind)
-    return pa.scalar(text).cast(kind)
-
-
-def _decimal(text: str, kind: pa.DataType) -> Decimal:
-    return Decimal(text).quantize(Decimal(1).scaleb(-kind.scale), context=_DIGITS)
-
-
-def _time(text: str) -> int:
-    """The nanoseconds of a time of day."""
-    hours, minutes, seconds = text.split(":")
-    return int((int(hours) * 3600 + int(minutes) * 60 + Decimal(seconds)) * _SECOND)
-
-
-_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], Any]], ...] = (
-    (types.is_boolean, lambda text, _: text.lower() in ("true", "1")),
-    (lambda kind: types.is_integer(kind) or types.is_duration(kind), lambda text, _: _whole(text)),
-    (types.is_decimal, _decimal),
-    (types.is_time, lambda text, _: _time(text)),
-    (types.is_timestamp, lambda text, _: _cast(text.removesuffix("Z"), pa.timestamp("us"))),
-    (types.is_date, lambda text, kind: _cast(text[:10], kind)),
-)
-"""Types by whose texts Arrow makes no value, or another one."""
-
-
-def _whole(text: str) -> int:
-    return int(Decimal(text))
-
-
-def _cast(text: str, kind: pa.DataType) -> Any:
-    return pa.scalar(text).cast(kind).value
+    (found,) = from_text.column(pa.array([text]), kind)
+    return found.value if types.is_temporal(kind) else found.as_py()

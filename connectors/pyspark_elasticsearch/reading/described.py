@@ -1,0 +1,209 @@
+"""The fields of the documents, as the mappings of all indices that are read describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_elasticsearch.server.client import Cluster, objects, path
+from pyspark_elasticsearch.target.mappings import OWN
+from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.values.spark_types import decimal
+
+Mapped = Mapping[str, Any]
+"""A mapping of a field, as the cluster shows it."""
+
+KINDS = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "unsigned_long": decimal(20, 0),
+    "half_float": pa.float32(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "scaled_float": pa.float64(),
+    "binary": pa.binary(),
+    "dense_vector": pa.list_(pa.float32()),
+}
+"""Types of fields, and what holds their values; others are read as texts."""
+
+WHOLE = ("byte", "short", "integer", "long")
+"""Each holds all values of those before it."""
+
+TEXTS = (
+    *("keyword", "text", "wildcard", "constant_keyword", "match_only_text", "ip", "version"),
+    *("search_as_you_type", "date", "date_nanos", "token_count"),
+)
+"""Types whose values are texts, or numbers and booleans as JSON has them; of others, any JSON."""
+
+META = {"_id": pa.string(), "_index": pa.string()}
+"""What every document has beside its fields; read where a schema or option ``columns`` names it."""
+
+PLAIN_DATES = "strict_date_optional_time"
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is read.
+
+    Attributes:
+        mappings: of each index.
+        fields: of all of them, merged; None where they contradict each other.
+        most: documents that one page may have.
+    """
+
+    mappings: Sequence[Mapped]
+    fields: Mapping[str, Mapped | None]
+    most: int
+
+    def same(self, name: str) -> Mapped | None:
+        """The mapping of a field that every index has, and has alike."""
+        found = [one.get("properties", {}).get(name) for one in self.mappings]
+        return found[0] if all(one and one == found[0] for one in found) else None
+
+    @property
+    def lenient(self) -> bool:
+        """Whether documents may have fields that no mapping tells of."""
+        return any(str(one.get("dynamic")).lower() == "false" for one in self.mappings)
+
+
+def described(cluster: Cluster, index: str) -> Described:
+    """What the indices, aliases, streams and patterns are that a name stands for.
+
+    Raises:
+        StoreRefused: there is none, or documents don't keep what was written.
+    """
+    shown = "*.mappings,*.settings.index.max_result_window"
+    params = {"filter_path": shown}
+    answer = cluster.ask("asking for the fields", "GET", path(index), params=params)
+    if not answer.body:
+        raise StoreRefused(
+            f"No index is behind {index!r}",
+            why="option index is a pattern that matches none",
+            todo="mend option index, or create one",
+        )
+    abouts = objects(answer.body)
+    mappings = [about.get("mappings", {}) for about in abouts.values()]
+    for name, mapping in zip(abouts, mappings, strict=True):
+        _require_source(name, mapping)
+    windows = [_window(about.get("settings", {})) for about in abouts.values()]
+    merged = _merged([one.get("properties", {}) for one in mappings])
+    fields = {name: one for name, one in merged.items() if name != OWN}
+    return Described(mappings, fields, min(windows))
+
+
+def _window(settings: Mapping[str, Any]) -> int:
+    return int(settings.get("index", {}).get("max_result_window", 10_000))
+
+
+def _require_source(index: str, mapping: Mapped) -> None:
+    if _is_off(mapping.get("_source", {})):
+        raise StoreRefused(
+            f"Index {index} can't be read",
+            why="its mapping has _source disabled: it does not keep the documents",
+            todo="index the documents anew with _source enabled",
+        )
+
+
+def _merged(each: Sequence[Mapped]) -> dict[str, Mapped | None]:
+    names = dict.fromkeys(name for properties in each for name in properties)
+    return {name: _one_of([one[name] for one in each if name in one]) for name in names}
+
+
+def _one_of(mappings: Sequence[Mapped]) -> Mapped | None:
+    """A mapping for all values of a field; None if they contradict each other."""
+    first = mappings[0]
+    kinds = {kind_of(one) for one in mappings}
+    if len(kinds) > 1:
+        wide = max(WHOLE.index(one) for one in kinds) if kinds <= {*WHOLE} else None
+        return None if wide is None else {"type": WHOLE[wide]}
+    if not all("properties" in one for one in mappings):
+        return first if len({_format(one) for one in mappings}) == 1 else None
+    return {**first, "properties": _merged([one["properties"] for one in mappings])}
+
+
+def kind_of(mapping: Mapped) -> str:
+    """The type of a field."""
+    return str(mapping.get("type", "object"))
+
+
+def natural(
+    fields: Mapping[str, Mapped | None], arrays: Collection[str], at: str = ""
+) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of fields, with types that lose nothing.
+
+    Args:
+        fields: mappings by names.
+        arrays: paths of those that are arrays.
+        at: the path of what has the fields, with a dot at the end.
+
+    Raises:
+        OptionError: indices contradict each other.
+    """
+    for name, mapping in fields.items():
+        if mapping is None:
+            raise _contradiction(f"{at}{name}")
+        if kind_of(mapping) == "alias":  # of another field, and in no document
+            continue
+        kind = _kind(mapping, arrays, f"{at}{name}")
+        many = f"{at}{name}" in arrays and not types.is_list(kind)
+        yield name, pa.list_(kind) if many else kind
+
+
+def _kind(mapping: Mapped, arrays: Collection[str], at: str) -> pa.DataType:
+    if is_json(mapping) or "properties" not in mapping:
+        return KINDS.get(kind_of(mapping)) or _moment(mapping)
+    inner = pa.struct([*natural(mapping["properties"], arrays, f"{at}.")])
+    return pa.list_(inner) if kind_of(mapping) == "nested" else inner
+
+
+def is_json(mapping: Mapped) -> bool:
+    """Whether its values may be any JSON, so that a text of one is that JSON."""
+    if "properties" in mapping:
+        return _is_off(mapping)
+    return kind_of(mapping) not in (*KINDS, *TEXTS)
+
+
+def _is_off(mapping: Mapped) -> bool:
+    return str(mapping.get("enabled")).lower() == "false"
+
+
+def _moment(mapping: Mapped) -> pa.DataType:
+    """What holds a date: a number or a text where its format is not ISO 8601."""
+    first = _format(mapping).partition("||")[0]
+    if kind_of(mapping) != "date":
+        return pa.string()
+    if first.startswith("epoch_"):
+        return pa.int64()
+    return pa.timestamp("us", "UTC") if PLAIN_DATES in first else pa.string()
+
+
+def _format(mapping: Mapped) -> str:
+    return str(mapping.get("format", f"{PLAIN_DATES}||epoch_millis"))
+
+
+def is_millis(mapping: Mapped) -> bool:
+    """Whether a number in a date is milliseconds since 1970."""
+    return kind_of(mapping) == "date" and "epoch_millis" in _format(mapping)
+
+
+def flat(fields: Mapping[str, Mapped | None], at: str = "") -> Iterator[tuple[str, Mapped | None]]:
+    """All fields by their paths, those inside others too."""
+    for name, mapping in fields.items():
+        yield f"{at}{name}", mapping
+        yield from flat((mapping or {}).get("properties", {}), f"{at}{name}.")
+
+
+def _contradiction(name: str) -> OptionError:
+    return OptionError(
+        f"Field {name!r} has different types in the indices that are read",
+        why="no type holds the values of all",
+        todo="give it a type by .schema(...), such as string, leave it out by option columns, or"
+        " read fewer indices",
+    )

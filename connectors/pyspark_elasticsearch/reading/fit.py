@@ -1,0 +1,112 @@
+"""Whether columns can be read of these fields, and what is asked of documents for that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_elasticsearch.reading.described import (
+    META,
+    Described,
+    Mapped,
+    flat,
+    is_json,
+    is_millis,
+    kind_of,
+)
+from pyspark_elasticsearch.reading.documents import Shape
+from sparkonce.errors import OptionError
+from sparkonce.suggestions import suggestion
+from sparkonce.values.spark_types import type_name
+
+log = logging.getLogger("sparkonce")
+
+SMALL = ("half_float", "float")
+EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
+    (types.is_float32, SMALL),
+    (types.is_float64, (*SMALL, "double", "scaled_float", "byte", "short", "integer")),
+    (types.is_boolean, ("boolean",)),
+    (types.is_binary, ("binary",)),
+)
+"""Types of columns, and the fields of which they change no value; others refuse such a value."""
+
+
+def require(schema: pa.Schema, there: Described) -> None:
+    """Refuse columns in which values would change; tell of those that no mapping knows.
+
+    Raises:
+        OptionError: there are such.
+    """
+    for field in schema:
+        if field.name in there.fields:
+            _require(field.type, there.fields[field.name], field.name)
+        elif field.name not in META and not there.lenient:
+            known = suggestion(field.name, [*there.fields]) or "mend its name, if it has another"
+            log.warning(
+                "Column %r is null in each row. Why: no index has such a field. What to do: %s",
+                *(field.name, known),
+            )
+
+
+def _require(kind: pa.DataType, mapping: Mapped | None, at: str) -> None:
+    if mapping is None:
+        return
+    if types.is_list(kind):
+        _require(kind.value_type, mapping, at)
+    elif types.is_struct(kind):
+        inner = mapping.get("properties", {})
+        for one in kind:
+            _require(one.type, inner.get(one.name), f"{at}.{one.name}")
+    elif any(accepts(kind) and kind_of(mapping) not in exact for accepts, exact in EXACT):
+        raise OptionError(
+            f"Field {at!r} can't be read as {type_name(kind)}",
+            why=f"it is a field of type {kind_of(mapping)}, of which values would be lost or"
+            " changed",
+            todo="give it a type in the schema that holds them, and cast it in Spark",
+        )
+
+
+def require_arrays(arrays: Collection[str], there: Described) -> None:
+    """Refuse option ``arrayFields`` where it names what is not there.
+
+    Raises:
+        OptionError: it does.
+    """
+    known = [at for at, _ in flat(there.fields)]
+    for name in arrays:
+        if name not in known:
+            raise OptionError(
+                f"Option arrayFields names field {name!r}, which no index has",
+                why="it has paths of fields, such as tags or items.codes",
+                todo=suggestion(name, known) or "name fields of the mapping",
+            )
+
+
+def shape(there: Described) -> Shape:
+    """What types don't tell of the documents."""
+    known = [*flat(there.fields)]
+    return Shape(
+        any_json=frozenset(at for at, mapping in known if mapping and is_json(mapping)),
+        mixed=frozenset(at for at, mapping in known if mapping is None),
+        millis=frozenset(at for at, mapping in known if mapping and is_millis(mapping)),
+    )
+
+
+def sources(schema: pa.Schema, there: Described) -> list[str]:
+    """The paths that are read of documents."""
+    fields = [one for one in schema if one.name not in META]
+    return [at for one in fields for at in _paths(one.type, there.fields.get(one.name), one.name)]
+
+
+def _paths(kind: pa.DataType, mapping: Mapped | None, at: str) -> Iterator[str]:
+    if types.is_list(kind):
+        yield from _paths(kind.value_type, mapping, at)
+    elif types.is_struct(kind) and mapping and "properties" in mapping:
+        inner: Mapping[str, Mapped | None] = mapping["properties"]
+        for one in kind:
+            yield from _paths(one.type, inner.get(one.name), f"{at}.{one.name}")
+    else:  # a point is an object in one document, and a text in another
+        yield at

@@ -1,0 +1,97 @@
+"""A point in time of indices, and its pages, slice by slice.
+
+See https://www.elastic.co/guide/en/elasticsearch/reference/current/point-in-time-api.html and
+https://www.elastic.co/guide/en/elasticsearch/reference/current/paginate-search-results.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_elasticsearch.reading.hits import Reader
+from pyspark_elasticsearch.server.client import Cluster, path
+from sparkonce.errors import SnapshotBroken
+
+READING = "reading documents"
+WHOLE = {"allow_partial_search_results": "false"}
+BLOCK = 4 * 1024 * 1024
+"""Bytes that a page is to have, by what the one before it had."""
+
+FIRST, FASTER = 500, 4
+"""Documents of the first page, and how many times as many each next one has at most."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A split.
+
+    Attributes:
+        point: in time, as the cluster names it.
+        number: of so `many` parts of it.
+    """
+
+    point: str
+    number: int
+    many: int
+
+
+def counted(cluster: Cluster, index: str, query: Mapping[str, Any]) -> tuple[int, int]:
+    """How many documents match, and the shards that they lie in."""
+    told = cluster.ask("counting documents", "POST", path(index, "_count"), body={"query": query})
+    return int(told.body["count"]), int(told.body["_shards"]["total"])
+
+
+def opened(cluster: Cluster, index: str, keep: str) -> str:
+    """A point in time, which the cluster keeps for so long after its last page."""
+    params = {"keep_alive": keep}
+    told = cluster.ask("opening a point in time", "POST", path(index, "_pit"), params=params)
+    return str(told.body["id"])
+
+
+def read(
+    cluster: Cluster, part: Slice, body: Mapping[str, Any], keep: str, most: int, reader: Reader
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice.
+
+    Args:
+        cluster: where.
+        part: the slice.
+        body: of the search: its query, and what of documents is read.
+        keep: for how long the point in time is kept after each page.
+        most: documents that a page may have.
+        reader: of pages.
+
+    Raises:
+        SnapshotBroken: the point in time is not there any more.
+    """
+    asked = {**body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+    if part.many > 1:
+        asked["slice"] = {"id": part.number, "max": part.many}
+    point, size = part.point, min(FIRST, most)
+    while True:
+        asked |= {"pit": {"id": point, "keep_alive": keep}, "size": size}
+        answer = cluster.ask(READING, "POST", "/_search", params=WHOLE, body=asked, allow=(404,))
+        if answer.status == 404:
+            raise _lost(keep)
+        page = reader.page(answer.body["bytes"])
+        if page.hits:
+            yield page.rows
+        if page.hits < size:
+            return
+        asked["search_after"], point = page.last, page.point
+        fitting = size * BLOCK // len(answer.body["bytes"])
+        size = max(1, min(fitting, size * FASTER, most))
+
+
+def _lost(keep: str) -> SnapshotBroken:
+    return SnapshotBroken(
+        "The point in time that a read is made of is not there any more",
+        why=f"the cluster keeps it for {keep} (option keepAlive) after its last page; a node that"
+        " stops, or an index that is deleted, takes it away at once",
+        todo="read again; a plan that waits, or has more splits than Spark has cores, wants a"
+        " longer keepAlive",
+    )

@@ -1,0 +1,93 @@
+"""Indices as a source: slices of a point in time, and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_elasticsearch.reading import fit, pages, where
+from pyspark_elasticsearch.reading.described import META, Described, described, natural
+from pyspark_elasticsearch.reading.hits import Reader
+from pyspark_elasticsearch.reading.pages import Slice
+from pyspark_elasticsearch.server.client import Cluster
+from sparkonce.options import Options
+from sparkonce.reading import Scan
+
+FEW = 10_000
+"""Documents that are not worth a split of their own."""
+
+LEAST = 4
+"""Splits of indices with fewer shards."""
+
+MOST = 1024
+"""Slices that a cluster makes of a point in time (`index.max_slices_per_pit`)."""
+
+
+def inferred(cluster: Cluster, options: Options) -> pa.Schema:
+    """The columns of all fields, or of those that option ``columns`` names.
+
+    Raises:
+        OptionError: a field has types that contradict each other.
+    """
+    there = described(cluster, options["index"])
+    arrays = options["arrayFields"] or ()
+    fit.require_arrays(arrays, there)
+    wanted = [one.lower() for one in options["columns"] or ()]
+    fields = {
+        name: mapping
+        for name, mapping in there.fields.items()
+        if not wanted or name.lower() in wanted
+    }
+    meta = [one for one in META.items() if one[0] in wanted]
+    return pa.schema([*meta, *natural(fields, arrays)])
+
+
+class ElasticsearchSource:
+    """See `sparkonce.reading.Source`."""
+
+    def __init__(self, cluster: Cluster, options: Options, scan: Scan) -> None:
+        self.cluster, self.options, self.scan = cluster, options, scan
+
+    def splits(self) -> Sequence[Slice]:
+        """See `Source.splits`. Slices of one point in time."""
+        fit.require_arrays(self.options["arrayFields"] or (), self._there)
+        fit.require(self.scan.schema, self._there)
+        index, query = self.options["index"], self._search["query"]
+        documents, shards = pages.counted(self.cluster, index, query)
+        many = self.options["numPartitions"] or max(LEAST, shards)
+        many = max(1, min(many, documents // FEW + 1, MOST))
+        point = pages.opened(self.cluster, index, self.options["keepAlive"])
+        return [Slice(point, number, many) for number in range(many)]
+
+    def read(self, split: Slice) -> Iterator[pa.RecordBatch]:
+        """See `Source.read`."""
+        reader = Reader(self.scan.schema, fit.shape(self._there))
+        keep, most = self.options["keepAlive"], self._there.most
+        return pages.read(self.cluster, split, self._search, keep, most, reader)
+
+    @cached_property
+    def _there(self) -> Described:
+        return described(self.cluster, self.options["index"])
+
+    @cached_property
+    def _search(self) -> Mapping[str, Any]:
+        """What is asked for, but for the place of a page."""
+        narrowed = where.conditions(self.scan.filters, self._asked)
+        return {
+            "query": {"bool": {"filter": [self.options["query"], *narrowed]}},
+            "_source": fit.sources(self.scan.schema, self._there) or False,
+        }
+
+    @property
+    def _asked(self) -> Mapping[str, Any]:
+        """Fields that are read as what they are, and that all indices have alike."""
+        same = {one.name: self._there.same(one.name) for one in self.scan.schema}
+        return {
+            name: mapping
+            for name, mapping in same.items()
+            if mapping
+            and self.scan.schema.field(name).type == dict(natural({name: mapping}, ())).get(name)
+        }

@@ -1,0 +1,124 @@
+"""Whole columns from the texts of their values: the way back from `text.to_text`.
+
+What a plain client wrote is read, too, where its text has one meaning. No value changes: what is no
+text of the type, or would be rounded, is an error.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sparkonce.values.spark_types import type_name
+
+_DAY = r"^(\d{4}-\d\d-\d\d)$"
+_CLOCK = r"([T ][0-9:.]+)$"
+"""A day without a clock, and a clock without a zone: both are in UTC."""
+
+_EPOCH = "1970-01-01T"
+
+
+def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values of a type; null stays null.
+
+    Args:
+        texts: strings, or bytes.
+        kind: the type.
+
+    Raises:
+        ValueError: a text is none of the type.
+    """
+    try:
+        if types.is_binary(kind) or types.is_large_binary(kind):
+            return texts.cast(kind)
+        return _reader(kind)(texts.cast(pa.string()), kind)
+    except pa.ArrowException as error:
+        raise ValueError(f"{type_name(kind)}: {error}") from None
+
+
+def _reader(kind: pa.DataType) -> Callable[[pa.Array, pa.DataType], pa.Array]:
+    return next((read for accepts, read in _READERS if accepts(kind)), _cast)
+
+
+def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return texts.cast(kind)
+
+
+def _whole(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    _refuse(texts, pc.match_substring(texts, "x", ignore_case=True), kind)  # Arrow takes 0x10
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:  # 5.0, or 5e3
+        return texts.cast(pa.decimal128(38, 18)).cast(kind)
+
+
+def _floating(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    found = texts.cast(kind)
+    said = pc.match_substring(texts, "inf", ignore_case=True)
+    _refuse(texts, pc.and_not(pc.is_inf(found), said), kind)  # Arrow makes infinity of 1e400
+    return found
+
+
+def _duration(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return _whole(texts, pa.int64()).view(pa.duration("us")).cast(kind)
+
+
+def _moment(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Instants, or wall clocks in UTC."""
+    zoned = pa.timestamp("us", "UTC")
+    try:
+        found = texts.cast(zoned)
+    except pa.ArrowInvalid:
+        whole = pc.replace_substring_regex(texts, _DAY, r"\1T00:00")
+        found = pc.replace_substring_regex(whole, _CLOCK, r"\1Z").cast(zoned)
+    return found.cast(pa.timestamp("us")).cast(kind) if kind.tz is None else found.cast(kind)
+
+
+def _date(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        moments = _moment(texts, pa.timestamp("us"))
+        days = moments.cast(kind)
+        _refuse(texts, pc.not_equal(days.cast(moments.type), moments), kind)
+        return days
+
+
+def _time(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    days = pc.binary_join_element_wise(_EPOCH, texts, "")
+    return days.cast(pa.timestamp("ns")).cast(kind)
+
+
+_READERS: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...
+] = (
+    (types.is_integer, _whole),
+    (types.is_floating, _floating),
+    (types.is_duration, _duration),
+    (types.is_timestamp, _moment),
+    (types.is_date, _date),
+    (types.is_time, _time),
+)
+"""Types by whose texts Arrow makes no value, or another one."""
+
+
+def from_base64(texts: pa.Array) -> pa.Array:
+    """Bytes of their base64, value by value.
+
+    Raises:
+        ValueError: a text is none.
+    """
+    return pa.array(
+        [one if one is None else base64.b64decode(one, validate=True) for one in texts.to_pylist()],
+        pa.binary(),
+    )
+
+
+def _refuse(texts: pa.Array, wrong: pa.Array, kind: pa.DataType) -> None:
+    """Refuse texts of which one is wrong."""
+    if pc.any(wrong).as_py():
+        raise ValueError(f"{texts.filter(wrong)[0].as_py()!r} is no {type_name(kind)}")

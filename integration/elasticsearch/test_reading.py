@@ -1,0 +1,496 @@
+"""`spark.read.format("elasticsearch")`: mappings, places, conditions, points in time, Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from integration.elasticsearch.test_types import ROUND_TRIPS
+from integration.epochs import ElasticsearchQuery
+from integration.servers.elasticsearch import ElasticsearchProcess, connect
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.reading.source import ElasticsearchSource
+from sparkonce import options
+from sparkonce.errors import (
+    OptionError,
+    SnapshotBroken,
+    SparkonceError,
+    StoreRefused,
+    StoreUnreachable,
+)
+from sparkonce.filters import Compare, Filter, Like, Null, OneOf
+from sparkonce.reading import Scan
+
+Into = Callable[..., ElasticsearchQuery]
+UTC = pa.timestamp("us", "UTC")
+MANY = 300
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Splits and pages of few documents."""
+    monkeypatch.setattr("pyspark_elasticsearch.reading.source.FEW", 100)
+    monkeypatch.setattr("pyspark_elasticsearch.reading.pages.FIRST", 20)
+
+
+def source(
+    url: str,
+    index: str,
+    schema: pa.Schema | None = None,
+    filters: Iterable[Filter] = (),
+    **raw: str,
+) -> ElasticsearchSource:
+    parsed = options.parse(ElasticsearchConnector.reads, {"url": url, "index": index, **raw})
+    schema = schema or ElasticsearchConnector().infer(parsed)
+    return ElasticsearchConnector().source(parsed, Scan(schema, tuple(filters)))
+
+
+def rows(made: ElasticsearchSource) -> list[dict[str, Any]]:
+    return [
+        row for split in made.splits() for batch in made.read(split) for row in batch.to_pylist()
+    ]
+
+
+def filled(
+    elastic: Elasticsearch,
+    index: str,
+    properties: dict[str, Any],
+    documents: Iterable[dict[str, Any]],
+    **more: Any,
+) -> None:
+    """An index with documents d0, d1 and so on."""
+    mappings = {"properties": properties, **more.pop("mappings", {})}
+    elastic.indices.create(index=index, mappings=mappings, **more)
+    lines = [
+        f'{{"index":{{"_id":"d{at}"}}}}\n{json.dumps(one)}\n' for at, one in enumerate(documents)
+    ]
+    if lines:
+        told = elastic.bulk(index=index, body="".join(lines), refresh=True)
+        assert not told["errors"], told
+
+
+# -- types
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "stored"), ROUND_TRIPS, ids=[str(kind) for kind, _, _ in ROUND_TRIPS]
+)
+def test_types_come_back_as_they_went_in(
+    into_index: Into,
+    elastic: Elasticsearch,
+    elasticsearch_url: str,
+    index: str,
+    kind: pa.DataType,
+    values: list[Any],
+    stored: list[Any],
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", kind)])
+    query = into_index(schema, key="id")
+    written = [{"id": at, "v": one} for at, one in enumerate([*values, None])]
+    query.run(0, written)
+    elastic.indices.refresh(index=index)
+    found = rows(source(elasticsearch_url, index, schema))
+    assert sorted(map(repr, found)) == sorted(
+        map(repr, pa.Table.from_pylist(written, schema).to_pylist())
+    )
+    if not pa.types.is_nested(kind):
+        assert len(rows(source(elasticsearch_url, index))) == len(written)
+    assert stored
+
+
+MAPPED: list[tuple[dict[str, Any], pa.DataType]] = [
+    ({"type": "keyword"}, pa.string()),
+    ({"type": "text", "fields": {"raw": {"type": "keyword"}}}, pa.string()),
+    ({"type": "ip"}, pa.string()),
+    ({"type": "boolean"}, pa.bool_()),
+    ({"type": "byte"}, pa.int8()),
+    ({"type": "half_float"}, pa.float32()),
+    ({"type": "binary"}, pa.binary()),
+    ({"type": "date"}, UTC),
+    ({"type": "date", "format": "strict_date_optional_time"}, UTC),
+    ({"type": "date", "format": "epoch_second"}, pa.int64()),
+    ({"type": "date", "format": "dd.MM.yyyy"}, pa.string()),
+    ({"type": "date_nanos"}, pa.string()),
+    ({"type": "geo_point"}, pa.string()),
+    ({"type": "flattened"}, pa.string()),
+    ({"type": "integer_range"}, pa.string()),
+    ({"type": "object", "enabled": False}, pa.string()),
+    ({"properties": {"a": {"type": "long"}}}, pa.struct([("a", pa.int64())])),
+    (
+        {"type": "nested", "properties": {"a": {"type": "long"}}},
+        pa.list_(pa.struct([("a", pa.int64())])),
+    ),
+]
+
+
+def test_columns_have_the_types_of_the_mapping(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    properties = {f"f{at}": mapping for at, (mapping, _) in enumerate(MAPPED)}
+    properties["other"] = {"type": "alias", "path": "f0"}
+    filled(elastic, index, properties, [{}])
+    made = source(elasticsearch_url, index)
+    assert dict(zip(made.scan.schema.names, made.scan.schema.types, strict=True)) == {
+        f"f{at}": kind for at, (_, kind) in enumerate(MAPPED)
+    }
+    assert rows(made) == [dict.fromkeys(made.scan.schema.names)]
+
+
+def test_arrays_are_declared(elastic: Elasticsearch, elasticsearch_url: str, index: str) -> None:
+    properties = {
+        "tags": {"type": "keyword"},
+        "items": {"properties": {"codes": {"type": "integer"}, "n": {"type": "long"}}},
+    }
+    documents = [
+        {"tags": ["a", "b"], "items": [{"codes": 1, "n": 2}, {"codes": [3, 4]}]},
+        {"tags": "a", "items": {"codes": []}},
+        {},
+    ]
+    filled(elastic, index, properties, documents)
+    with pytest.raises(SparkonceError, match="arrayFields"):
+        rows(source(elasticsearch_url, index))
+    assert rows(source(elasticsearch_url, index, arrayFields="tags,items,items.codes")) == [
+        {"tags": ["a", "b"], "items": [{"codes": [1], "n": 2}, {"codes": [3, 4], "n": None}]},
+        {"tags": ["a"], "items": [{"codes": [], "n": None}]},
+        {"tags": None, "items": None},
+    ]
+    with pytest.raises(OptionError, match=r"items\.code'.*no index has") as told:
+        source(elasticsearch_url, index, arrayFields="items.code")
+    assert "items.codes" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("mapped", "kind"),
+    [
+        ("long", pa.float64()),
+        ("double", pa.float32()),
+        ("keyword", pa.float64()),
+        ("keyword", pa.binary()),
+        ("keyword", pa.bool_()),
+    ],
+    ids=str,
+)
+def test_a_type_that_would_change_values_is_refused(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, mapped: str, kind: pa.DataType
+) -> None:
+    filled(elastic, index, {"s": {"properties": {"v": {"type": mapped}}}}, [{}])
+    schema = pa.schema([("s", pa.struct([("v", kind)]))])
+    with pytest.raises(OptionError, match=r"'s\.v' can't be read as"):
+        source(elasticsearch_url, index, schema).splits()
+
+
+def test_a_column_that_no_index_knows_is_null_and_told(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(elastic, index, {"name": {"type": "keyword"}}, [{"name": "a"}])
+    schema = pa.schema([("name", pa.string()), ("nam", pa.string())])
+    assert rows(source(elasticsearch_url, index, schema)) == [{"name": "a", "nam": None}]
+    assert "Column 'nam' is null in each row" in caplog.text
+
+
+def test_documents_that_are_not_kept_can_not_be_read(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    filled(elastic, index, {"v": {"type": "long"}}, [], mappings={"_source": {"enabled": False}})
+    with pytest.raises(StoreRefused, match="_source disabled"):
+        source(elasticsearch_url, index)
+
+
+# -- places
+
+
+@pytest.fixture
+def two(elastic: Elasticsearch, index: str) -> Iterable[str]:
+    """The beginning of the names of two indices: of hundreds and of 3 documents."""
+    for at, (many, kind) in enumerate([(MANY, "integer"), (3, "long")]):
+        properties = {"n": {"type": kind}, f"only{at}": {"type": "keyword"}}
+        documents = ({"n": number, f"only{at}": str(number)} for number in range(many))
+        settings = {"number_of_shards": 2 - at}
+        filled(elastic, f"{index}-{at}", properties, documents, settings=settings)
+    yield index
+    elastic.indices.delete(index=f"{index}-0,{index}-1", ignore_unavailable=True)
+
+
+@pytest.mark.parametrize("many", ["", "1", "3", "7"])
+def test_patterns_lists_and_aliases_are_read_whole(
+    elastic: Elasticsearch, elasticsearch_url: str, two: str, many: str
+) -> None:
+    elastic.indices.put_alias(
+        index=f"{two}-0", name=f"{two}-some", filter={"range": {"n": {"lt": 20}}}
+    )
+    given = {"numPartitions": many} if many else {}
+    for index, wanted in (
+        (f"{two}-*", [*range(MANY), *range(3)]),
+        (f"{two}-0,{two}-1", [*range(MANY), *range(3)]),
+        (f"{two}-some", [*range(20)]),
+    ):
+        made = source(elasticsearch_url, index, **given)
+        found = rows(made)
+        assert sorted(row["n"] for row in found) == sorted(wanted)
+        assert all(
+            row["only0"] == str(row["n"]) or row["only1"] == str(row["n"])
+            for row in found
+            if "only1" in row
+        )
+    assert made.scan.schema.field("n").type == pa.int32()
+    both = source(elasticsearch_url, f"{two}-*").scan.schema
+    assert both.names == ["n", "only0", "only1"]
+    assert both.field("n").type == pa.int64()
+
+
+def test_fields_that_contradict_each_other_need_a_type(
+    elastic: Elasticsearch, elasticsearch_url: str, two: str
+) -> None:
+    filled(elastic, f"{two}-2", {"n": {"type": "keyword"}}, [{"n": "x"}])
+    try:
+        with pytest.raises(OptionError, match="'n' has different types"):
+            source(elasticsearch_url, f"{two}-*")
+        assert source(elasticsearch_url, f"{two}-*", columns="only0").scan.schema.names == ["only0"]
+        schema = pa.schema([("n", pa.string())])
+        condition = [Compare("n", "=", "x")]
+        assert {"n": "x"} in rows(source(elasticsearch_url, f"{two}-*", schema, condition))
+        texts = rows(source(elasticsearch_url, f"{two}-*", schema))
+        assert sorted(row["n"] for row in texts) == sorted(
+            [*map(str, range(MANY)), "0", "1", "2", "x"]
+        )
+    finally:
+        elastic.indices.delete(index=f"{two}-2")
+
+
+def test_data_streams_are_read(elastic: Elasticsearch, elasticsearch_url: str, unique: str) -> None:
+    elastic.indices.put_index_template(
+        name=unique,
+        index_patterns=[f"{unique}*"],
+        data_stream={},
+        template={"mappings": {"properties": {"n": {"type": "long"}}}},
+        priority=900,
+    )
+    try:
+        for at in range(3):
+            elastic.index(
+                index=unique, document={"@timestamp": "2026-01-01", "n": at}, refresh=True
+            )
+            elastic.indices.rollover(alias=unique)
+        found = rows(source(elasticsearch_url, unique))
+        assert sorted(row["n"] for row in found) == [0, 1, 2]
+        assert found[0]["@timestamp"] == datetime(2026, 1, 1, tzinfo=timezone.utc)
+    finally:
+        elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
+
+
+def test_an_index_that_is_not_there_is_told(elasticsearch_url: str, unique: str) -> None:
+    with pytest.raises(StoreRefused, match="index_not_found"):
+        source(elasticsearch_url, unique)
+    with pytest.raises(StoreRefused, match="No index is behind"):
+        source(elasticsearch_url, f"{unique}*")
+
+
+@pytest.mark.parametrize(
+    "form", ['{"range": {"n": {"lt": 3}}}', '{"query": {"range": {"n": {"lt": 3}}}}']
+)
+def test_a_query_in_the_clusters_words(elasticsearch_url: str, two: str, form: str) -> None:
+    made = source(elasticsearch_url, f"{two}-*", query=form, columns="n,_id")
+    assert len(made.splits()) == 1
+    assert sorted((row["n"], row["_id"]) for row in rows(made)) == sorted(
+        [(at, f"d{at}") for at in range(3)] * 2
+    )
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "name:x"])
+def test_a_query_that_is_none_is_refused(elasticsearch_url: str, index: str, text: str) -> None:
+    with pytest.raises(OptionError, match="Option query"):
+        source(elasticsearch_url, index, query=text)
+
+
+# -- one point in time
+
+
+def test_a_read_is_one_state_however_late_a_split_is(
+    elastic: Elasticsearch, elasticsearch_url: str, two: str
+) -> None:
+    made = source(elasticsearch_url, f"{two}-*")
+    splits = made.splits()
+    assert len(splits) > 1
+    elastic.delete_by_query(index=f"{two}-*", query={"range": {"n": {"gte": 5}}}, refresh=True)
+    elastic.index(index=f"{two}-1", document={"n": 77}, refresh=True)
+    for _ in range(2):
+        found = [
+            row["n"] for one in splits for batch in made.read(one) for row in batch.to_pylist()
+        ]
+        assert sorted(found) == sorted([*range(MANY), *range(3)])
+
+
+@pytest.mark.parametrize("how", ["closed", "index deleted"])
+def test_a_point_in_time_that_is_lost_is_told(
+    elastic: Elasticsearch, elasticsearch_url: str, two: str, how: str
+) -> None:
+    made = source(elasticsearch_url, f"{two}-0")
+    first, *_ = made.splits()
+    batches = made.read(first)
+    next(batches)
+    if how == "closed":
+        elastic.close_point_in_time(id=first.point)
+    else:
+        elastic.indices.delete(index=f"{two}-0")
+    with pytest.raises(SnapshotBroken, match="point in time"):
+        list(batches)
+    with pytest.raises(SnapshotBroken, match="point in time"):
+        list(made.read(first))
+
+
+@pytest.mark.long
+def test_a_restart_in_mid_read_is_told_and_a_new_read_is_whole(
+    private_elasticsearch: Callable[..., ElasticsearchProcess],
+) -> None:
+    server = private_elasticsearch()
+    with connect(server.url) as client:
+        filled(client, "t", {"n": {"type": "long"}}, ({"n": at} for at in range(90)))
+    made = source(server.url, "t", timeout="5")
+    (split,) = made.splits()
+    batches = made.read(split)
+    next(batches)
+    server.stop()
+    with pytest.raises(StoreUnreachable):
+        list(batches)
+    server.start()
+    with pytest.raises(SnapshotBroken):
+        list(made.read(split))
+    assert sorted(row["n"] for row in rows(source(server.url, "t"))) == [*range(90)]
+
+
+def test_pages_are_of_about_the_same_bytes(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    """Of large documents few make a page, and no more than a setting of the index allows."""
+    filled(
+        elastic,
+        index,
+        {"v": {"type": "binary"}},
+        ({"v": "QUJD" * 25_000} for _ in range(90)),
+        settings={"max_result_window": 20},
+    )
+    made = source(elasticsearch_url, index, columns="v")
+    sizes = [batch.num_rows for split in made.splits() for batch in made.read(split)]
+    assert sum(sizes) == 90
+    assert max(sizes) == 20
+    elastic.indices.put_settings(index=index, settings={"max_result_window": 10_000})
+    made = source(elasticsearch_url, index, columns="v")
+    (split,) = made.splits()
+    sizes = [batch.num_rows for batch in made.read(split)]
+    assert sum(sizes) == 90
+    assert max(sizes) < 50
+
+
+# -- conditions
+
+
+ODD = "x" * 40
+VALUES = [
+    {"k": "a", "low": "Ab", "z": 0.0, "at": "2026-01-01T00:00:00.000999Z", "n": 5, "hid": "h"},
+    {"k": ODD, "low": "aB", "z": -0.0, "at": "2025-12-31T23:59:59.999001Z", "n": "5", "hid": None},
+    {"k": None, "low": "b", "z": 5e-324, "at": None, "n": 5.0, "hid": "h"},
+    {"k": "nothing", "low": None, "z": None, "at": "2026-01-01T01:00:00+01:00", "n": None},
+]
+FIELDS = {
+    "k": {"type": "keyword", "ignore_above": 20, "null_value": "nothing"},
+    "low": {"type": "keyword", "normalizer": "lowercase"},
+    "z": {"type": "double"},
+    "at": {"type": "date"},
+    "n": {"type": "long"},
+    "bad": {"type": "long", "ignore_malformed": True},
+}
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+ASKED: list[tuple[Filter, list[int]]] = [
+    (Compare("k", "=", ODD), [1]),
+    (OneOf("k", ("a", ODD)), [0, 1]),
+    (Null("k"), [2]),
+    (Null("k", inverted=True), [0, 1, 3]),
+    (Like("k", "begins", "xx"), [1]),
+    (Compare("low", "=", "Ab"), [0]),
+    (Like("low", "begins", "A"), [0]),
+    (Null("low"), [3]),
+    (Compare("z", "=", 0.0), [0, 1]),
+    (Compare("z", ">=", 0.0), [0, 1, 2]),
+    (Compare("z", "<=", -0.0), [0, 1]),
+    (Compare("z", ">", -0.0), [2]),
+    (Compare("at", "=", MIDNIGHT.replace(microsecond=999)), [0]),
+    (Compare("at", "<", MIDNIGHT), [1]),
+    (Compare("at", ">", MIDNIGHT), [0]),
+    (Compare("at", ">=", datetime.min.replace(tzinfo=timezone.utc)), [0, 1, 3]),
+    (Compare("n", "=", 5), [0, 1, 2]),
+    (Null("hid", inverted=True), [0, 2]),
+    (Compare("hid", "=", "h"), [0, 2]),
+    (Compare("_id", "=", "d2"), [2]),
+    (OneOf("_id", ("d1", "d3", "no")), [1, 3]),
+]
+
+
+@pytest.fixture
+def asked(elastic: Elasticsearch, index: str) -> str:
+    """Documents of which the index knows less, or other values, than they hold."""
+    filled(elastic, index, FIELDS, VALUES, mappings={"dynamic": False})
+    return index
+
+
+@pytest.mark.parametrize(("condition", "wanted"), ASKED, ids=[str(one) for one, _ in ASKED])
+def test_no_row_that_matches_is_left_out(
+    elasticsearch_url: str, asked: str, condition: Filter, wanted: list[int]
+) -> None:
+    """By what Spark sees in the documents, whatever the index has of them."""
+    schema = pa.schema(
+        [
+            *(("_id", pa.string()), ("k", pa.string()), ("low", pa.string()), ("z", pa.float64())),
+            *(("at", UTC), ("n", pa.int64()), ("hid", pa.string())),
+        ]
+    )
+    found = {row["_id"] for row in rows(source(elasticsearch_url, asked, schema, [condition]))}
+    assert {f"d{at}" for at in wanted} <= found
+
+
+def test_a_condition_spares_documents(elasticsearch_url: str, two: str) -> None:
+    made = source(elasticsearch_url, f"{two}-0", filters=[Compare("n", "<", 7)])
+    assert len(rows(made)) == 7
+    assert len(made.splits()) == 1
+
+
+# -- through Spark
+
+
+def test_an_index_is_read_by_its_own_types_by_given_ones_and_by_some_columns(
+    spark: SparkSession, elasticsearch_url: str, two: str
+) -> None:
+    def reader() -> Any:
+        return spark.read.format("elasticsearch").options(url=elasticsearch_url, index=f"{two}-*")
+
+    frame = reader().load()
+    assert frame.schema.simpleString() == "struct<n:bigint,only0:string,only1:string>"
+    total = sum(range(MANY)) + 3
+    assert frame.agg(f.sum("n"), f.count("only0"), f.count("only1")).first() == (total, MANY, 3)
+    named = reader().schema("_id string, n decimal(20,0)").load()
+    assert named.where("_id = 'd2'").select("n").collect() == [(Decimal(2),)] * 2
+    assert reader().option("columns", "only1,_ID").load().columns == ["only1", "_id"]
+
+
+@pytest.mark.parametrize(
+    "condition", ["n = 16", "n IN (1, 2, 99999)", "only1 IS NULL AND n < 9", "only0 LIKE '14%'"]
+)
+def test_conditions_give_the_same_rows_whether_pushed_or_not(
+    spark: SparkSession, elasticsearch_url: str, two: str, condition: str
+) -> None:
+    reader = spark.read.format("elasticsearch").options(url=elasticsearch_url, index=f"{two}-*")
+    plain = reader.load().where(condition).collect()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        pushed = reader.option("pushFilters", "true").load().where(condition).collect()
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert sorted(map(str, pushed)) == sorted(map(str, plain))

@@ -1,0 +1,206 @@
+"""Pages of hits as rows: as Arrow reads them, and value by value, which must be the same."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_elasticsearch.reading import documents
+from pyspark_elasticsearch.reading.described import natural
+from pyspark_elasticsearch.reading.documents import Shape
+from pyspark_elasticsearch.reading.hits import Reader
+from sparkonce.errors import ValueUnreadable
+
+NOON = datetime(2026, 1, 2, 12, 30, tzinfo=timezone.utc)
+SHAPE = Shape(any_json=("any",), mixed=("mixed",), millis=("at", "s.at"))
+
+
+def body(*sources: dict[str, Any]) -> bytes:
+    """An answer of the cluster, as 8 and 9 give it."""
+    hits = [
+        {"_index": "i", "_id": f"d{at}", "_score": None, "_source": one, "sort": [at + 7]}
+        for at, one in enumerate(sources)
+    ]
+    shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+    return json.dumps(
+        {
+            "pit_id": "p",
+            "took": 1,
+            "timed_out": False,
+            "_shards": shards,
+            "hits": {"max_score": None, "hits": hits},
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def read(kind: pa.DataType, *values: Any, name: str = "v") -> list[Any]:
+    page = Reader(pa.schema([(name, kind)]), SHAPE).page(body(*({name: one} for one in values)))
+    assert (page.hits, page.last, page.point) == (len(values), [len(values) + 6], "p")
+    found: list[Any] = page.rows.column(0).to_pylist()
+    return found
+
+
+AS_ARROW = [
+    (pa.bool_(), [True, False, None]),
+    (pa.int8(), [-128, None, 127]),
+    (pa.int64(), [-(2**63), 2**63 - 1, 2**53 + 1]),
+    (pa.float64(), [0.1, -0.0, 5e-324, None]),
+    (pa.string(), ["", 'a"\\\n', "ünï 😀", None, "a.b"]),
+    (pa.list_(pa.int64()), [[1, None], [], None]),
+    (
+        pa.struct([("a", pa.string()), ("b", pa.list_(pa.float64()))]),
+        [{"a": "x", "b": [1.5]}, None],
+    ),
+]
+BY_VALUE = [
+    (pa.int64(), "5", 5),
+    (pa.int64(), 7.0, 7),
+    (pa.string(), 5, "5"),
+    (pa.string(), 1.10, "1.1"),
+    (pa.string(), True, "true"),
+    (pa.list_(pa.string()), "one", ["one"]),
+    (pa.list_(pa.struct([("a", pa.int64())])), {"a": 1}, [{"a": 1}]),
+    (pa.struct([("a", pa.int64())]), {"zz": 3}, {"a": None}),
+    (pa.map_(pa.string(), pa.int64()), {"k.1": 1}, [("k.1", 1)]),
+]
+"""What is no plain value of the type, and what the field's index holds of it."""
+
+AS_TEXT = [
+    (pa.binary(), "AP8B", b"\x00\xff\x01"),
+    (pa.decimal128(10, 2), "1.50", Decimal("1.50")),
+    (pa.decimal128(20, 0), 18446744073709551615, Decimal(18446744073709551615)),
+    (pa.date32(), "2026-01-02", date(2026, 1, 2)),
+    (pa.timestamp("us", "UTC"), "2026-01-02T12:30:00.000Z", NOON),
+    (pa.timestamp("us", "UTC"), "2026-01-02T18:00:00+05:30", NOON),
+    (pa.timestamp("us", "UTC"), "2026-01-02T12:30", NOON),
+    (pa.timestamp("us", "UTC"), "2026-01-02", NOON.replace(hour=0, minute=0)),
+    (pa.timestamp("us"), "2026-01-02T18:00:00+05:30", NOON.replace(tzinfo=None)),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), AS_ARROW, ids=str)
+def test_plain_values_come_back(kind: pa.DataType, values: list[Any]) -> None:
+    assert [*map(repr, read(kind, *values))] == [*map(repr, values)]
+
+
+@pytest.mark.parametrize(("kind", "stored", "value"), [*BY_VALUE, *AS_TEXT], ids=str)
+def test_a_value_is_what_the_index_takes_it_for(kind: pa.DataType, stored: Any, value: Any) -> None:
+    assert read(kind, stored, None, stored) == [value, None, value]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [*AS_ARROW, *((kind, [stored, None]) for kind, stored, _ in AS_TEXT)],
+    ids=str,
+)
+def test_both_ways_of_reading_give_the_same(kind: pa.DataType, values: list[Any]) -> None:
+    """Where Arrow alone reads a page, and where the values are looked at one by one."""
+    schema = pa.schema([("v", kind)])
+    page = body(*({"v": one} for one in values))
+    reader = Reader(schema, SHAPE)
+    one_by_one, *_ = documents.page(page, schema, SHAPE)
+    assert reader._page(page, reader._plans[0]).rows.equals(one_by_one)
+
+
+def test_a_number_in_a_date_is_milliseconds_where_the_format_says_so() -> None:
+    kind = pa.timestamp("us", "UTC")
+    millis = int(NOON.timestamp() * 1000)
+    assert read(kind, millis, None, name="at") == [NOON, None]
+    assert read(kind, millis, "2026-01-02T12:30Z", name="at") == [NOON, NOON]
+    inside = pa.struct([("at", kind)])
+    assert read(inside, {"at": millis}, name="s") == [{"at": NOON}]
+    with pytest.raises(ValueUnreadable, match="format does not say"):
+        read(kind, millis)
+
+
+def test_a_dot_in_a_name_leads_into_an_object() -> None:
+    inner = pa.struct([("b", pa.int64()), ("c", pa.struct([("d", pa.int64())]))])
+    schema = pa.schema([("a", inner), ("m.n", pa.int64())])
+    page = body(
+        {"a.b": 1, "a.c.d": 2, "m.n": 3},
+        {"a": {"b": 1, "c.d": 2}, "m": {"n": 3}},
+        {"a": {"b": 1}, "a.c": {"d": 2}, "m.n": 3},
+    )
+    found = Reader(schema, SHAPE).page(page).rows.to_pylist()
+    assert found == [{"a": {"b": 1, "c": {"d": 2}}, "m.n": 3}] * 3
+
+
+def test_a_field_that_may_hold_anything_is_its_json() -> None:
+    values = [{"a": [1.10, 123456789012345678901]}, "x", 5, None, [True]]
+    told = [one and json.dumps(one, separators=(",", ":")) for one in values]
+    assert read(pa.string(), *values, name="any") == told
+
+
+def test_the_id_and_the_index_are_columns_too() -> None:
+    schema = pa.schema([("_id", pa.string()), ("v", pa.int64()), ("_index", pa.string())])
+    page = Reader(schema, SHAPE).page(body({"v": 1}, {"v": "2"}))
+    assert page.rows.to_pylist()[1] == {"_id": "d1", "v": 2, "_index": "i"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "said"),
+    [
+        (pa.int64(), [1, 2], "arrayFields"),
+        (pa.string(), ["a"], "arrayFields"),
+        (pa.int64(), 1.5, "1.5"),
+        (pa.int64(), "0x10", "0x10"),
+        (pa.int8(), 128, "128"),
+        (pa.int64(), {"a": 1}, "object"),
+        (pa.int64(), True, "boolean"),
+        (pa.bool_(), 2, "boolean"),
+        (pa.float64(), 2**53 + 1, "digits"),
+        (pa.decimal128(10, 2), "1.555", "1.555"),
+        (pa.date32(), "2026-01-02T12:30:00Z", "date"),
+        (pa.timestamp("us", "UTC"), "2026-01-02T00:00:00.123456789Z", "timestamp"),
+        (pa.timestamp("us", "UTC"), "02.01.2026", "timestamp"),
+        (pa.struct([("a", pa.int64())]), [{"a": 1}], "arrayFields"),
+        (pa.struct([("a", pa.int64())]), "x", "can't be read"),
+        (pa.list_(pa.int8()), [1, 1000], "1000"),
+        (pa.binary(), "a", "can't be read"),
+    ],
+    ids=str,
+)
+def test_what_is_none_of_its_type_is_told_with_its_document(
+    kind: pa.DataType, stored: Any, said: str
+) -> None:
+    name = "mixed" if pa.types.is_floating(kind) else "v"
+    with pytest.raises(ValueUnreadable, match="document 'd1' in index i") as told:
+        read(kind, None, stored, name=name)
+    assert said in str(told.value)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_a_number_out_of_range_is_no_infinity(kind: pa.DataType) -> None:
+    page = body({"v": "@"}).replace(b'"@"', b"1e400")
+    with pytest.raises(ValueUnreadable, match="1e400"):
+        Reader(pa.schema([("v", kind)]), SHAPE).page(page)
+
+
+MAPPED: list[tuple[dict[str, Any], pa.DataType]] = [
+    ({"type": "unsigned_long"}, pa.decimal128(20, 0)),
+    ({"type": "dense_vector"}, pa.list_(pa.float32())),
+    ({"type": "constant_keyword"}, pa.string()),
+    ({"type": "aggregate_metric_double"}, pa.string()),
+    ({"type": "date", "format": "epoch_millis"}, pa.int64()),
+    ({"type": "date", "format": "strict_date_optional_time_nanos"}, pa.timestamp("us", "UTC")),
+]
+
+
+@pytest.mark.parametrize(("mapping", "kind"), MAPPED, ids=str)
+def test_a_field_has_the_type_that_loses_nothing(
+    mapping: dict[str, Any], kind: pa.DataType
+) -> None:
+    assert dict(natural({"f": mapping}, ())) == {"f": kind}
+    many = kind if pa.types.is_list(kind) else pa.list_(kind)
+    assert dict(natural({"f": mapping}, ("f",))) == {"f": many}
+
+
+def test_a_page_without_hits_ends_a_slice() -> None:
+    page = Reader(pa.schema([("v", pa.int64())]), SHAPE).page(body())
+    assert (page.hits, page.rows.num_rows) == (0, 0)
