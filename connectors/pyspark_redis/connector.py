@@ -9,8 +9,11 @@ from pyspark_redis.lane_store import LaneStore
 from pyspark_redis.models import MODELS
 from pyspark_redis.models.chunks import ChunkEncoder
 from pyspark_redis.models.model import overwriting
-from pyspark_redis.models.values import Values
-from pyspark_redis.options import OPTIONS
+from pyspark_redis.models.values import Values, reserved
+from pyspark_redis.options import OPTIONS, READING
+from pyspark_redis.reading import places
+from pyspark_redis.reading.sample import inferred
+from pyspark_redis.reading.source import RedisSource
 from pyspark_redis.server import client
 from pyspark_redis.server.address import is_cluster
 from pyspark_redis.server.durability import Durability
@@ -19,6 +22,7 @@ from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
+from sparkonce.reading import Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +32,7 @@ class RedisConnector:
     """See `sparkonce.store.Connector`."""
 
     name = "redis"
-    options = OPTIONS
+    options, reads = OPTIONS, READING
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Values]:
         """See `Connector.plan`."""
@@ -54,6 +58,21 @@ class RedisConnector:
         session = Session(lambda: there, *own)
         return RedisStore(session, DeadLetters(session, name) if name else None, most)
 
+    def infer(self, options: Options) -> pa.Schema:
+        """See `Readable.infer`. By a sample of the keys."""
+        return inferred(_places(options), options, reserved(options["keyPrefix"]))
+
+    def source(self, options: Options, scan: Scan) -> RedisSource:
+        """See `Readable.source`."""
+        return RedisSource(_places(options), options, scan, reserved(options["keyPrefix"]))
+
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""
         return []
+
+
+def _places(options: Options) -> places.Places:
+    """Where the keys lie that are read."""
+    if is_cluster(options["url"]):
+        return places.Cluster(client.cluster(options))
+    return places.OneServer(client.connect(options))

@@ -7,16 +7,30 @@ from pyspark_redis.server.address import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.option_values import choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
+from sparkonce.reading import READS
+
+URL = Option(
+    "url",
+    "`redis://host:6379/0`, or `rediss://` for TLS; behind Sentinel"
+    " `redis+sentinel://host1:26379,host2:26379/mymaster/0`, of a cluster"
+    " `redis+cluster://host1:6379,host2:6379`.",
+    address,
+    required=True,
+)
+PREFIX = Option(
+    "keyPrefix",
+    "Hash tag of the connector's own keys (ledger and staged rows).",
+    pattern(r"[A-Za-z0-9._-]{1,64}", "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
+    "sparkonce",
+)
+TLS = (
+    Option("tlsCaFile", "CA certificates (PEM) for `rediss://`; default: the system's."),
+    Option("tlsCertFile", "Client certificate (PEM) for `rediss://`."),
+    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+)
 
 OPTIONS = (
-    Option(
-        "url",
-        "`redis://host:6379/0`, or `rediss://` for TLS; behind Sentinel"
-        " `redis+sentinel://host1:26379,host2:26379/mymaster/0`, of a cluster"
-        " `redis+cluster://host1:6379,host2:6379`.",
-        address,
-        required=True,
-    ),
+    URL,
     Option(
         "model",
         "What a row becomes: `hash`, of all its columns; `string`; `counter`; an element of a"
@@ -102,14 +116,35 @@ OPTIONS = (
         " (WAITAOF, Redis 7.2 or newer): `0` for the server's alone.",
         integer(0, 100),
     ),
-    Option(
-        "keyPrefix",
-        "Hash tag of the connector's own keys (ledger and staged rows).",
-        pattern(r"[A-Za-z0-9._-]{1,64}", "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
-        "sparkonce",
-    ),
-    Option("tlsCaFile", "CA certificates (PEM) for `rediss://`; default: the system's."),
-    Option("tlsCertFile", "Client certificate (PEM) for `rediss://`."),
-    Option("tlsKeyFile", "Key of the client certificate (PEM)."),
+    PREFIX,
+    *TLS,
     *COMMON,
 )
+
+READING = (
+    URL,
+    Option(
+        "key",
+        "Which keys are read, as option `key` of the query that wrote them: a template such as"
+        " `user:{id}`, or columns such as `order_id,line_no`. Its columns come back.",
+    ),
+    Option("keyPattern", "Or a pattern as SCAN has it, `user:*`; column `_key` is the key."),
+    Option(
+        "model",
+        "What a key holds: `hash`, `string`, `counter`, `list`, `set`, `zset` or `stream`. A row is"
+        " a key, an element, a member or an entry.",
+        choice(*MODELS),
+        next(iter(MODELS)),
+    ),
+    Option("scoreColumn", "Of a `zset`: the column of the score.", str, "score"),
+    Option(
+        "numPartitions",
+        "Most splits. Default: 2 of a server, one of each primary of a cluster; more where there"
+        " are millions of keys.",
+        integer(1, 10_000),
+    ),
+    PREFIX,
+    *TLS,
+    *READS,
+)
+"""Of `spark.read`."""

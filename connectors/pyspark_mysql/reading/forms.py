@@ -12,7 +12,7 @@ from pymysql.constants import FIELD_TYPE
 from pyspark_mysql.reading.described import INTEGERS, Described
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import OptionError
-from sparkonce.values import hexadecimal, untext
+from sparkonce.values import from_json, hexadecimal
 from sparkonce.values.spark_types import type_name
 
 WHOLE = (*INTEGERS, FIELD_TYPE.BIT)
@@ -50,7 +50,9 @@ def form(column: Described, kind: pa.DataType) -> Form:
     if types.is_string(kind) and not _is_bytes(column):
         return Form(_quoted(_plain(column)), kind, _as_it_is)
     if types.is_nested(kind) and types.is_string(column.natural):
-        return Form(_quoted(_plain(column)), pa.string(), lambda texts: untext.column(texts, kind))
+        return Form(
+            _quoted(_plain(column)), pa.string(), lambda texts: from_json.column(texts, kind)
+        )
     if not any(accepts(kind) and column.code in codes for accepts, codes in FITS):
         raise _misfit(column, kind)
     carrier = next((carrier for accepts, carrier in CARRIED if accepts(kind)), kind)

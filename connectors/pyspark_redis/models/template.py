@@ -66,10 +66,21 @@ class Key:
 
 
 def parse_key(option: str, schema: pa.Schema) -> Key:
-    """Read the ``key`` option.
+    """Read the ``key`` option of a query.
 
     Raises:
         OptionError: it names no column of the schema, or one that can't be part of a key.
+    """
+    key = parsed(option)
+    parts = [_column(part, option, schema) if i % 2 else part for i, part in enumerate(key.parts)]
+    return Key(tuple(parts), key.escaped)
+
+
+def parsed(option: str) -> Key:
+    """Read the ``key`` option, whatever columns there are.
+
+    Raises:
+        OptionError: it names no column.
     """
     if "{" in option or "}" in option:
         key = Key(_template(option), escaped=False)
@@ -84,8 +95,7 @@ def parse_key(option: str, schema: pa.Schema) -> Key:
             why="every row would be stored under the same key",
             todo="put a column in braces, for example user:{id}",
         )
-    parts = [_column(part, option, schema) if i % 2 else part for i, part in enumerate(key.parts)]
-    return Key(tuple(parts), key.escaped)
+    return key
 
 
 def keys(key: Key, rows: pa.RecordBatch, reserved: Iterable[bytes]) -> Any:

@@ -63,8 +63,7 @@ class Values:
     @property
     def reserved(self) -> list[bytes]:
         """What the connector's own keys begin with."""
-        tagged = [f"{self.prefix}:{{".encode()] if self.lanes else []
-        return [f"{{{self.prefix}}}:".encode(), *tagged]
+        return reserved(self.prefix)[: 1 + self.lanes]
 
     @property
     def library(self) -> str:
@@ -176,3 +175,8 @@ class Values:
             dead_letter=stored.get("dead_letter", ""),
             schema=stored.get("schema", ""),
         )
+
+
+def reserved(prefix: str) -> list[bytes]:
+    """What the connector's own keys begin with: on any server, and on a cluster, too."""
+    return [f"{{{prefix}}}:".encode(), f"{prefix}:{{".encode()]

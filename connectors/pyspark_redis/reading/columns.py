@@ -1,0 +1,100 @@
+"""The rows that came, as columns of the types that were asked for."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_redis.reading.forms import FORMS, SCORE, VALUE, Form, Rows
+from pyspark_redis.reading.keys import WHOLE, Naming
+from sparkonce.errors import ValueUnreadable
+from sparkonce.values import from_json
+from sparkonce.values.spark_types import spark_type
+
+
+class Columns:
+    """What is read of keys, and of that which lies under them.
+
+    Args:
+        schema: of the rows.
+        naming: of the keys.
+        model: name of the model.
+        score: the column that has the score of a member.
+
+    Attributes:
+        form: asks for what is needed.
+    """
+
+    def __init__(self, schema: pa.Schema, naming: Naming, model: str, score: str) -> None:
+        self.schema, self.naming = schema, naming
+        free = [one for one in schema if one.name not in (*naming.columns, WHOLE)]
+        self._from = {one.name: one.name for one in free}
+        self._joined: list[pa.Field] = []
+        if model not in ("hash", "stream"):
+            scored = model == "zset"
+            values = [one for one in free if not (scored and one.name == score)]
+            self._from = {
+                one.name: SCORE if scored and one.name == score else VALUE for one in free
+            }
+            self._joined = values if len(values) > 1 else []
+        self.form: Form = FORMS[model]([*self._from])
+
+    def batch(self, rows: Rows) -> pa.RecordBatch:
+        """These rows; without those whose keys are none of those that were asked for.
+
+        Raises:
+            ValueUnreadable: a value is none of its type.
+        """
+        keys = pa.array(rows.keys, pa.binary())
+        named = {WHOLE: keys, **self.naming.texts(keys)}
+        came = {name: pa.array(values, pa.binary()) for name, values in rows.columns.items()}
+        fits = named[self.naming.columns[0]].is_valid()
+        if not pc.all(fits).as_py():
+            keys = keys.filter(fits)
+            named = {name: column.filter(fits) for name, column in named.items()}
+            came = {name: column.filter(fits) for name, column in came.items()}
+        made = self._members(came, keys)
+        for field in self.schema:
+            if field.name not in made:
+                texts = named.get(field.name)
+                source = came[self._from[field.name]] if texts is None else texts
+                made[field.name] = self._column(source, field, keys)
+        said = {name: made[name] for name in self.naming.columns if name in made}
+        self.naming.require_same(keys, said)
+        return pa.RecordBatch.from_arrays(
+            [made[name] for name in self.schema.names], schema=self.schema
+        )
+
+    def _members(self, came: dict[str, pa.Array], keys: pa.Array) -> dict[str, pa.Array]:
+        """The columns that are members of one value."""
+        if not self._joined:
+            return {}
+        documents = came[VALUE]
+        try:
+            whole = from_json.column(documents, pa.struct(self._joined))
+        except ValueError:
+            for field in self._joined:  # to name the one that is to blame
+                self._column(documents, pa.field(field.name, pa.struct([field])), keys)
+            raise
+        return {one.name: pc.struct_field(whole, [at]) for at, one in enumerate(self._joined)}
+
+    def _column(self, texts: pa.Array, field: pa.Field, keys: pa.Array) -> pa.Array:
+        try:
+            return from_json.column(texts, field.type)
+        except ValueError as error:
+            raise ValueUnreadable(
+                f"A value of column {field.name!r}{_where(texts, field, keys)} can't be read as"
+                f" {spark_type(field)}: {error}",
+                why="what is stored there is none of that type",
+                todo="read that column as a string, as binary or as a larger type by"
+                " .schema(...), or mend the value",
+            ) from None
+
+
+def _where(texts: pa.Array, field: pa.Field, keys: pa.Array) -> str:
+    for at in range(len(texts)):
+        try:
+            from_json.column(texts.slice(at, 1), field.type)
+        except ValueError:
+            return f" under key {keys[at].as_py()!r}"
+    return ""

@@ -1,0 +1,193 @@
+"""How each model is read: what is asked of a key, and the rows of the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark_redis.reading.wire import argument, command
+
+VALUE, SCORE, ENTRY = "\0value", "\0score", "_id"
+"""Columns of rows: a key's or an element's one value, a member's score, the id of an entry."""
+
+BEGIN = b"-"
+"""Where a key is read from at first."""
+
+PAGE = 1000
+"""Entries of a stream that are asked for at a time."""
+
+
+class Rows:
+    """Rows, column by column.
+
+    Attributes:
+        keys: of each row.
+        columns: values by column, bytes or None.
+        doubtful: keys that are not there, or of which no value that was asked for is.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.keys: list[bytes] = []
+        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self.doubtful: list[bytes] = []
+
+
+class Form:
+    """A model, and what is read of it.
+
+    Args:
+        names: of columns; None for a sample of all.
+
+    Attributes:
+        kind: what Redis calls the type of its keys.
+        columns: of the rows.
+        words: of the command, without the key behind the first one.
+    """
+
+    kind: bytes
+    columns: Sequence[str] = (VALUE,)
+    words: Sequence[bytes]
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:  # noqa: ARG002 (of some)
+        name, *rest = self.words
+        self._head = b"*%d\r\n" % (2 + len(rest)) + argument(name)
+        self._tail = b"".join(map(argument, rest))
+
+    def ask(self, key: bytes, begin: bytes) -> bytes:  # noqa: ARG002 (of streams)
+        """The command for what lies under a key."""
+        return b"%b$%d\r\n%b\r\n%b" % (self._head, len(key), key, self._tail)
+
+    def take(self, key: bytes, reply: Any, rows: Rows) -> bytes | None:
+        """Put the reply among rows; where to go on, if it was not all."""
+        raise NotImplementedError
+
+    def sample(self, reply: Any) -> dict[str, list[Any]]:
+        """The values in a reply to `ask`, by columns."""
+        rows = Rows(self.columns)
+        self.take(b"", reply, rows)
+        return rows.columns
+
+
+class Hash(Form):
+    """A row is a hash, a column a field."""
+
+    kind = b"hash"
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self.columns = names or ()
+        fields = [name.encode() for name in self.columns]
+        self.words = (b"HMGET", *fields) if fields else (b"HLEN",)
+        if names is None:
+            self.words = (b"HGETALL",)
+        super().__init__()
+
+    def take(self, key: bytes, reply: Any, rows: Rows) -> None:
+        """See `Form.take`. A hash without these fields is not told from one that is gone."""
+        if self.columns and reply.count(None) == len(reply):
+            rows.doubtful.append(key)
+        elif reply:
+            rows.keys.append(key)
+            for values, value in zip(
+                rows.columns.values(), reply if self.columns else (), strict=True
+            ):
+                values.append(value)
+
+    def sample(self, reply: Any) -> dict[str, list[Any]]:
+        """See `Form.sample`."""
+        return {name.decode(): [value] for name, value in zip(reply[::2], reply[1::2], strict=True)}
+
+
+class String(Form):
+    """A row is a string."""
+
+    kind = b"string"
+    words = (b"GET",)
+
+    def take(self, key: bytes, reply: Any, rows: Rows) -> None:
+        """See `Form.take`."""
+        if reply is not None:
+            rows.keys.append(key)
+            rows.columns[VALUE].append(reply)
+
+
+class Elements(Form):
+    """A row is an element of a list or a set."""
+
+    def take(self, key: bytes, reply: Any, rows: Rows) -> None:
+        """See `Form.take`."""
+        rows.keys += [key] * len(reply)
+        rows.columns[VALUE] += reply
+
+
+class List(Elements):
+    """A row is an element of a list."""
+
+    kind = b"list"
+    words = (b"LRANGE", b"0", b"-1")
+
+
+class Set(Elements):
+    """A row is a member of a set."""
+
+    kind = b"set"
+    words = (b"SMEMBERS",)
+
+
+class Zset(Form):
+    """A row is a member of a sorted set, with its score."""
+
+    kind = b"zset"
+    columns = (VALUE, SCORE)
+    words = (b"ZRANGE", b"0", b"-1", b"WITHSCORES")
+
+    def take(self, key: bytes, reply: Any, rows: Rows) -> None:
+        """See `Form.take`."""
+        members = reply[::2]
+        rows.keys += [key] * len(members)
+        rows.columns[VALUE] += members
+        rows.columns[SCORE] += reply[1::2]
+
+
+class Stream(Form):
+    """A row is an entry of a stream, with its id; page by page."""
+
+    kind = b"stream"
+    words = (b"XRANGE",)
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self.columns = (ENTRY, *(name for name in names or () if name != ENTRY))
+        super().__init__()
+
+    def ask(self, key: bytes, begin: bytes) -> bytes:
+        """See `Form.ask`."""
+        return command(b"XRANGE", key, begin, b"+", b"COUNT", b"%d" % PAGE)
+
+    def take(self, key: bytes, reply: Any, rows: Rows) -> bytes | None:
+        """See `Form.take`."""
+        rows.keys += [key] * len(reply)
+        rows.columns[ENTRY] += [entry for entry, _ in reply]
+        each = [dict(zip(words[::2], words[1::2], strict=True)) for _, words in reply]
+        for name in self.columns[1:]:
+            word = name.encode()
+            rows.columns[name] += [fields.get(word) for fields in each]
+        return b"(" + reply[-1][0] if len(reply) == PAGE else None
+
+    def sample(self, reply: Any) -> dict[str, list[Any]]:
+        """See `Form.sample`."""
+        found: dict[str, list[Any]] = {}
+        for _, words in reply:
+            for name, value in zip(words[::2], words[1::2], strict=True):
+                found.setdefault(name.decode(), []).append(value)
+        return found
+
+
+FORMS: dict[str, type[Form]] = {
+    "hash": Hash,
+    "string": String,
+    "counter": String,
+    "list": List,
+    "set": Set,
+    "zset": Zset,
+    "stream": Stream,
+}
+"""By the value of option ``model``."""

@@ -1,0 +1,71 @@
+"""The columns of keys, where no schema says them: by a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import hiredis
+import pyarrow as pa
+
+from pyspark_redis.reading import guess
+from pyspark_redis.reading.forms import BEGIN, FORMS, SCORE, VALUE
+from pyspark_redis.reading.keys import naming
+from pyspark_redis.reading.places import Places
+from pyspark_redis.reading.scan import ALL, Part, Scan
+from pyspark_redis.reading.wire import good, opened
+from pyspark_redis.server.failures import translated
+from sparkonce.errors import StoreRefused
+from sparkonce.options import Options
+
+SAMPLE = 1000
+"""Keys by which types are guessed."""
+
+AT_ONCE = 100
+
+
+def inferred(places: Places, options: Options, own: Sequence[bytes]) -> pa.Schema:
+    """The columns of the first keys that are found, with the types that their texts have.
+
+    Raises:
+        StoreRefused: there is no such key.
+    """
+    names = naming(options)
+    keys, columns = [], dict[str, list[Any]]()
+    with translated("asking for a sample of keys"):
+        for key, found in islice(
+            _found(places, options["model"], Scan(names.pattern, own)), SAMPLE
+        ):
+            keys.append(key)
+            for name, values in found.items():
+                columns.setdefault(name, []).extend(values)
+    if not keys:
+        raise StoreRefused(
+            f"No key of model {options['model']} matches {names.pattern.decode()}",
+            why="columns are guessed by a sample of the keys, and there is none",
+            todo="mend option key, keyPattern or model, or say the columns by .schema(...)",
+        )
+    said = names.texts(pa.array(keys, pa.binary()))
+    known = {name: guess.guessed(texts.to_pylist()) for name, texts in said.items()}
+    shown = {VALUE: "value", SCORE: options["scoreColumn"]}
+    for name, values in columns.items():
+        kind = pa.float64() if name == SCORE else guess.guessed(values)
+        known.setdefault(shown.get(name, name), kind)
+    return pa.schema([*known.items()])
+
+
+def _found(places: Places, model: str, scan: Scan) -> Iterator[tuple[bytes, dict[str, list[Any]]]]:
+    """Keys of a model, with what lies under each."""
+    form = FORMS[model]()
+    for client, _ in places.servers(Part(ALL)):
+        with opened(client) as wire:
+            for keys in scan.keys(wire):
+                for at in range(0, len(keys), AT_ONCE):
+                    block = keys[at : at + AT_ONCE]
+                    asked = b"".join(form.ask(key, BEGIN) for key in block)
+                    for key, reply in zip(block, wire.ask(asked, len(block)), strict=True):
+                        if isinstance(reply, hiredis.ReplyError) and "WRONGTYPE" in str(reply):
+                            continue
+                        if found := form.sample(good(reply)):
+                            yield key, found

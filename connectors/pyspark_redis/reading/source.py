@@ -1,0 +1,139 @@
+"""Keys as a source: splits by slots, and the rows of each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import hiredis
+import pyarrow as pa
+
+from pyspark_redis.reading.columns import Columns
+from pyspark_redis.reading.forms import BEGIN, Form, Rows
+from pyspark_redis.reading.keys import fitted, naming
+from pyspark_redis.reading.places import READING, Places
+from pyspark_redis.reading.scan import ALL, Part, Scan
+from pyspark_redis.reading.wire import Wire, command, good, opened
+from pyspark_redis.server.failures import translated
+from sparkonce.options import Options
+from sparkonce.reading import Scan as Wanted
+
+log = logging.getLogger("sparkonce")
+
+AT_ONCE = 500
+"""Keys that are asked for at once, if what lies under them is small."""
+
+BLOCK = 4 * 1024 * 1024
+"""Bytes of replies that are asked for at once, by what those before had; and of a batch."""
+
+ROWS = 10_000
+"""Rows of a batch."""
+
+
+class RedisSource:
+    """See `sparkonce.reading.Source`.
+
+    Args:
+        places: where the keys lie.
+        options: as parsed.
+        wanted: what is asked for.
+        own: what the connector's own keys begin with.
+    """
+
+    def __init__(
+        self, places: Places, options: Options, wanted: Wanted, own: Sequence[bytes]
+    ) -> None:
+        self.places, self.options, self.wanted = places, options, wanted
+        self.naming = fitted(naming(options), wanted.schema)
+        score = options["scoreColumn"]
+        self.columns = Columns(wanted.schema, self.naming, options["model"], score)
+        self.scan = Scan(self.naming.pattern, own, places.place)
+
+    def splits(self) -> Sequence[Part]:
+        """See `Source.splits`. By slots, or one of the keys that conditions name."""
+        named = self.naming.named(self.wanted.filters, self.wanted.schema)
+        if named is not None:
+            return [Part(ALL, tuple(named))]
+        with translated("planning a read"):
+            return [*self.places.splits(self.options["numPartitions"])]
+
+    def read(self, split: Part) -> Iterator[pa.RecordBatch]:
+        """See `Source.read`. What is of another type, or goes away meanwhile, gives no row."""
+        with translated(READING):
+            for client, part in self.places.servers(split):
+                with opened(client) as wire:
+                    yield from self._read(wire, part)
+
+    def _read(self, wire: Wire, part: Part) -> Iterator[pa.RecordBatch]:
+        fetch = _Fetch(wire, self.columns.form)
+        blocks = self.scan.keys(wire, part.ranges) if part.keys is None else [[*part.keys]]
+        for keys in blocks:
+            for rows in fetch.all(keys):
+                yield self.columns.batch(rows)
+        if fetch.rows.keys:
+            yield self.columns.batch(fetch.rows)
+        if fetch.others:
+            log.warning(
+                "%d keys that match %s hold another type than a %s, and are passed over",
+                *(fetch.others, self.scan.pattern.decode(), self.options["model"]),
+            )
+
+
+class _Fetch:
+    """Asks for what lies under keys.
+
+    Attributes:
+        rows: that came, and are no batch yet.
+        others: keys of another type.
+    """
+
+    def __init__(self, wire: Wire, form: Form) -> None:
+        self.wire, self.form = wire, form
+        self.rows, self.others = Rows(form.columns), 0
+        self._began, self._size = 0, AT_ONCE // 10
+
+    def all(self, keys: Sequence[bytes]) -> Iterator[Rows]:
+        """Ask for keys, block by block; give rows whenever they are enough for a batch."""
+        pending = [(key, BEGIN) for key in keys]
+        while pending:
+            block, pending = pending[: self._size], pending[self._size :]
+            pending += self._block(block)
+            if len(self.rows.keys) >= ROWS or self.wire.received - self._began >= BLOCK:
+                full, self.rows = self.rows, Rows(self.form.columns)
+                self._began = self.wire.received
+                yield full
+
+    def _block(self, block: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Take the rows of some keys; gives those of which there is more to ask for."""
+        before = self.wire.received
+        asked = b"".join(self.form.ask(key, begin) for key, begin in block)
+        more = []
+        for (key, _), reply in zip(block, self.wire.ask(asked, len(block)), strict=True):
+            if isinstance(reply, hiredis.ReplyError):
+                self._pass_over(reply)
+                continue
+            begin = self.form.take(key, reply, self.rows)
+            if begin is not None:
+                more.append((key, begin))
+        self._settle()
+        fitting = BLOCK * len(block) // max(self.wire.received - before, 1)
+        self._size = max(1, min(fitting, self._size * 2, AT_ONCE))
+        return more
+
+    def _settle(self) -> None:
+        """A hash of which no field was found is a row, if it is still there."""
+        doubtful, rows = self.rows.doubtful, self.rows
+        if not doubtful:
+            return
+        asked = b"".join(command(b"TYPE", key) for key in doubtful)
+        for key, kind in zip(doubtful, self.wire.ask(asked, len(doubtful)), strict=True):
+            if good(kind) == self.form.kind:
+                rows.keys.append(key)
+                for values in rows.columns.values():
+                    values.append(None)
+        doubtful.clear()
+
+    def _pass_over(self, reply: hiredis.ReplyError) -> None:
+        if not str(reply).startswith("WRONGTYPE"):
+            good(reply)
+        self.others += 1

@@ -1,0 +1,93 @@
+"""One connection, over which commands go out in blocks and replies come back as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import hiredis
+import redis
+
+READ = 256 * 1024
+
+
+def command(*words: bytes) -> bytes:
+    """A command as the protocol has it.
+
+    See https://redis.io/docs/latest/develop/reference/protocol-spec/.
+    """
+    return b"".join((b"*%d\r\n" % len(words), *map(argument, words)))
+
+
+def argument(word: bytes) -> bytes:
+    """A word of a command."""
+    return b"$%d\r\n%b\r\n" % (len(word), word)
+
+
+class Wire:
+    """See the module.
+
+    Attributes:
+        received: bytes of all replies so far.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self._connection, self._reader = connection, hiredis.Reader()
+        self.received = 0
+
+    def ask(self, commands: bytes, many: int) -> list[Any]:
+        """The replies to so many commands; one that says no is a `hiredis.ReplyError`.
+
+        Raises:
+            redis.RedisError: the connection broke, or took too long.
+        """
+        try:
+            socket = self._connection._sock
+            socket.sendall(commands)
+            replies: list[Any] = []
+            while len(replies) < many:
+                data = socket.recv(READ)
+                if not data:
+                    raise redis.ConnectionError("the server closed the connection")
+                self.received += len(data)
+                self._reader.feed(data)
+                while (reply := self._reader.gets()) is not False:
+                    replies.append(reply)
+        except TimeoutError as error:
+            raise redis.TimeoutError(f"no answer: {error}") from None
+        except (OSError, hiredis.ProtocolError) as error:
+            raise redis.ConnectionError(str(error)) from None
+        return replies
+
+    def one(self, *words: bytes) -> Any:
+        """The reply to one command.
+
+        Raises:
+            redis.RedisError: the server says no, or the connection broke.
+        """
+        (reply,) = self.ask(command(*words), 1)
+        return good(reply)
+
+
+def good(reply: Any) -> Any:
+    """A reply that does not say no.
+
+    Raises:
+        redis.ResponseError: it does.
+    """
+    if isinstance(reply, hiredis.ReplyError):
+        raise redis.ResponseError(str(reply))
+    return reply
+
+
+@contextmanager
+def opened(client: redis.Redis) -> Iterator[Wire]:
+    """A connection of its own: a cursor means something to one server alone."""
+    pool: Any = client.connection_pool
+    connection = pool.connection_class(**pool.connection_kwargs)
+    connection.connect()
+    try:
+        yield Wire(connection)
+    finally:
+        connection.disconnect()

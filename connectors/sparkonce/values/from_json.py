@@ -1,0 +1,129 @@
+"""Whole columns from JSON, by Arrow: the way back from `text.to_json`.
+
+Arrow takes a value only as what it is: a text for a number, one value for a list, a number that is
+out of range are errors. Whoever reads more falls back on `sparkonce.values.untext`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json, types
+
+from sparkonce.values import from_text, untext
+
+Leaf = Callable[[str, pa.DataType], "pa.DataType | None"]
+"""Gives what Arrow reads the values at a path as, of a type that is not nested; None: it can't."""
+
+
+def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values of any type from their texts, JSON where the type is nested; null stays null.
+
+    Raises:
+        ValueError: a text is none of that type.
+    """
+    if not types.is_nested(kind):
+        return from_text.column(texts, kind)
+    carried = carrier(kind)
+    if carried is None or not len(texts):
+        return untext.column(texts, kind)
+    filled = pc.fill_null(texts.cast(pa.string()), "null")
+    try:
+        return finished(_lines(filled, carried), kind)
+    except (pa.ArrowInvalid, ValueError):
+        return untext.column(texts, kind)
+
+
+def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
+    lines = pc.binary_join_element_wise('{"v":', texts, "}\n", "")
+    (joined,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
+    table = read(joined.as_buffer(), pa.schema([("v", carried)]))
+    if len(table) != len(texts):  # a text had two values in it
+        raise ValueError("a text is no JSON")
+    return table.column("v").combine_chunks()
+
+
+def read(body: Any, schema: pa.Schema) -> pa.Table:
+    """Objects one after the other, of members that the schema names; others are passed over.
+
+    Raises:
+        pyarrow.ArrowInvalid: a value is none of its type.
+    """
+    return json.read_json(
+        pa.py_buffer(body),
+        json.ReadOptions(use_threads=False, block_size=len(body) + 1),
+        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+
+
+def plain(_: str, kind: pa.DataType) -> pa.DataType | None:
+    """What Arrow reads as text, and what it knows itself."""
+    if types.is_duration(kind):
+        return pa.int64()
+    return pa.string() if types.is_temporal(kind) or types.is_binary(kind) else kind
+
+
+def carrier(kind: pa.DataType, leaf: Leaf = plain, at: str = "") -> pa.DataType | None:
+    """The type that Arrow reads values of a type as; None if it can't.
+
+    Args:
+        kind: the type.
+        leaf: of what is inside it.
+        at: the path of the values.
+    """
+    if types.is_map(kind):
+        return None
+    if types.is_struct(kind):
+        inner = [(one.name, carrier(one.type, leaf, _path(at, one.name))) for one in kind]
+        return None if any(found is None for _, found in inner) else pa.struct(inner)
+    if types.is_list(kind):
+        each = carrier(kind.value_type, leaf, at)
+        return None if each is None else pa.list_(each)
+    return leaf(at, kind)
+
+
+def _path(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+def finished(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """What Arrow read, as the type that it carries.
+
+    Raises:
+        ValueError: a value is none of the type.
+    """
+    if types.is_struct(kind):
+        inner = [finished(values.field(at), one.type) for at, one in enumerate(kind)]
+        return pa.StructArray.from_arrays(inner, fields=[*kind], mask=values.is_null())
+    if types.is_list(kind):
+        each = finished(values.values, kind.value_type)
+        return pa.ListArray.from_arrays(values.offsets, each, kind, mask=values.is_null())
+    finish = next((finish for accepts, finish in _FINISH if accepts(kind)), None)
+    return finish(values, kind) if finish else values
+
+
+def _finite(values: pa.Array, _: pa.DataType) -> pa.Array:
+    if pc.any(pc.is_inf(values)).as_py():  # Arrow makes one of a number that is too large
+        raise ValueError("a number is out of range")
+    return values
+
+
+def _moments(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_string(values.type):
+        return from_text.column(values, kind)
+    return values.view(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(kind)
+
+
+_FINISH: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...
+] = (
+    (types.is_floating, _finite),
+    (types.is_timestamp, _moments),
+    (types.is_duration, lambda values, kind: values.view(pa.duration("us")).cast(kind)),
+    (types.is_binary, lambda values, _: from_text.from_base64(values)),
+    (types.is_temporal, from_text.column),
+)
+"""What Arrow read as another type; the first that accepts a type makes it of that."""
