@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.proxy import Proxy
+from integration.redis.everywhere import Everywhere
+from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
 from sparkonce import options
@@ -29,19 +32,30 @@ class RedisReads(ReadSubject):
         self.proxy, self.client, self.unique = proxy, client, unique
         self.numbers = count(1)
 
+    @property
+    def url(self) -> str:
+        return self.proxy.url
+
+    def of(self, _: str) -> redis.Redis:
+        """The client of the server that has a key."""
+        return self.client
+
     def fill(self, table: pa.Table) -> None:
         texts = [to_text(column.combine_chunks()).to_pylist() for column in table.columns]
         names = [name.encode() for name in table.column_names]
-        pipe = self.client.pipeline(transaction=False)
+        pipes = defaultdict[redis.Redis, list[tuple[str, dict[bytes, bytes]]]](list)
         for at, row in enumerate(zip(*texts, strict=True)):
-            there = {
-                name: value for name, value in zip(names, row, strict=True) if value is not None
-            }
-            pipe.hset(f"{self.unique}:{at}", mapping=there)  # type: ignore[arg-type]
-        pipe.execute()
+            there = {n: value for n, value in zip(names, row, strict=True) if value is not None}
+            key = f"{self.unique}:{at}"
+            pipes[self.of(key)].append((key, there))
+        for client, hashes in pipes.items():
+            pipe = client.pipeline(transaction=False)
+            for key, there in hashes:
+                pipe.hset(key, mapping=there)  # type: ignore[arg-type]
+            pipe.execute()
 
     def _options(self) -> options.Options:
-        raw = {"url": self.proxy.url, "key": f"{self.unique}:{{id}}", "timeout": "5"}
+        raw = {"url": self.url, "key": f"{self.unique}:{{id}}", "timeout": "5"}
         return options.parse(RedisConnector.reads, raw)
 
     def infer(self) -> pa.Schema:
@@ -53,14 +67,14 @@ class RedisReads(ReadSubject):
     def churn(self) -> None:
         """So many new keys that the table of all keys grows, and shrinks, while it is scanned."""
         number = next(self.numbers)
-        pipe = self.client.pipeline(transaction=False)
         for at in range(1000):
-            pipe.hset(f"{self.unique}:-{number * 1000 + at}", "name", "new")
-            pipe.delete(f"{self.unique}:-{number // 2 * 1000 + at}")
-        pipe.execute()
+            new, old = (f"{self.unique}:-{one * 1000 + at}" for one in (number, number // 2))
+            self.of(new).hset(new, "name", "new")
+            self.of(old).delete(old)
 
     def spoil(self) -> str:
-        self.client.hset(f"{self.unique}:3", "n", "three")
+        key = f"{self.unique}:3"
+        self.of(key).hset(key, "n", "three")
         return "n"
 
     @contextmanager
@@ -75,6 +89,31 @@ class RedisReads(ReadSubject):
             self.proxy.restore()
 
 
+class ClusterReads(RedisReads):
+    """The same in the slots of three primaries."""
+
+    many = 3000
+    limits: Mapping[str, str] = {"outage": "nodes are reached directly"}
+
+    def __init__(self, cluster: RedisCluster, unique: str) -> None:
+        self.cluster, self.everywhere = cluster, Everywhere(cluster)
+        self.unique, self.numbers = unique, count(1)
+
+    @property
+    def url(self) -> str:
+        return self.cluster.url
+
+    def of(self, key: str) -> redis.Redis:
+        return self.everywhere.of(key)[0]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of few rows, so that much is written between them."""
+    monkeypatch.setattr("pyspark_redis.reading.source.ROWS", 500)
+    monkeypatch.setattr("pyspark_redis.reading.scan.AT_ONCE", b"100")
+
+
 class TestRedisReads(ReadContract):
     @pytest.fixture
     def reading(self, redis_proxy: Proxy, redis_url: str, unique: str) -> Iterator[ReadSubject]:
@@ -83,3 +122,9 @@ class TestRedisReads(ReadContract):
             keys = [*client.scan_iter(f"{unique}:*", count=1000)]
             for at in range(0, len(keys), AT_ONCE):
                 client.unlink(*keys[at : at + AT_ONCE])
+
+
+class TestClusterReads(ReadContract):
+    @pytest.fixture
+    def reading(self, cluster: RedisCluster, unique: str) -> ReadSubject:
+        return ClusterReads(cluster, unique)

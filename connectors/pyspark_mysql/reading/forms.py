@@ -86,7 +86,7 @@ def _plain(column: Described) -> str:
     if column.code == FIELD_TYPE.BIT:
         return f"({name} + 0)"
     if column.code == FIELD_TYPE.FLOAT:  # the server shows six digits of it, and all of a double
-        return f"({name} + 0e0)"
+        return f"({name} * 1e0)"
     return name
 
 

@@ -99,7 +99,7 @@ class Cluster:
         See https://redis.io/docs/latest/commands/cluster-nodes/, "Special slot entries".
         """
         for address, ranges in owners.items():
-            told: Any = self.nodes.connect(address).execute_command("CLUSTER NODES")  # type: ignore[no-untyped-call]
+            told: Any = self.nodes.connect(address).execute_command("CLUSTER", "NODES")  # type: ignore[no-untyped-call]
             for slot in _moving(told):
                 if _within(ranges, slot):
                     raise moves(READING, f"slot {slot} is on its way")

@@ -1,0 +1,436 @@
+"""`spark.read.format("redis")`: keys, models, what changes meanwhile, clusters, Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.epochs import DirectQuery
+from integration.redis.everywhere import Everywhere
+from integration.servers.redis import RedisProcess, connect
+from integration.servers.redis_cluster import RedisCluster, migrate
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from pyspark_redis.connector import RedisConnector
+from pyspark_redis.reading.source import RedisSource
+from pyspark_redis.server.slots import slot_of
+from sparkonce import options
+from sparkonce.errors import (
+    OptionError,
+    SparkonceError,
+    StoreUnreachable,
+    ValueUnreadable,
+)
+from sparkonce.filters import Compare, Filter, OneOf
+from sparkonce.reading import Scan
+
+Row = dict[str, Any]
+MANY = 400
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches and blocks of few keys."""
+    monkeypatch.setattr("pyspark_redis.reading.source.ROWS", 50)
+    monkeypatch.setattr("pyspark_redis.reading.source.AT_ONCE", 40)
+    monkeypatch.setattr("pyspark_redis.reading.scan.AT_ONCE", b"20")
+
+
+@pytest.fixture
+def client(redis_url: str, unique: str) -> Iterator[redis.Redis]:
+    """A plain client; keys that begin as the test's own go in the end."""
+    with connect(redis_url) as client:
+        yield client
+        for key in client.scan_iter(f"{unique}*", count=1000):
+            client.unlink(key)
+
+
+def source(
+    url: str, schema: pa.Schema | None = None, filters: Iterable[Filter] = (), **raw: str
+) -> RedisSource:
+    parsed = options.parse(RedisConnector.reads, {"url": url, **raw})
+    schema = schema or RedisConnector().infer(parsed)
+    return RedisConnector().source(parsed, Scan(schema, tuple(filters)))
+
+
+def rows(made: RedisSource) -> list[Row]:
+    found = [batch for split in made.splits() for batch in made.read(split)]
+    return sorted((row for batch in found for row in batch.to_pylist()), key=repr)
+
+
+# -- keys
+
+
+def test_a_template_gives_its_columns_back(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    client.hset(f"{unique}:7:x", mapping={"name": "a", "id": "something else"})
+    client.hset(f"{unique}:-8:y z", mapping={"name": "b"})
+    client.hset(f"{unique}:9", mapping={"name": "of another form"})
+    client.hset(f"{unique}", mapping={"name": "likewise"})
+    made = source(redis_url, key=f"{unique}:{{id}}:{{kind}}")
+    assert made.wanted.schema.names == ["id", "kind", "name"]
+    assert rows(made) == [
+        {"id": -8, "kind": "y z", "name": "b"},
+        {"id": 7, "kind": "x", "name": "a"},
+    ]
+
+
+def test_keys_of_several_columns_are_unescaped(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    schema = pa.schema([("a", pa.string()), ("b", pa.binary()), ("n", pa.int64())])
+    written = [
+        {"a": f"{unique}:%", "b": b"\xff:\x00%41", "n": 1},
+        {"a": f"{unique}é", "b": b"", "n": 2},
+    ]
+    DirectQuery(schema, url=redis_url, key="a,b").run(0, written)
+    found = [row for row in rows(source(redis_url, schema, key="a,b")) if unique in row["a"]]
+    assert found == sorted(written, key=repr)
+    assert len([*client.scan_iter(f"{unique}*")]) == 2
+
+
+def test_keys_may_have_any_bytes(client: redis.Redis, redis_url: str, unique: str) -> None:
+    keys = [unique.encode() + tail for tail in (b":\xff\x00", b":*?[a]", b":\n", b":")]
+    for key in keys:
+        client.hset(key, "n", 1)
+    schema = pa.schema([("k", pa.binary()), ("_key", pa.binary()), ("n", pa.int64())])
+    found = rows(source(redis_url, schema, key=f"{unique}:{{k}}"))
+    assert sorted(row["_key"] for row in found) == sorted(keys)
+    assert sorted(row["k"] for row in found) == sorted(key[len(unique) + 1 :] for key in keys)
+    with pytest.raises(ValueUnreadable, match="column 'k'"):
+        rows(source(redis_url, pa.schema([("k", pa.string())]), key=f"{unique}:{{k}}"))
+
+
+@pytest.mark.parametrize(
+    ("key", "template", "said"),
+    [
+        (":a:b:c", ":{x}:{y}", "several ways"),
+        (":07", ":{id}", "would have another key"),
+        (":x", ":{id}", "column 'id'"),
+    ],
+)
+def test_a_key_that_says_nothing_certain_is_told(
+    client: redis.Redis, redis_url: str, unique: str, key: str, template: str, said: str
+) -> None:
+    client.hset(f"{unique}{key}", "n", 1)
+    names = ("x", "y") if "x" in template else ("id",)
+    kind = pa.string() if "x" in template else pa.int64()
+    schema = pa.schema([(name, kind) for name in names])
+    with pytest.raises(ValueUnreadable, match=said):
+        rows(source(redis_url, schema, key=f"{unique}{template}"))
+
+
+def test_a_pattern_gives_whole_keys_and_never_the_connectors_own(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    server = private_redis()
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    DirectQuery(schema, url=server.url, key="user:{id}").run(0, [{"id": 1, "n": 2}])
+    with connect(server.url) as client:
+        assert len([*client.scan_iter("*sparkonce*")]) > 0
+    assert rows(source(server.url, keyPattern="*")) == [{"_key": "user:1", "id": 1, "n": 2}]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({}, "one of them says which keys"),
+        ({"key": "a:{id}", "keyPattern": "a:*"}, "one of them says which keys"),
+        ({"key": "a:{}"}, "no template"),
+        ({"keyPattern": "nowhere:*"}, "No key of model hash matches"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(redis_url: str, raw: Row, said: str) -> None:
+    with pytest.raises(SparkonceError, match=said):
+        source(redis_url, **raw)
+
+
+def test_a_key_column_of_a_type_without_one_text_is_refused(redis_url: str, unique: str) -> None:
+    with pytest.raises(OptionError, match="can't be read from a key"):
+        source(redis_url, pa.schema([("x", pa.float64())]), key=f"{unique}:{{x}}")
+
+
+# -- models
+
+
+def fill(client: redis.Redis, name: str) -> dict[str, Callable[[], object]]:
+    return {
+        "string": lambda: client.set(f"{name}:1", "a"),
+        "counter": lambda: client.incrby(f"{name}:1", 5),
+        "list": lambda: client.rpush(f"{name}:1", "a", "a", "b"),
+        "set": lambda: client.sadd(f"{name}:1", "a", "b"),
+        "zset": lambda: client.zadd(f"{name}:1", {"a": 0.1, "b": float("-inf")}),
+        "stream": lambda: [client.xadd(f"{name}:1", {"n": at, "x": "y"}) for at in range(2500)],
+    }
+
+
+MODELS: dict[str, list[Row]] = {
+    "string": [{"id": 1, "value": "a"}],
+    "counter": [{"id": 1, "value": 5}],
+    "list": [{"id": 1, "value": "a"}, {"id": 1, "value": "a"}, {"id": 1, "value": "b"}],
+    "set": [{"id": 1, "value": "a"}, {"id": 1, "value": "b"}],
+    "zset": [
+        {"id": 1, "value": "a", "score": 0.1},
+        {"id": 1, "value": "b", "score": -float("inf")},
+    ],
+    "stream": [{"id": 1, "n": at, "x": "y"} for at in range(2500)],
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_model_is_read_as_a_plain_client_wrote_it(
+    client: redis.Redis, redis_url: str, unique: str, model: str
+) -> None:
+    """A row for each element; keys of another type are none."""
+    fill(client, unique)[model]()
+    client.hset(f"{unique}:2", "n", 1)
+    assert rows(source(redis_url, key=f"{unique}:{{id}}", model=model)) == sorted(
+        MODELS[model], key=repr
+    )
+
+
+WRITTEN = pa.schema(
+    [("id", pa.int64()), ("n", pa.decimal128(10, 2)), ("at", pa.timestamp("us", "UTC"))]
+)
+SCORED = pa.schema([("id", pa.int64()), ("m", pa.string()), ("s", pa.float64())])
+NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize("model", ["hash", "string", "list", "set", "stream"])
+def test_each_model_is_read_as_our_sink_wrote_it(
+    redis_url: str, client: redis.Redis, unique: str, model: str
+) -> None:
+    """Of several columns a value is JSON."""
+    written = [{"id": at, "n": Decimal(at).scaleb(-2), "at": NOON} for at in range(120)]
+    raw = {"url": redis_url, "key": f"{unique}:{{id}}", "model": model}
+    DirectQuery(WRITTEN, **raw).run(0, written[:50], written[50:])
+    assert rows(source(schema=WRITTEN, **raw)) == sorted(written, key=repr)
+    assert client.exists(f"{unique}:0")
+
+
+def test_members_are_read_with_their_scores(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    written = [{"id": at % 3, "m": f"m{at}", "s": at / 7} for at in range(20)]
+    raw = {"url": redis_url, "key": f"{unique}:{{id}}", "model": "zset", "scoreColumn": "s"}
+    DirectQuery(SCORED, **raw).run(0, written)
+    assert rows(source(schema=SCORED, **raw)) == sorted(written, key=repr)
+    assert client.zcard(f"{unique}:0")
+
+
+def test_entries_have_their_ids(redis_url: str, client: redis.Redis, unique: str) -> None:
+    ids = [
+        client.xadd(f"{unique}:s", {"n": 1}).decode(),
+        client.xadd(f"{unique}:s", {"m": 1}).decode(),
+    ]
+    schema = pa.schema([("n", pa.int64()), ("_id", pa.string())])
+    found = rows(source(redis_url, schema, key=f"{unique}:{{k}}", model="stream"))
+    assert sorted(found, key=lambda row: row["_id"]) == [
+        {"n": 1, "_id": ids[0]},
+        {"n": None, "_id": ids[1]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("x", pa.int64()),
+        ("1.5", pa.int64()),
+        ("2", pa.bool_()),
+        ("1.555", pa.decimal128(10, 2)),
+        ("2026-13-01", pa.date32()),
+        ("1e400", pa.float64()),
+        ("[1", pa.list_(pa.int64())),
+        (b"\xff", pa.string()),
+    ],
+    ids=str,
+)
+def test_a_value_that_is_none_of_its_type_is_told_with_its_key(
+    client: redis.Redis, redis_url: str, unique: str, value: Any, kind: pa.DataType
+) -> None:
+    for at in range(5):
+        client.hset(f"{unique}:{at}", "v", value if at == 3 else "")
+        client.hdel(f"{unique}:{at}", *([] if at == 3 else ["v"]), "w")
+        client.hset(f"{unique}:{at}", "w", "x")
+    schema = pa.schema([("v", kind), ("w", pa.string())])
+    with pytest.raises(ValueUnreadable, match=f"'v' under key b'{unique}:3' can't be read"):
+        rows(source(redis_url, schema, key=f"{unique}:{{id}}"))
+
+
+# -- what changes meanwhile
+
+
+def test_keys_that_go_away_or_become_another_type_give_no_row(
+    client: redis.Redis, redis_url: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each key that stays is there once, whenever the others go."""
+    for at in range(MANY):
+        client.hset(f"{unique}:{at}", "n", at)
+    made = source(redis_url, key=f"{unique}:{{id}}", numPartitions="1")
+    (split,) = made.splits()
+    batches = made.read(split)
+    found = next(batches).to_pylist()
+    came = {row["id"] for row in found}
+    left = [at for at in range(MANY) if at not in came]
+    for at in left[::3]:
+        client.delete(f"{unique}:{at}")
+    for at in left[1::3]:
+        client.delete(f"{unique}:{at}")
+        client.set(f"{unique}:{at}", "text")
+    found += [row for batch in batches for row in batch.to_pylist()]
+    ids = [row["id"] for row in found]
+    assert len(ids) == len(set(ids))
+    assert {*came, *left[2::3]} <= set(ids)
+    assert all(row["n"] == row["id"] for row in found)
+    assert "hold another type than a hash" in caplog.text
+
+
+def test_a_hash_without_the_fields_is_a_row_as_long_as_it_is_there(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    client.hset(f"{unique}:1", "other", "x")
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    assert rows(source(redis_url, schema, key=f"{unique}:{{id}}")) == [{"id": 1, "n": None}]
+    alone = pa.schema([("id", pa.int64())])
+    client.set(f"{unique}:2", "no hash")
+    assert rows(source(redis_url, alone, key=f"{unique}:{{id}}")) == [{"id": 1}]
+    named = [OneOf("id", (1, 2, 3))]
+    assert rows(source(redis_url, schema, named, key=f"{unique}:{{id}}")) == [{"id": 1, "n": None}]
+
+
+def test_a_restart_in_mid_read_is_told_and_a_new_read_is_whole(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    server = private_redis("appendonly yes")
+    with connect(server.url) as client:
+        for at in range(MANY):
+            client.hset(f"user:{at}", "n", at)
+    made = source(server.url, key="user:{id}", numPartitions="1")
+    (split,) = made.splits()
+    batches = made.read(split)
+    next(batches)
+    server.kill()
+    with pytest.raises(StoreUnreachable):
+        list(batches)
+    server.start()
+    assert [row["id"] for row in rows(made)] == sorted(
+        range(MANY), key=lambda at: repr({"id": at, "n": at})
+    )
+
+
+# -- conditions
+
+
+def calls(client: redis.Redis, name: str) -> int:
+    told: Any = client.info("commandstats")
+    return int(told.get(f"cmdstat_{name}", {}).get("calls", 0))
+
+
+def test_conditions_that_name_keys_spare_the_scan(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    server = private_redis()
+    with connect(server.url) as client:
+        for at in range(30):
+            client.hset(f"o:{at}:{at % 2}", "n", at)
+        schema = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("n", pa.int64())])
+        raw = {"url": server.url, "key": "o:{a}:{b}"}
+        both = [OneOf("a", (4, 5, 99)), Compare("b", "=", 1)]
+        before = calls(client, "scan")
+        assert rows(source(schema=schema, filters=both, **raw)) == [{"a": 5, "b": 1, "n": 5}]
+        assert calls(client, "scan") == before
+        assert len(rows(source(schema=schema, filters=both[:1], **raw))) == 30
+        assert (
+            len(rows(source(schema=schema, filters=[Compare("a", ">", 1), both[1]], **raw))) == 30
+        )
+
+
+# -- a cluster
+
+
+def test_a_slot_that_moves_in_mid_read_is_told(cluster: RedisCluster, unique: str) -> None:
+    """Its keys might be missed, or read twice."""
+    everywhere = Everywhere(cluster)
+    keys = [f"{unique}:{at}" for at in range(MANY)]
+    for at, key in enumerate(keys):
+        everywhere.of(key)[0].hset(key, "n", at)
+    made = source(cluster.url, key=f"{unique}:{{id}}")
+    assert len(rows(made)) == MANY
+    slot = slot_of(keys[0].encode())
+    origin = cluster.owner(slot)
+    to = next(node for node in cluster.heads() if node.id != origin.id)
+    splits = made.splits()
+    (split,) = [one for one in splits if any(low <= slot <= high for low, high in one.ranges)]
+    batches = made.read(split)
+    next(batches)
+    cluster.begin_move(slot, origin, to)
+    with pytest.raises(StoreUnreachable, match="slot"):
+        list(batches)
+    with pytest.raises(StoreUnreachable, match="on its way"):
+        list(made.read(split))
+    here = [key.encode() for key in keys if slot_of(key.encode()) == slot]
+    migrate(origin, to, here)
+    cluster.end_move(slot, origin, to)
+    assert len(rows(source(cluster.url, key=f"{unique}:{{id}}"))) == MANY
+    assert sum(batch.num_rows for one in splits for batch in made.read(one)) == MANY
+    cluster.move(slot, origin) if not here else None
+
+
+def test_named_keys_are_asked_of_their_nodes(cluster: RedisCluster, unique: str) -> None:
+    everywhere = Everywhere(cluster)
+    for at in range(20):
+        everywhere.of(f"{unique}:{at}")[0].hset(f"{unique}:{at}", "n", at)
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    named = [OneOf("id", (*range(5, 15), 999))]
+    found = rows(source(cluster.url, schema, named, key=f"{unique}:{{id}}"))
+    assert sorted(row["n"] for row in found) == [*range(5, 15)]
+
+
+# -- through Spark
+
+
+def test_hashes_are_read_by_guessed_types_by_given_ones_and_by_some_columns(
+    spark: SparkSession, client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    for at in range(MANY):
+        client.hset(f"{unique}:{at}", mapping={"n": at * 10, "name": f"x{at}", "p": at / 8})
+    where = {"url": redis_url, "key": f"{unique}:{{id}}"}
+    frame = spark.read.format("redis").options(**where).load()
+    assert frame.select("id", "n", "name", "p").schema.simpleString() == (
+        "struct<id:bigint,n:bigint,name:string,p:double>"
+    )
+    assert frame.agg(f.count("*"), f.sum("n"), f.max("p")).first() == (
+        MANY,
+        10 * sum(range(MANY)),
+        (MANY - 1) / 8,
+    )
+    given = spark.read.format("redis").options(**where).schema("id int, p decimal(10,3)").load()
+    assert given.where("id = 1").collect() == [(1, Decimal("0.125"))]
+    some = spark.read.format("redis").options(**where, columns="name").load()
+    assert some.columns == ["name"]
+
+
+@pytest.mark.parametrize(
+    "condition", ["id = 16", "id IN (1, 2, 99999)", "id = 3 AND n > 100", "n = 50"]
+)
+def test_conditions_give_the_same_rows_whether_pushed_or_not(
+    spark: SparkSession, client: redis.Redis, redis_url: str, unique: str, condition: str
+) -> None:
+    for at in range(30):
+        client.hset(f"{unique}:{at}", "n", at * 10)
+    where = {"url": redis_url, "key": f"{unique}:{{id}}"}
+    plain = spark.read.format("redis").options(**where).load().where(condition).collect()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        reader = spark.read.format("redis").options(**where, pushFilters="true")
+        pushed = reader.load().where(condition).collect()
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert sorted(map(str, pushed)) == sorted(map(str, plain))
