@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -290,6 +291,28 @@ def test_keys_that_go_away_or_become_another_type_give_no_row(
     assert {*came, *left[2::3]} <= set(ids)
     assert all(row["n"] == row["id"] for row in found)
     assert "hold another type than a hash" in caplog.text
+
+
+def test_a_key_that_a_scan_gives_twice_is_one_row(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    """As it does where the table of all keys shrinks."""
+    server = private_redis("hz 100")
+    with connect(server.url) as client:
+        pipe = client.pipeline(transaction=False)
+        for at in range(40_000):
+            pipe.set(f"other:{at}", "")
+            pipe.hset(f"user:{at}", "n", at) if at < 2000 else None
+        pipe.execute()
+        made = source(server.url, key="user:{id}", numPartitions="1")
+        (split,) = made.splits()
+        batches = made.read(split)
+        found = [next(batches) for _ in range(20)]
+        for at in range(0, 40_000, 1000):
+            client.delete(*(f"other:{number}" for number in range(at, at + 1000)))
+        time.sleep(0.5)  # the server makes the table smaller in the background
+        ids = [id_ for batch in (*found, *batches) for id_ in batch.column("id").to_pylist()]
+        assert sorted(ids) == [*range(2000)]
 
 
 def test_a_hash_without_the_fields_is_a_row_as_long_as_it_is_there(
