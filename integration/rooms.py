@@ -38,9 +38,7 @@ CONNECTOR = (
 def _connector(name: str) -> list[Room]:
     package = f"connectors/pyspark_{name}"
     return [Room(f"{package}/__init__.py", f'format("{name}")')] + [
-        Room(f"{package}/{room}", told)
-        for room, told in CONNECTOR
-        if room != "reading" or name == "mysql"
+        Room(f"{package}/{room}", told) for room, told in CONNECTOR
     ]
 
 

@@ -89,7 +89,7 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 def test_each_program_is_run_by_some_test() -> None:
     here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 5}
-    here["reading.md"] = 1
+    here["reading.md"] = 3
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
     readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
@@ -149,9 +149,32 @@ def test_batches_into_mysql(
 
 def test_a_table_is_read(spark: SparkSession, mysql: Cursor, shop: str, unique: str) -> None:
     mysql.execute(f"INSERT INTO {unique}.orders VALUES (5, 1, 'x'), (6, 1, NULL)")
+    code = programs("reading.md")[0].replace("mysql://app@db:3306/shop", shop)
+    assert read(spark, code, "orders") == [(5, 1, "x"), (6, 1, None)]
+
+
+def test_an_index_is_read(
+    spark: SparkSession, elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    for level in ("error", "info"):
+        elastic.index(index=index, document={"level": level}, refresh=True)
+    code = programs("reading.md")[1].replace("https://es1:9200", elasticsearch_url)
+    assert read(spark, code.replace("logs-*", f"{index}*"), "logs") == [("error",)]
+
+
+def test_hashes_are_read(
+    spark: SparkSession, keys: redis.Redis, redis_url: str, unique: str
+) -> None:
+    keys.hset(f"{unique}:7", mapping={"name": "y"})
+    code = programs("reading.md")[2].replace("redis://cache:6379/0", redis_url)
+    assert read(spark, code.replace("user:{id}", f"{unique}:{{id}}"), "users") == [(7, "y")]
+
+
+def read(spark: SparkSession, code: str, named: str) -> list[tuple[Any, ...]]:
+    """The rows of a frame that a program makes."""
     names: dict[str, Any] = {"spark": spark}
-    exec(programs("reading.md")[0].replace("mysql://app@db:3306/shop", shop), names)
-    assert [*map(tuple, names["orders"].collect())] == [(5, 1, "x"), (6, 1, None)]
+    exec(code, names)
+    return [*map(tuple, names[named].collect())]
 
 
 def test_streams_by_foreach_batch_into_two_stores(

@@ -10,16 +10,14 @@ timestamp), the same ranges for all. The readers take turns; medians of the roun
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import tempfile
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from integration.bench import reads
 from integration.bench.mysql_speed import CONFIG, CONNECTOR_J
 from integration.servers import spark as local_spark
 from integration.servers.maven import jar
@@ -27,13 +25,10 @@ from integration.servers.mysql import MySqlProcess, connect, private_binary, ver
 from pymysql.cursors import SSCursor
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from rich.console import Console
-from rich.table import Table
 
-TABLE, SCHEMA = "bench_reads", "id bigint, name string, price double, at timestamp"
+TABLE = "bench_reads"
 DDL = "(id BIGINT PRIMARY KEY, name VARCHAR(50), price DOUBLE, at TIMESTAMP(6))"
-PARTS, FETCH = 4, 10_000
-BY_HAND, JDBC, OWN = "by hand: pymysql SSCursor", "Spark JDBC", "sparkonce"
+FETCH, JDBC = 10_000, "Spark JDBC"
 
 
 class Hand(DataSource):
@@ -44,7 +39,7 @@ class Hand(DataSource):
         return "by_hand"
 
     def schema(self) -> str:
-        return SCHEMA
+        return reads.SCHEMA
 
     def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
         return HandReader(dict(self.options))
@@ -55,10 +50,10 @@ class HandReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(at) for at in range(PARTS)]
+        return [InputPartition(at) for at in range(reads.PARTS)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        step = int(self.options["rows"]) // PARTS + 1
+        step = int(self.options["rows"]) // reads.PARTS + 1
         first = partition.value * step
         client = connect(self.options["url"], cursorclass=SSCursor)
         with client, client.cursor() as cursor:
@@ -78,7 +73,7 @@ def ranges(rows: int) -> dict[str, str]:
         "partitionColumn": "id",
         "lowerBound": "0",
         "upperBound": str(rows),
-        "numPartitions": str(PARTS),
+        "numPartitions": str(reads.PARTS),
     }
 
 
@@ -103,29 +98,25 @@ def own(spark: SparkSession, url: str, rows: int) -> DataFrame:
     return spark.read.format("mysql").options(url=url, dbtable=TABLE, **ranges(rows)).load()
 
 
-READERS: dict[str, Callable[[SparkSession, str, int], DataFrame]] = {
-    BY_HAND: by_hand,
+READERS: dict[str, Callable[..., DataFrame]] = {
+    reads.BY_HAND: by_hand,
     JDBC: jdbc,
-    OWN: own,
+    reads.OWN: own,
 }
 
 
 def fill(spark: SparkSession, url: str, rows: int) -> None:
     with connect(url) as client, client.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {TABLE} {DDL}")
-    made = spark.range(rows).selectExpr(
-        "id",
-        "concat('customer ', id % 9973) as name",
-        "id * 0.37 as price",
-        "timestamp_micros(1767225600000000 + id * 1000003) as at",
-    )
-    made.selectExpr("id", "name", "double(price) as price", "at").write.format("mysql").options(
-        url=url, dbtable=TABLE, key="id"
-    ).mode("append").save()
+    reads.made(spark, rows).write.format("mysql").options(url=url, dbtable=TABLE, key="id").mode(
+        "append"
+    ).save()
 
 
 def main() -> None:
-    given = _arguments()
+    parser = reads.arguments(__doc__, 1_000_000)
+    parser.add_argument("--server", default="mysql", choices=["mysql", "mariadb"])
+    given = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="sparkonce-bench-"))
     settings = {"spark.jars": str(jar(CONNECTOR_J))}
     with (
@@ -134,32 +125,12 @@ def main() -> None:
     ):
         spark.dataSource.register(Hand)
         fill(spark, server.url, given.rows)
-        took = defaultdict[str, list[float]](list)
-        for number in range(given.rounds + 1):
-            for name, reader in READERS.items():
-                began = time.monotonic()
-                reader(spark, server.url, given.rows).write.format("noop").mode("append").save()
-                if number:  # in the first one Java compiles and workers start
-                    took[name].append(time.monotonic() - began)
-                assert number or reader(spark, server.url, given.rows).count() == given.rows
-        show(took, given.rows, version_at(server.url))
-
-
-def show(took: dict[str, list[float]], rows: int, version: str) -> None:
-    speed = {name: rows / statistics.median(each) for name, each in took.items()}
-    table = Table("reader", "rows/s", "against by hand", "against JDBC", title=version)
-    for name, each in speed.items():
-        ratios = (f"{each / speed[other]:.2f}" for other in (BY_HAND, JDBC))
-        table.add_row(name, f"{each:,.0f}", *ratios)
-    Console(width=100).print(table)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--server", default="mysql", choices=["mysql", "mariadb"])
-    return parser.parse_args()
+        readers = {
+            name: partial(reader, url=server.url, rows=given.rows)
+            for name, reader in READERS.items()
+        }
+        took = reads.in_turns(spark, readers, given.rows, given.rounds)
+        reads.show(took, given.rows, JDBC, version_at(server.url))
 
 
 if __name__ == "__main__":

@@ -28,16 +28,27 @@ def write(
         targets: options of the writes before, and of those that count; Java compiles what runs
             often.
     """
+    return _run(jars, named, {"targets": [*targets], "folders": sorted(map(str, source.iterdir()))})
+
+
+def read(
+    jars: Sequence[Path], named: str, options: Mapping[str, str], schema: str, rounds: int
+) -> list[float]:
+    """The seconds of each read into `noop`."""
+    told = {"options": options, "schema": schema, "rounds": rounds}
+    return _run(jars, named, told)
+
+
+def _run(jars: Sequence[Path], named: str, told: Mapping[str, object]) -> list[float]:
     home = CACHE / "hadoop-spark"
     python = home / "bin" / "python"
     if not python.exists():
         venv.create(home, with_pip=True)
         install = [python, "-m", "pip", "install", "-q", SPARK, "setuptools"]
         subprocess.run(install, check=True)
-    folders = sorted(map(str, source.iterdir()))
-    given = {"jars": ",".join(map(str, jars)), "format": named, "targets": [*targets]}
+    given = {"jars": ",".join(map(str, jars)), "format": named, **told}
     said = subprocess.run(
-        [python, PROGRAM, json.dumps({**given, "folders": folders})],
+        [python, PROGRAM, json.dumps(given)],
         env={**os.environ, "JAVA_HOME": str(java_home(home)), "PYSPARK_PYTHON": str(python)},
         check=True,
         stdout=subprocess.PIPE,

@@ -1,0 +1,108 @@
+"""How fast an index is read into `noop`, beside a reader by hand and elasticsearch-hadoop.
+
+Run it on a quiet machine::
+
+    python -m integration.bench.elasticsearch_reads [--rows 500000] [--rounds 3] [--no-hadoop]
+
+One run, one node, one index of four columns in four shards. The readers take turns; medians of the
+rounds are shown. elasticsearch-hadoop reads with a Spark of its own (the newest that it is made
+for), after the others.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from elasticsearch.helpers import scan
+from integration.bench import old_spark, reads
+from integration.bench.elasticsearch_speed import HADOOP, MAPPING, measured
+from integration.servers import spark as local_spark
+from integration.servers.elasticsearch import connect, version_at
+from integration.servers.maven import jar
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+INDEX, JVM = "bench-reads", "elasticsearch-hadoop, its own Spark"
+SETTINGS = {"number_of_shards": reads.PARTS, "number_of_replicas": 0}
+
+
+class Hand(DataSource):
+    """What users write: a slice a partition, documents as tuples."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "by_hand"
+
+    def schema(self) -> str:
+        return reads.SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
+        return HandReader(self.options["url"])
+
+
+class HandReader(DataSourceReader):
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(at) for at in range(reads.PARTS)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        part = {"slice": {"id": partition.value, "max": reads.PARTS}}
+        with connect(self.url) as client:
+            for hit in scan(client, query=part, index=INDEX, size=5000):
+                source = hit["_source"]
+                at = datetime.fromisoformat(source["at"].replace("Z", "+00:00"))
+                yield source["id"], source["name"], source["price"], at
+
+
+def by_hand(spark: SparkSession, url: str) -> DataFrame:
+    return spark.read.format("by_hand").options(url=url).load()
+
+
+def own(spark: SparkSession, url: str) -> DataFrame:
+    reader = spark.read.format("elasticsearch").options(url=url, index=INDEX)
+    return reader.option("numPartitions", reads.PARTS).schema(reads.SCHEMA).load()
+
+
+def fill(spark: SparkSession, url: str, rows: int) -> None:
+    with connect(url) as client:
+        client.indices.create(index=INDEX, settings=SETTINGS, mappings=MAPPING)
+        reads.made(spark, rows).write.format("elasticsearch").options(
+            url=url, index=INDEX, key="id"
+        ).mode("append").save()
+        client.indices.refresh(index=INDEX)
+        client.indices.forcemerge(index=INDEX, max_num_segments=1)
+
+
+def main() -> None:
+    parser = reads.arguments(__doc__, 500_000)
+    parser.add_argument("--no-hadoop", action="store_true")
+    given = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="sparkonce-bench-"))
+    with measured() as node:
+        with local_spark.session(home) as spark:
+            spark.dataSource.register(Hand)
+            fill(spark, node.url, given.rows)
+            readers = {
+                reads.BY_HAND: partial(by_hand, url=node.url),
+                reads.OWN: partial(own, url=node.url),
+            }
+            took = reads.in_turns(spark, readers, given.rows, given.rounds)
+        if not given.no_hadoop:
+            options = {"es.nodes": "127.0.0.1", "es.port": str(node.port), "path": INDEX}
+            options |= {"es.nodes.wan.only": "true", "es.scroll.size": "5000"}
+            form, rounds = "org.elasticsearch.spark.sql", given.rounds + 1
+            seconds = old_spark.read([jar(HADOOP)], form, options, reads.SCHEMA, rounds)
+            took[JVM] = statistics.median(seconds[1:])
+        reads.show(took, given.rows, JVM if JVM in took else reads.BY_HAND, version_at(node.url))
+
+
+if __name__ == "__main__":
+    main()
