@@ -33,7 +33,7 @@ def array(tree: Tree, kind: pa.DataType) -> pa.Array:
     """
     try:
         return pa.array([value(tree, kind)], kind)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, pa.ArrowException) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, pa.ArrowException) as error:
         raise ValueError(f"{tree!r} is no {type_name(kind)}: {error}") from None
 
 
@@ -46,10 +46,17 @@ def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     if not types.is_nested(kind):
         return from_text.column(texts, kind)
     found = [
-        pa.nulls(1, kind) if text is None else array(parsed(text), kind)
-        for text in texts.to_pylist()
+        pa.nulls(1, kind) if text is None else _of_json(text, kind) for text in texts.to_pylist()
     ]
     return pa.concat_arrays(found) if found else pa.nulls(0, kind)
+
+
+def _of_json(text: str | bytes, kind: pa.DataType) -> pa.Array:
+    try:
+        tree = parsed(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no {type_name(kind)}: {error}") from None
+    return array(tree, kind)
 
 
 def value(tree: Tree, kind: pa.DataType) -> Any:
@@ -60,8 +67,10 @@ def value(tree: Tree, kind: pa.DataType) -> Any:
     """
     if tree is None or types.is_null(kind):
         return None
+    if types.is_nested(kind) and not isinstance(tree, _json_type(kind)):
+        raise ValueError(f"{tree!r} is no {type_name(kind)}")
     if types.is_struct(kind):
-        return {field.name: value(tree[field.name], field.type) for field in kind}
+        return {field.name: value(tree.get(field.name), field.type) for field in kind}
     if types.is_map(kind):
         return [(_leaf(key, kind.key_type), value(tree[key], kind.item_type)) for key in tree]
     if types.is_nested(kind):
@@ -77,3 +86,7 @@ def _leaf(tree: Tree, kind: pa.DataType) -> Any:
     text = str(int.from_bytes(tree, "big") if isinstance(tree, bytes) else tree)  # of a BIT
     (found,) = from_text.column(pa.array([text]), kind)
     return found.value if types.is_temporal(kind) else found.as_py()
+
+
+def _json_type(kind: pa.DataType) -> type:
+    return dict if types.is_struct(kind) or types.is_map(kind) else list
