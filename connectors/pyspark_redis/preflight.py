@@ -37,15 +37,25 @@ def require_fit(client: redis.Redis, *, expiring: bool, cluster: bool = False) -
     if info.get("role") == "slave":
         raise demoted()
     _require_able(info)
-    if info.get("cluster_enabled") and not cluster:
+    if not cluster:
+        require_alone(info)
+    _require_no_eviction(
+        setting(client, info, "maxmemory-policy"), setting(client, info, "maxmemory"), expiring
+    )
+
+
+def require_alone(info: Mapping[str, Any]) -> None:
+    """Refuse a node of a cluster where it is asked as the one server.
+
+    Raises:
+        StoreRefused: it is one.
+    """
+    if info.get("cluster_enabled"):
         raise StoreRefused(
             "The server is a node of a Redis Cluster",
             why="option url names one server, and a cluster's rows lie on several",
             todo="write redis+cluster:// in option url",
         )
-    _require_no_eviction(
-        setting(client, info, "maxmemory-policy"), setting(client, info, "maxmemory"), expiring
-    )
 
 
 def _require_able(info: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from sparkonce.errors import (
     SparkonceError,
     StoreRefused,
     StoreUnreachable,
+    ValueUnreadable,
 )
 from sparkonce.filters import Compare, Filter, Like, Null, OneOf
 from sparkonce.reading import Scan
@@ -205,6 +206,97 @@ def test_documents_that_are_not_kept_can_not_be_read(
         source(elasticsearch_url, index)
 
 
+def test_objects_and_arrays_come_whole_whatever_is_in_them(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    inner = {"properties": {"x": {"type": "long"}, "y": {"type": "long"}}}
+    documents = [
+        {"n": [{"x": 1}, {"y": 2}, {}, None, {"x": 3}], "a": {}},
+        {"n": [], "a": {"y": 1}},
+        {"n": None, "a": None},
+    ]
+    fields = {"n": {"type": "nested", **inner}, "a": inner, "z": {"type": "long"}}
+    filled(elastic, index, fields, documents)
+    struct = pa.struct([("x", pa.int64())])
+    schema = pa.schema([("n", pa.list_(struct)), ("a", struct)])
+    assert rows(source(elasticsearch_url, index, schema)) == [
+        {"n": [{"x": 1}, {"x": None}, {"x": None}, None, {"x": 3}], "a": {"x": None}},
+        {"n": [], "a": {"x": None}},
+        {"n": None, "a": None},
+    ]
+
+
+def test_numbers_keep_their_digits_where_these_count(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    """The cluster writes numbers anew, as doubles, where it leaves something out of a document."""
+    line = '{"k":1.10,"d":0.12345678901234567890,"any":{"p":1e3,"q":1.10},"other":1}'
+    fields = {
+        "k": {"type": "keyword"},
+        "d": {"type": "double"},
+        "any": {"type": "object", "enabled": False},
+        "other": {"type": "long"},
+    }
+    elastic.indices.create(index=index, mappings={"properties": fields})
+    elastic.bulk(index=index, body=f'{{"index":{{"_id":"1"}}}}\n{line}\n', refresh=True)
+    exact = pa.schema([("d", pa.decimal128(30, 20)), ("k", pa.string())])
+    assert rows(source(elasticsearch_url, index, exact)) == [
+        {"d": Decimal("0.12345678901234567890"), "k": "1.10"}
+    ]
+    anything = pa.schema([("any", pa.string())])
+    assert rows(source(elasticsearch_url, index, anything)) == [{"any": '{"p":1e3,"q":1.10}'}]
+    text = pa.schema([("k", pa.string())])
+    condition = [Compare("k", "=", "1.10")]
+    assert rows(source(elasticsearch_url, index, text, condition)) == [{"k": "1.10"}]
+
+
+def test_a_document_may_have_lines_and_dots_in_it(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    filled(elastic, index, {"a": {"properties": {"b": {"type": "long"}}}}, [])
+    for text in ('{\n "a": {\n  "b": 1\n }\n}', '{"a\\u002eb" : 1}', '{"a.b"\n: 1}'):
+        elastic.perform_request(
+            "POST",
+            f"/{index}/_doc?refresh=true",
+            headers={"accept": "application/json", "content-type": "application/json"},
+            body=text.encode(),
+        )
+    assert rows(source(elasticsearch_url, index)) == [{"a": {"b": 1}}] * 3
+
+
+def test_a_number_in_a_date_is_what_the_index_takes_it_for_or_an_error(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    """The index tries the formats of a date on the digits of a number."""
+    other = "strict_date_optional_time||epoch_second||epoch_millis"
+    fields = {"at": {"type": "date"}, "other": {"type": "date", "format": other}}
+    filled(elastic, index, fields, [{"at": 1700000000000}, {"at": "2023-11-14"}])
+    found = sorted(row["at"] for row in rows(source(elasticsearch_url, index, columns="at")))
+    assert found[1] == datetime(2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc)
+    schema = pa.schema([("at", UTC), ("other", UTC)])
+    for wrong in ({"at": 2024}, {"other": 1700000000}):
+        elastic.index(index=index, id="wrong", document=wrong, refresh=True)
+        with pytest.raises(ValueUnreadable, match="does not say of what"):
+            rows(source(elasticsearch_url, index, schema))
+
+
+def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    inner = {"properties": {"a": {"type": "long"}}}
+    filled(elastic, f"{index}-1", {"m": inner}, [{"m": {"a": 1}}])
+    filled(elastic, f"{index}-2", {"m": {"type": "object"}}, [{}])
+    try:
+        both = source(elasticsearch_url, f"{index}-2,{index}-1").scan.schema
+        assert both.field("m").type == pa.struct([("a", pa.int64())])
+        off = {"type": "object", "enabled": False}
+        filled(elastic, f"{index}-3", {"m": off}, [{"m": {"z": 9}}])
+        with pytest.raises(OptionError, match="'m' has different types"):
+            source(elasticsearch_url, f"{index}-*")
+    finally:
+        elastic.indices.delete(index=f"{index}-1,{index}-2,{index}-3", ignore_unavailable=True)
+
+
 # -- places
 
 
@@ -327,6 +419,20 @@ def test_a_read_is_one_state_however_late_a_split_is(
             row["n"] for one in splits for batch in made.read(one) for row in batch.to_pylist()
         ]
         assert sorted(found) == sorted([*range(MANY), *range(3)])
+
+
+def test_indices_that_come_and_go_after_the_plan_change_nothing(
+    elastic: Elasticsearch, elasticsearch_url: str, two: str
+) -> None:
+    made = source(elasticsearch_url, f"{two}-*")
+    splits = made.splits()
+    off = {"_source": {"enabled": False}}
+    filled(elastic, f"{two}-2", {"n": {"type": "keyword"}}, [], mappings=off)
+    try:
+        again = source(elasticsearch_url, f"{two}-*", made.scan.schema)
+        assert sum(batch.num_rows for one in splits for batch in again.read(one)) == MANY + 3
+    finally:
+        elastic.indices.delete(index=f"{two}-2")
 
 
 @pytest.mark.parametrize("how", ["closed", "index deleted"])
@@ -454,6 +560,51 @@ def test_no_row_that_matches_is_left_out(
     )
     found = {row["_id"] for row in rows(source(elasticsearch_url, asked, schema, [condition]))}
     assert {f"d{at}" for at in wanted} <= found
+
+
+OTHERWISE: dict[str, tuple[dict[str, Any], Filter]] = {
+    "not mapped": ({"dynamic": False, "properties": {}}, Compare("c", "=", "x")),
+    "copied": (
+        {"properties": {"c": {"type": "keyword"}, "o": {"type": "keyword", "copy_to": "c"}}},
+        Null("c"),
+    ),
+    "left out": (
+        {"_source": {"excludes": ["c"]}, "properties": {"c": {"type": "keyword"}}},
+        Null("c"),
+    ),
+    "hidden": (
+        {
+            "runtime": {"c": {"type": "keyword", "script": {"source": "emit('z')"}}},
+            "properties": {"c": {"type": "keyword"}},
+        },
+        Compare("c", "=", "x"),
+    ),
+    "off": ({"enabled": False, "properties": {"c": {"type": "keyword"}}}, Compare("c", "=", "x")),
+}
+
+
+@pytest.mark.parametrize("case", OTHERWISE)
+def test_an_index_that_has_something_else_than_documents_is_not_asked(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, case: str
+) -> None:
+    mappings, condition = OTHERWISE[case]
+    elastic.indices.create(index=index, mappings=mappings)
+    elastic.index(index=index, document={"c": "x", "o": "y"}, refresh=True)
+    elastic.index(index=index, document={"o": "y"}, refresh=True)
+    if case == "not mapped":
+        elastic.indices.put_mapping(index=index, properties={"c": {"type": "keyword"}})
+    schema = pa.schema([("c", pa.string())])
+    wanted = {"c": None} if isinstance(condition, Null) else {"c": "x"}
+    assert wanted in rows(source(elasticsearch_url, index, schema, [condition]))
+
+
+def test_ids_are_asked_for_as_texts_alone(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    elastic.index(index=index, id="5", document={"n": 1}, refresh=True)
+    schema = pa.schema([("_id", pa.int64()), ("n", pa.int64())])
+    for condition in (OneOf("_id", (5, 7)), Compare("_id", "=", 5)):
+        assert rows(source(elasticsearch_url, index, schema, [condition])) == [{"_id": 5, "n": 1}]
 
 
 def test_a_condition_spares_documents(elasticsearch_url: str, two: str) -> None:

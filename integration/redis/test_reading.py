@@ -25,6 +25,7 @@ from sparkonce import options
 from sparkonce.errors import (
     OptionError,
     SparkonceError,
+    StoreRefused,
     StoreUnreachable,
     ValueUnreadable,
 )
@@ -109,21 +110,22 @@ def test_keys_may_have_any_bytes(client: redis.Redis, redis_url: str, unique: st
         rows(source(redis_url, pa.schema([("k", pa.string())]), key=f"{unique}:{{k}}"))
 
 
-@pytest.mark.parametrize(
-    ("key", "template", "said"),
-    [
-        (":a:b:c", ":{x}:{y}", "several ways"),
-        (":07", ":{id}", "would have another key"),
-        (":x", ":{id}", "column 'id'"),
-    ],
-)
+UNCERTAIN = [
+    (":a:b:c", ":{x}:{y}", pa.string(), "several ways"),
+    (":a:b:c", ":{x}:b:{x}", pa.string(), "would have another key"),
+    (":2026-01-02 00:00:00", ":{x}", pa.date32(), "would have another key"),
+    (":07", ":{x}", pa.int64(), "column 'x'"),
+    (":x", ":{x}", pa.int64(), "column 'x'"),
+]
+
+
+@pytest.mark.parametrize(("key", "template", "kind", "said"), UNCERTAIN, ids=str)
 def test_a_key_that_says_nothing_certain_is_told(
-    client: redis.Redis, redis_url: str, unique: str, key: str, template: str, said: str
+    redis_url: str, unique: str, key: str, template: str, kind: pa.DataType, said: str
 ) -> None:
-    client.hset(f"{unique}{key}", "n", 1)
-    names = ("x", "y") if "x" in template else ("id",)
-    kind = pa.string() if "x" in template else pa.int64()
-    schema = pa.schema([(name, kind) for name in names])
+    with connect(redis_url) as client:
+        client.hset(f"{unique}{key}", "n", 1)
+    schema = pa.schema([(name, kind) for name in ("x", "y") if name in template])
     with pytest.raises(ValueUnreadable, match=said):
         rows(source(redis_url, schema, key=f"{unique}{template}"))
 
@@ -137,6 +139,42 @@ def test_a_pattern_gives_whole_keys_and_never_the_connectors_own(
     with connect(server.url) as client:
         assert len([*client.scan_iter("*sparkonce*")]) > 0
     assert rows(source(server.url, keyPattern="*")) == [{"_key": "user:1", "id": 1, "n": 2}]
+
+
+def test_keys_of_the_connector_are_none_that_conditions_name(redis_url: str, unique: str) -> None:
+    with connect(redis_url) as client:
+        client.hset("{sparkonce}:" + unique, "n", 1)
+        schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
+        named = [Compare("k", "=", "{sparkonce}:" + unique)]
+        assert rows(source(redis_url, schema, named, key="{k}")) == []
+        client.unlink("{sparkonce}:" + unique)
+
+
+def test_what_can_be_no_column_is_left_out_of_a_sample(
+    client: redis.Redis, redis_url: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A float in a key is read as its text: several texts are one float."""
+    client.hset(f"{unique}:1.5", mapping={b"\xac\xed": "x", "_key": "y", "n": "1.10"})
+    made = source(redis_url, key=f"{unique}:{{p}}")
+    assert rows(made) == [{"p": "1.5", "n": "1.10"}]
+    assert "Field '_key' is no column" in caplog.text
+    whole = source(redis_url, key=f"{unique}:{{p}}", columns="_key,p")
+    assert whole.wanted.schema.names == ["p", "_key", "n"]
+
+
+def test_a_sample_takes_a_part_of_what_is_large(private_redis: Callable[..., RedisProcess]) -> None:
+    server = private_redis()
+    with connect(server.url) as client:
+        members = {f"member {at}": at for at in range(100_000)}
+        client.rpush("list:1", *members)
+        client.sadd("set:1", *members)
+        client.zadd("zset:1", members)
+        before: Any = client.info("stats")
+        for model in ("list", "set", "zset"):
+            schema = source(server.url, key=f"{model}:{{id}}", model=model).wanted.schema
+            assert schema.field("value").type == pa.string()
+        after: Any = client.info("stats")
+    assert after["total_net_output_bytes"] - before["total_net_output_bytes"] < 100_000
 
 
 @pytest.mark.parametrize(
@@ -404,6 +442,15 @@ def test_a_slot_that_moves_in_mid_read_is_told(cluster: RedisCluster, unique: st
     assert len(rows(source(cluster.url, key=f"{unique}:{{id}}"))) == MANY
     assert sum(batch.num_rows for one in splits for batch in made.read(one)) == MANY
     cluster.move(slot, origin) if not here else None
+
+
+def test_a_node_is_not_read_as_the_one_server(cluster: RedisCluster, unique: str) -> None:
+    """It has a part of the keys."""
+    url = cluster.heads()[0].url
+    with pytest.raises(StoreRefused, match="a node of a Redis Cluster"):
+        source(url, key=f"{unique}:{{id}}")
+    with pytest.raises(StoreRefused, match="a node of a Redis Cluster"):
+        rows(source(url, pa.schema([("id", pa.int64())]), key=f"{unique}:{{id}}"))
 
 
 def test_named_keys_are_asked_of_their_nodes(cluster: RedisCluster, unique: str) -> None:

@@ -101,6 +101,9 @@ WRONG = [
             "5 ",
             "1_000",
             "0x10",
+            "07",
+            "-07",
+            "+5",
             "5.5",
             "9223372036854775808",
             "\u0665",
@@ -123,12 +126,26 @@ WRONG = [
     *((pa.duration("us"), text) for text in ("", "1.5", "x")),
     *(
         (pa.list_(pa.int64()), text)
-        for text in ("", "[1", "1", "{}", '["x"]', "[1.5]", "[1] [2]", "[99999999999999999999]")
+        for text in (
+            "",
+            "[1",
+            "1",
+            "{}",
+            '["x"]',
+            "[1.5]",
+            "[1] [2]",
+            "[99999999999999999999]",
+            '[1],"w":2',
+            '[1],"v":[2]',
+        )
     ),
     *((pa.list_(pa.bool_()), text) for text in ('["yes"]', "[2]")),
     *((pa.list_(pa.decimal128(10, 2)), text) for text in ("[1.555]",)),
-    *((pa.list_(pa.binary()), text) for text in ('["a"]', '["YQ==!"]')),
+    *((pa.list_(pa.binary()), text) for text in ('["a"]', '["YQ==!"]', "[1234]")),
     *((pa.list_(pa.float64()), text) for text in ("[1e400]",)),
+    *((pa.list_(pa.string()), text) for text in ('"abc"', "123", '{"a":1}')),
+    *((pa.map_(pa.string(), pa.int64()), text) for text in ("[]", '""', "5")),
+    *((pa.map_(pa.int64(), pa.int64()), text) for text in ('{"1":1,"01":2}',)),
     *((pa.struct([("a", pa.int64())]), text) for text in ("[]", '"x"', "5")),
 ]
 

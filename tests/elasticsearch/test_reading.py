@@ -155,6 +155,8 @@ def test_the_id_and_the_index_are_columns_too() -> None:
         (pa.int64(), True, "boolean"),
         (pa.bool_(), 2, "boolean"),
         (pa.float64(), 2**53 + 1, "digits"),
+        (pa.float32(), 2**24 + 1, "digits"),
+        (pa.int64(), "07", "07"),
         (pa.decimal128(10, 2), "1.555", "1.555"),
         (pa.date32(), "2026-01-02T12:30:00Z", "date"),
         (pa.timestamp("us", "UTC"), "2026-01-02T00:00:00.123456789Z", "timestamp"),
@@ -173,6 +175,24 @@ def test_what_is_none_of_its_type_is_told_with_its_document(
     with pytest.raises(ValueUnreadable, match="document 'd1' in index i") as told:
         read(kind, None, stored, name=name)
     assert said in str(told.value)
+
+
+@pytest.mark.parametrize("other", [{}, {"x.y": 2}])
+def test_a_float_is_the_nearest_one_as_in_the_index(other: dict[str, Any]) -> None:
+    """Whatever else is in its page."""
+    page = body({"v": 2**53 + 1}, {"v": 1, **other})
+    found = Reader(pa.schema([("v", pa.float64())]), SHAPE).page(page).rows
+    assert found.column(0).to_pylist() == [2.0**53, 1.0]
+
+
+def test_a_member_that_is_there_twice_is_told() -> None:
+    schema = pa.schema([("a", pa.struct([("b", pa.string())]))])
+    with pytest.raises(ValueUnreadable, match="there twice"):
+        Reader(schema, SHAPE).page(body({"a.b": "v", "a": {"b": "w"}}))
+
+
+def test_an_empty_text_is_false_as_in_the_index() -> None:
+    assert read(pa.bool_(), "", True) == [False, True]
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from pyspark_elasticsearch.server.client import Cluster, objects, path
 from pyspark_elasticsearch.target.mappings import OWN
 from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.values.spark_types import decimal
+
+log = logging.getLogger("sparkonce")
 
 Mapped = Mapping[str, Any]
 """A mapping of a field, as the cluster shows it."""
@@ -63,14 +66,29 @@ class Described:
     most: int
 
     def same(self, name: str) -> Mapped | None:
-        """The mapping of a field that every index has, and has alike."""
+        """The mapping of a field that every index has alike, and that says what documents hold."""
         found = [one.get("properties", {}).get(name) for one in self.mappings]
-        return found[0] if all(one and one == found[0] for one in found) else None
+        if self.lenient or not all(one and one == found[0] for one in found):
+            return None
+        return None if name in self._elsewhere else found[0]
 
     @property
     def lenient(self) -> bool:
         """Whether documents may have fields that no mapping tells of."""
-        return any(str(one.get("dynamic")).lower() == "false" for one in self.mappings)
+        dynamic = {str(one.get("dynamic")).lower() for one in self.mappings}
+        return bool(dynamic & {"false", "runtime"}) or any(map(_is_off, self.mappings))
+
+    @property
+    def _elsewhere(self) -> set[str]:
+        """Fields in whose index is something else than in documents."""
+        found = set[str]()
+        for one in self.mappings:
+            found.update(one.get("runtime", {}))
+            if one.get("_source"):
+                found.update(one.get("properties", {}))
+            for _, mapping in flat(one.get("properties", {})):
+                found.update((mapping or {}).get("copy_to", ()))
+        return found
 
 
 def described(cluster: Cluster, index: str) -> Described:
@@ -103,11 +121,18 @@ def _window(settings: Mapping[str, Any]) -> int:
 
 
 def _require_source(index: str, mapping: Mapped) -> None:
-    if _is_off(mapping.get("_source", {})):
+    source = mapping.get("_source", {})
+    if _is_off(source):
         raise StoreRefused(
             f"Index {index} can't be read",
             why="its mapping has _source disabled: it does not keep the documents",
             todo="index the documents anew with _source enabled",
+        )
+    if kept := [name for name in ("includes", "excludes") if source.get(name)]:
+        log.warning(
+            "Index %s does not keep whole documents, so that some columns are null. Why: its"
+            " mapping has _source.%s. What to do: leave them out by option columns",
+            *(index, kept[0]),
         )
 
 
@@ -123,9 +148,13 @@ def _one_of(mappings: Sequence[Mapped]) -> Mapped | None:
     if len(kinds) > 1:
         wide = max(WHOLE.index(one) for one in kinds) if kinds <= {*WHOLE} else None
         return None if wide is None else {"type": WHOLE[wide]}
-    if not all("properties" in one for one in mappings):
-        return first if len({_format(one) for one in mappings}) == 1 else None
-    return {**first, "properties": _merged([one["properties"] for one in mappings])}
+    if kinds & {"object", "nested"}:
+        closed = {_is_off(one) for one in mappings}
+        inner = _merged([one.get("properties", {}) for one in mappings])
+        if True in closed:
+            return first if len(closed) == 1 else None
+        return {**first, "properties": inner} if inner else first
+    return first if len({_format(one) for one in mappings}) == 1 else None
 
 
 def kind_of(mapping: Mapped) -> str:
@@ -189,8 +218,13 @@ def _format(mapping: Mapped) -> str:
 
 
 def is_millis(mapping: Mapped) -> bool:
-    """Whether a number in a date is milliseconds since 1970."""
-    return kind_of(mapping) == "date" and "epoch_millis" in _format(mapping)
+    """Whether a number in a date is milliseconds since 1970; one of four digits may be a year.
+
+    The cluster tries one format after the other, on the digits.
+    """
+    formats = {*_format(mapping).split("||")}
+    known = {"epoch_millis", PLAIN_DATES, f"{PLAIN_DATES}_nanos"}
+    return kind_of(mapping) == "date" and "epoch_millis" in formats and formats <= known
 
 
 def flat(fields: Mapping[str, Mapped | None], at: str = "") -> Iterator[tuple[str, Mapped | None]]:

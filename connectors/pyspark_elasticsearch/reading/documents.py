@@ -6,6 +6,7 @@ One value where an array is mapped, a number as text, ``"a.b"`` for ``b`` inside
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from pyarrow import types
 from sparkonce.errors import ValueUnreadable
 from sparkonce.values import untext
 from sparkonce.values.spark_types import type_name
+from sparkonce.values.untext import Number
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,6 @@ class Shape:
     millis: Collection[str] = ()
 
 
-class Number(str):
-    """The digits of a number."""
-
-    __slots__ = ()
-
-
 def page(
     body: bytes, schema: pa.Schema, shape: Shape
 ) -> tuple[pa.RecordBatch, int, list[int], str]:
@@ -47,7 +43,7 @@ def page(
     Raises:
         ValueUnreadable: a value is none of its type.
     """
-    answer = json.loads(body, parse_float=Number, parse_int=Number)
+    answer = untext.parsed(body)
     hits = answer["hits"]["hits"]
     rows = [_row(hit, schema, shape) for hit in hits]
     columns = [_column([row[at] for row in rows], field, hits) for at, field in enumerate(schema)]
@@ -56,11 +52,16 @@ def page(
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
-    document = {**_spread(hit.get("_source", {})), "_id": hit["_id"], "_index": hit["_index"]}
-    found = []
+    meta = {"_id": hit["_id"], "_index": hit["_index"]}
+    source, found = hit.get("_source", {}), []
+    try:
+        document = {**_spread(source), **meta}
+    except ValueError as error:
+        raise _unreadable(hit, schema.field(0), source, error) from None
     for field in schema:
-        tree = _member(document, field.name)
+        tree = None
         try:
+            tree = _member(document, field.name)
             fit = _fitted(tree, field.type, shape, field.name)
             found.append(untext.value(fit, field.type))
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
@@ -89,8 +90,14 @@ def _spread(document: Mapping[str, Any]) -> Mapping[str, Any]:
         head, dot, rest = key.partition(".")
         inner = found.get(head, {})
         if dot and isinstance(inner, Mapping):
-            found[head] = {**inner, rest: value}
+            found[head] = {**inner, rest: _both(inner[rest], value) if rest in inner else value}
     return found
+
+
+def _both(one: Any, other: Any) -> Any:
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)) or {*one} & {*other}:
+        raise ValueError("a field is there twice, with dots in its name and as an object")
+    return {**one, **other}
 
 
 def _member(document: Mapping[str, Any], name: str) -> Any:
@@ -113,6 +120,8 @@ def _fitted(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
         return _dumped(tree)
     if isinstance(tree, list):
         raise ValueError("it is an array: name the field in option arrayFields")
+    if types.is_nested(kind) and not isinstance(tree, Mapping):
+        raise ValueError("it is no object")
     if types.is_struct(kind):
         inner = _spread(tree)
         return {
@@ -123,10 +132,10 @@ def _fitted(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
         return {
             key: _fitted(one, kind.item_type, shape, f"{at}.{key}") for key, one in tree.items()
         }
-    return _leaf(tree, kind, millis=at in shape.millis)
+    return _leaf(tree, kind, shape, at)
 
 
-def _leaf(tree: Any, kind: pa.DataType, *, millis: bool) -> Any:
+def _leaf(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
     if isinstance(tree, Mapping):
         raise ValueError("it is an object")
     if types.is_string(kind):
@@ -135,13 +144,21 @@ def _leaf(tree: Any, kind: pa.DataType, *, millis: bool) -> Any:
         if types.is_boolean(kind):
             return tree
         raise ValueError("it is a boolean")
-    if types.is_floating(kind) and tree.lstrip("-").isdigit() and int(float(tree)) != int(tree):
+    if types.is_boolean(kind) and not tree:  # as the cluster takes an empty text
+        return False
+    if types.is_floating(kind) and at in shape.mixed and _is_rounded(tree, kind):
         raise ValueError("it has more digits")
     if types.is_timestamp(kind) and isinstance(tree, Number):
-        if not millis:
+        if at not in shape.millis or re.fullmatch("[0-9]{4}", tree):
             raise ValueError("it is a number, and the field's format does not say of what")
         return f"{pa.array([int(tree)]).view(pa.timestamp('ms')).cast(pa.string())[0]}Z"
     return tree
+
+
+def _is_rounded(text: str, kind: pa.DataType) -> bool:
+    """Whether a whole number is another one as a float."""
+    whole = text.lstrip("-").isdigit()
+    return whole and int(pa.array([float(text)]).cast(kind)[0].as_py()) != int(text)
 
 
 def _dumped(tree: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection
 
 import pyarrow as pa
 from pyarrow import types
@@ -24,7 +24,7 @@ from sparkonce.values.spark_types import type_name
 
 log = logging.getLogger("sparkonce")
 
-SMALL = ("half_float", "float")
+SMALL = ("half_float", "float", "dense_vector")
 EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
     (types.is_float32, SMALL),
     (types.is_float64, (*SMALL, "double", "scaled_float", "byte", "short", "integer")),
@@ -95,18 +95,35 @@ def shape(there: Described) -> Shape:
     )
 
 
-def sources(schema: pa.Schema, there: Described) -> list[str]:
-    """The paths that are read of documents."""
+def source(schema: pa.Schema, there: Described, asked: Collection[str]) -> list[str] | bool:
+    """What of documents the cluster is to give: some fields, or all as they were written.
+
+    It writes numbers anew where it leaves something out: 1.10 is 1.1, and digits are lost.
+
+    Args:
+        schema: of what is read.
+        there: of what there is.
+        asked: fields of which a condition is pushed.
+    """
     fields = [one for one in schema if one.name not in META]
-    return [at for one in fields for at in _paths(one.type, there.fields.get(one.name), one.name)]
+    if not fields:
+        return False
+    names = [one.name for one in fields]
+    if any(kind_of(there.fields.get(name) or {}) == "dense_vector" for name in names):
+        return names  # of whole documents newer clusters leave vectors out
+    whole = {*there.fields} <= {*names}
+    texts = any(kind_of(there.fields.get(name) or {}) == "keyword" for name in asked)
+    exact = shape(there)
+    digits = any(_has_digits(one.type, one.name, exact) for one in fields)
+    return True if whole or texts or digits else names
 
 
-def _paths(kind: pa.DataType, mapping: Mapped | None, at: str) -> Iterator[str]:
+def _has_digits(kind: pa.DataType, at: str, exact: Shape) -> bool:
+    """Whether digits of numbers count that a double has not."""
+    if types.is_decimal(kind) or types.is_map(kind) or at in exact.mixed or at in exact.any_json:
+        return True
     if types.is_list(kind):
-        yield from _paths(kind.value_type, mapping, at)
-    elif types.is_struct(kind) and mapping and "properties" in mapping:
-        inner: Mapping[str, Mapped | None] = mapping["properties"]
-        for one in kind:
-            yield from _paths(one.type, inner.get(one.name), f"{at}.{one.name}")
-    else:  # a point is an object in one document, and a text in another
-        yield at
+        return _has_digits(kind.value_type, at, exact)
+    return types.is_struct(kind) and any(
+        _has_digits(one.type, f"{at}.{one.name}", exact) for one in kind
+    )

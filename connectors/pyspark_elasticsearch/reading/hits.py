@@ -14,7 +14,7 @@ from pyspark_elasticsearch.reading.described import META
 from pyspark_elasticsearch.reading.documents import Shape
 from sparkonce.values import from_json
 
-DOTTED = re.compile(rb'"[^".]*\.[^"]*":')
+DOTTED = re.compile(rb'"[^".]*(?:\.|\\u002[eE])[^"]*"\s*:')
 """A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow passes over."""
 
 DATES = (pa.string(), pa.int64())
@@ -68,7 +68,8 @@ class Reader:
         return Page(rows, hits, last, point)
 
     def _page(self, body: bytes, plan: pa.Schema) -> Page:
-        (answer,) = from_json.read(body, plan).to_batches()
+        line = body.replace(b"\n", b" ")  # a document may have some, between its members
+        (answer,) = from_json.read(line, plan).to_batches()
         hits = answer.column("hits").field("hits").flatten()
         columns = dict(zip((one.name for one in hits.type), hits.flatten(), strict=True))
         if "_source" in columns:

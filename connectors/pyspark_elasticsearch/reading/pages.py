@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.hits import Reader
 from pyspark_elasticsearch.server.client import Cluster, path
 from sparkonce.errors import SnapshotBroken
@@ -21,7 +22,7 @@ WHOLE = {"allow_partial_search_results": "false"}
 BLOCK = 4 * 1024 * 1024
 """Bytes that a page is to have, by what the one before it had."""
 
-FIRST, FASTER = 500, 4
+FIRST, FASTER = 50, 4
 """Documents of the first page, and how many times as many each next one has at most."""
 
 
@@ -32,11 +33,17 @@ class Slice:
     Attributes:
         point: in time, as the cluster names it.
         number: of so `many` parts of it.
+        body: of the search: its query, and what of documents is read.
+        shape: of the documents, when the point was opened.
+        most: documents that a page may have.
     """
 
     point: str
     number: int
     many: int
+    body: Mapping[str, Any]
+    shape: Shape
+    most: int
 
 
 def counted(cluster: Cluster, index: str, query: Mapping[str, Any]) -> tuple[int, int]:
@@ -52,26 +59,23 @@ def opened(cluster: Cluster, index: str, keep: str) -> str:
     return str(told.body["id"])
 
 
-def read(
-    cluster: Cluster, part: Slice, body: Mapping[str, Any], keep: str, most: int, reader: Reader
-) -> Iterator[pa.RecordBatch]:
+def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterator[pa.RecordBatch]:
     """The rows of a slice.
 
     Args:
         cluster: where.
         part: the slice.
-        body: of the search: its query, and what of documents is read.
+        schema: of the rows.
         keep: for how long the point in time is kept after each page.
-        most: documents that a page may have.
-        reader: of pages.
 
     Raises:
         SnapshotBroken: the point in time is not there any more.
     """
-    asked = {**body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+    reader = Reader(schema, part.shape)
+    asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
     if part.many > 1:
         asked["slice"] = {"id": part.number, "max": part.many}
-    point, size = part.point, min(FIRST, most)
+    point, size = part.point, min(FIRST, part.most)
     while True:
         asked |= {"pit": {"id": point, "keep_alive": keep}, "size": size}
         answer = cluster.ask(READING, "POST", "/_search", params=WHOLE, body=asked, allow=(404,))
@@ -84,7 +88,7 @@ def read(
             return
         asked["search_after"], point = page.last, page.point
         fitting = size * BLOCK // len(answer.body["bytes"])
-        size = max(1, min(fitting, size * FASTER, most))
+        size = max(1, min(fitting, size * FASTER, part.most))
 
 
 def _lost(keep: str) -> SnapshotBroken:

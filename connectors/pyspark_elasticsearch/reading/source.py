@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from pyspark_elasticsearch.reading import fit, pages, where
 from pyspark_elasticsearch.reading.described import META, Described, described, natural
-from pyspark_elasticsearch.reading.hits import Reader
 from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce.options import Options
@@ -53,38 +51,35 @@ class ElasticsearchSource:
 
     def splits(self) -> Sequence[Slice]:
         """See `Source.splits`. Slices of one point in time."""
-        fit.require_arrays(self.options["arrayFields"] or (), self._there)
-        fit.require(self.scan.schema, self._there)
-        index, query = self.options["index"], self._search["query"]
-        documents, shards = pages.counted(self.cluster, index, query)
+        index = self.options["index"]
+        there = described(self.cluster, index)
+        fit.require_arrays(self.options["arrayFields"] or (), there)
+        fit.require(self.scan.schema, there)
+        search = self._search(there)
+        documents, shards = pages.counted(self.cluster, index, search["query"])
         many = self.options["numPartitions"] or max(LEAST, shards)
         many = max(1, min(many, documents // FEW + 1, MOST))
         point = pages.opened(self.cluster, index, self.options["keepAlive"])
-        return [Slice(point, number, many) for number in range(many)]
+        shape = fit.shape(there)
+        return [Slice(point, number, many, search, shape, there.most) for number in range(many)]
 
     def read(self, split: Slice) -> Iterator[pa.RecordBatch]:
-        """See `Source.read`."""
-        reader = Reader(self.scan.schema, fit.shape(self._there))
-        keep, most = self.options["keepAlive"], self._there.most
-        return pages.read(self.cluster, split, self._search, keep, most, reader)
+        """See `Source.read`. Nothing is asked but pages: other indices may match the name now."""
+        return pages.read(self.cluster, split, self.scan.schema, self.options["keepAlive"])
 
-    @cached_property
-    def _there(self) -> Described:
-        return described(self.cluster, self.options["index"])
-
-    @cached_property
-    def _search(self) -> Mapping[str, Any]:
+    def _search(self, there: Described) -> Mapping[str, Any]:
         """What is asked for, but for the place of a page."""
-        narrowed = where.conditions(self.scan.filters, self._asked)
+        fields = self._asked(there)
+        narrowed = [*where.conditions(self.scan.filters, fields)]
+        asked = [one.column for one in self.scan.filters if one.column in fields]
         return {
             "query": {"bool": {"filter": [self.options["query"], *narrowed]}},
-            "_source": fit.sources(self.scan.schema, self._there) or False,
+            "_source": fit.source(self.scan.schema, there, asked),
         }
 
-    @property
-    def _asked(self) -> Mapping[str, Any]:
+    def _asked(self, there: Described) -> Mapping[str, Any]:
         """Fields that are read as what they are, and that all indices have alike."""
-        same = {one.name: self._there.same(one.name) for one in self.scan.schema}
+        same = {one.name: there.same(one.name) for one in self.scan.schema}
         return {
             name: mapping
             for name, mapping in same.items()

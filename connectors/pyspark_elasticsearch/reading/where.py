@@ -42,8 +42,12 @@ def _by_id(one: Filter) -> Iterator[Query]:
     match one:
         case Compare(operator="=", value=str(value)):
             yield {"ids": {"values": [value]}}
-        case OneOf(values=values) if len(values) <= LONGEST:
+        case OneOf(values=values) if len(values) <= LONGEST and all(map(_is_text, values)):
             yield {"ids": {"values": [*values]}}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _or_ignored(query: Query, field: str) -> Query:
@@ -78,7 +82,7 @@ def _condition(one: Filter, mapping: Mapped) -> Query | None:
 
 OF: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
-    "keyword": lambda value: isinstance(value, str),
+    "keyword": _is_text,
     "double": lambda value: isinstance(value, float) and not math.isinf(value),
     "date": lambda value: (
         isinstance(value, datetime.datetime) and value.tzinfo is not None and 1 < value.year < 9999

@@ -75,7 +75,8 @@ class Columns:
         except ValueError:
             for field in self._joined:  # to name the one that is to blame
                 self._column(documents, pa.field(field.name, pa.struct([field])), keys)
-            raise
+            whole = pa.field("value", pa.struct(self._joined))
+            raise AssertionError(f"{whole} is of members that can be read") from None
         return {one.name: pc.struct_field(whole, [at]) for at, one in enumerate(self._joined)}
 
     def _column(self, texts: pa.Array, field: pa.Field, keys: pa.Array) -> pa.Array:

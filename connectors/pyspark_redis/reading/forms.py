@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark_redis.reading.wire import argument, command
@@ -31,25 +31,35 @@ class Rows:
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.doubtful: list[bytes] = []
 
+    def pieces(self, most: int) -> Iterator[Rows]:
+        """The same, so many rows at most at a time; a single key may have given millions."""
+        for at in range(0, len(self.keys), most):
+            piece = Rows(())
+            piece.keys = self.keys[at : at + most]
+            piece.columns = {name: one[at : at + most] for name, one in self.columns.items()}
+            yield piece
+
 
 class Form:
     """A model, and what is read of it.
 
     Args:
-        names: of columns; None for a sample of all.
+        names: of columns; None for a sample of what is there.
 
     Attributes:
         kind: what Redis calls the type of its keys.
         columns: of the rows.
         words: of the command, without the key behind the first one.
+        some: the same for a sample, which may be a part of what is there.
     """
 
     kind: bytes
     columns: Sequence[str] = (VALUE,)
     words: Sequence[bytes]
+    some: Sequence[bytes] = ()
 
-    def __init__(self, names: Sequence[str] | None = None) -> None:  # noqa: ARG002 (of some)
-        name, *rest = self.words
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        name, *rest = self.some if names is None and self.some else self.words
         self._head = b"*%d\r\n" % (2 + len(rest)) + argument(name)
         self._tail = b"".join(map(argument, rest))
 
@@ -72,14 +82,13 @@ class Hash(Form):
     """A row is a hash, a column a field."""
 
     kind = b"hash"
+    some = (b"HGETALL",)
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self.columns = names or ()
         fields = [name.encode() for name in self.columns]
         self.words = (b"HMGET", *fields) if fields else (b"HLEN",)
-        if names is None:
-            self.words = (b"HGETALL",)
-        super().__init__()
+        super().__init__(names)
 
     def take(self, key: bytes, reply: Any, rows: Rows) -> None:
         """See `Form.take`. A hash without these fields is not told from one that is gone."""
@@ -94,7 +103,9 @@ class Hash(Form):
 
     def sample(self, reply: Any) -> dict[str, list[Any]]:
         """See `Form.sample`."""
-        return {name.decode(): [value] for name, value in zip(reply[::2], reply[1::2], strict=True)}
+        return {
+            name: [value] for name, value in zip(map(_name, reply[::2]), reply[1::2], strict=True)
+        }
 
 
 class String(Form):
@@ -123,14 +134,14 @@ class List(Elements):
     """A row is an element of a list."""
 
     kind = b"list"
-    words = (b"LRANGE", b"0", b"-1")
+    words, some = (b"LRANGE", b"0", b"-1"), (b"LRANGE", b"0", b"99")
 
 
 class Set(Elements):
     """A row is a member of a set."""
 
     kind = b"set"
-    words = (b"SMEMBERS",)
+    words, some = (b"SMEMBERS",), (b"SRANDMEMBER", b"100")
 
 
 class Zset(Form):
@@ -139,6 +150,7 @@ class Zset(Form):
     kind = b"zset"
     columns = (VALUE, SCORE)
     words = (b"ZRANGE", b"0", b"-1", b"WITHSCORES")
+    some = (b"ZRANGE", b"0", b"99", b"WITHSCORES")
 
     def take(self, key: bytes, reply: Any, rows: Rows) -> None:
         """See `Form.take`."""
@@ -156,11 +168,12 @@ class Stream(Form):
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self.columns = (ENTRY, *(name for name in names or () if name != ENTRY))
-        super().__init__()
+        self._page = b"100" if names is None else b"%d" % PAGE
+        super().__init__(names)
 
     def ask(self, key: bytes, begin: bytes) -> bytes:
         """See `Form.ask`."""
-        return command(b"XRANGE", key, begin, b"+", b"COUNT", b"%d" % PAGE)
+        return command(b"XRANGE", key, begin, b"+", b"COUNT", self._page)
 
     def take(self, key: bytes, reply: Any, rows: Rows) -> bytes | None:
         """See `Form.take`."""
@@ -177,8 +190,13 @@ class Stream(Form):
         found: dict[str, list[Any]] = {}
         for _, words in reply:
             for name, value in zip(words[::2], words[1::2], strict=True):
-                found.setdefault(name.decode(), []).append(value)
+                found.setdefault(_name(name), []).append(value)
         return found
+
+
+def _name(field: bytes) -> str:
+    """The name of a field; no column has that of one that is no UTF-8."""
+    return field.decode(errors="replace")
 
 
 FORMS: dict[str, type[Form]] = {

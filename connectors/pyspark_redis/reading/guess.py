@@ -21,8 +21,14 @@ KINDS = (
 """The first whose values have just these texts; else it is a string, or binary."""
 
 
+def of_keys(texts: Sequence[bytes | None]) -> pa.DataType:
+    """The same of texts in keys, which are no floats: two of their texts may be one value."""
+    kind = guessed(texts)
+    return pa.string() if pa.types.is_floating(kind) else kind
+
+
 def guessed(texts: Sequence[bytes | None]) -> pa.DataType:
-    """A type by which none of these texts loses anything: `07` is no number."""
+    """A type by which none of these texts loses anything: `07` and `1.10` are no numbers."""
     there = pa.array([one for one in texts if one is not None], pa.binary())
     if not len(there):
         return pa.string()
@@ -34,11 +40,10 @@ def _is(texts: pa.Array, kind: pa.DataType) -> bool:
         made = to_text(from_text.column(texts, kind))
     except ValueError:
         return False
-    shown = _without_zeros(texts) if pa.types.is_floating(kind) else texts
+    shown = _without_zero(texts) if pa.types.is_floating(kind) else texts
     return bool(pc.all(pc.equal(made, shown)).as_py())
 
 
-def _without_zeros(texts: pa.Array) -> pa.Array:
-    """Numbers without zeros at the end: 1.0 and 1.50 are written so by other clients."""
-    shorter = pc.replace_substring_regex(texts, r"(\.\d*?)0+$", r"\1")
-    return pc.replace_substring_regex(shorter, r"\.$", "")
+def _without_zero(texts: pa.Array) -> pa.Array:
+    """Whole numbers without the `.0` that other clients write."""
+    return pc.replace_substring_regex(texts, r"\.0$", "")

@@ -68,7 +68,7 @@ class Naming:
         Raises:
             ValueUnreadable: there is one, such as ``user:07`` for the number 7.
         """
-        if self.key is None or len(columns) < len(self.columns):
+        if self.key is None or not set(self.columns) <= set(columns):
             return
         made = template.keys(self.key, pa.RecordBatch.from_pydict(dict(columns)), ())
         other = pc.not_equal(made, keys)

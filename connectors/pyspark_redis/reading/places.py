@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import redis
 
+from pyspark_redis.preflight import require_alone
 from pyspark_redis.reading.scan import ALL, Part, Ranges, divided, share
 from pyspark_redis.server.failures import moves
 from pyspark_redis.server.nodes import Nodes
@@ -54,6 +55,7 @@ class OneServer:
 
     def servers(self, part: Part) -> Iterator[tuple[redis.Redis, Part]]:
         """See `Places.servers`."""
+        require_alone(self.client.info("cluster"))
         yield self.client, part
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -10,8 +11,8 @@ import hiredis
 import pyarrow as pa
 
 from pyspark_redis.reading import guess
-from pyspark_redis.reading.forms import BEGIN, FORMS, SCORE, VALUE
-from pyspark_redis.reading.keys import naming
+from pyspark_redis.reading.forms import BEGIN, ENTRY, FORMS, SCORE, VALUE
+from pyspark_redis.reading.keys import WHOLE, naming
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
 from pyspark_redis.reading.wire import good, opened
@@ -19,10 +20,12 @@ from pyspark_redis.server.failures import translated
 from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
 
+log = logging.getLogger("sparkonce")
+
 SAMPLE = 1000
 """Keys by which types are guessed."""
 
-AT_ONCE = 100
+AT_ONCE = 20
 
 
 def inferred(places: Places, options: Options, own: Sequence[bytes]) -> pa.Schema:
@@ -47,12 +50,26 @@ def inferred(places: Places, options: Options, own: Sequence[bytes]) -> pa.Schem
             todo="mend option key, keyPattern or model, or say the columns by .schema(...)",
         )
     said = names.texts(pa.array(keys, pa.binary()))
-    known = {name: guess.guessed(texts.to_pylist()) for name, texts in said.items()}
+    known = {name: guess.of_keys(texts.to_pylist()) for name, texts in said.items()}
+    for meta in {WHOLE, ENTRY}.intersection(options["columns"] or ()):
+        known.setdefault(meta, guess.guessed(keys) if meta == WHOLE else pa.string())
     shown = {VALUE: "value", SCORE: options["scoreColumn"]}
     for name, values in columns.items():
+        if not _is_column(name, options["model"]):
+            log.warning(
+                "Field %r is no column. Why: column _key is the key, _id the id of an entry, and"
+                " names are UTF-8. What to do: read it under another name, by a client",
+                name,
+            )
+            continue
         kind = pa.float64() if name == SCORE else guess.guessed(values)
         known.setdefault(shown.get(name, name), kind)
     return pa.schema([*known.items()])
+
+
+def _is_column(name: str, model: str) -> bool:
+    """Whether a field may be one; its name may mean something else."""
+    return "\ufffd" not in name and name != WHOLE and not (model == "stream" and name == ENTRY)
 
 
 def _found(places: Places, model: str, scan: Scan) -> Iterator[tuple[bytes, dict[str, list[Any]]]]:

@@ -70,6 +70,10 @@ class Scan:
     ) -> None:
         self.pattern, self.own, self.place = pattern, tuple(own), place
 
+    def is_own(self, key: bytes) -> bool:
+        """Whether a key is one of the connector's."""
+        return key.startswith(self.own)
+
     def keys(self, wire: Wire, ranges: Ranges = ALL) -> Iterator[list[bytes]]:
         """The keys, block by block, each once.
 
@@ -86,7 +90,7 @@ class Scan:
                 keys = [key for key in keys if mine[place(key)]]
             fresh = [key for key in dict.fromkeys(keys) if key not in seen]
             seen.update(fresh)
-            yield [key for key in fresh if not key.startswith(self.own)]
+            yield [key for key in fresh if not self.is_own(key)]
             if cursor == b"0":
                 return
 

@@ -53,7 +53,7 @@ class RedisSource:
         """See `Source.splits`. By slots, or one of the keys that conditions name."""
         named = self.naming.named(self.wanted.filters, self.wanted.schema)
         if named is not None:
-            return [Part(ALL, tuple(named))]
+            return [Part(ALL, tuple(key for key in named if not self.scan.is_own(key)))]
         with translated("planning a read"):
             return [*self.places.splits(self.options["numPartitions"])]
 
@@ -69,9 +69,8 @@ class RedisSource:
         blocks = self.scan.keys(wire, part.ranges) if part.keys is None else [[*part.keys]]
         for keys in blocks:
             for rows in fetch.all(keys):
-                yield self.columns.batch(rows)
-        if fetch.rows.keys:
-            yield self.columns.batch(fetch.rows)
+                yield from map(self.columns.batch, rows.pieces(ROWS))
+        yield from map(self.columns.batch, fetch.rows.pieces(ROWS))
         if fetch.others:
             log.warning(
                 "%d keys that match %s hold another type than a %s, and are passed over",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow import types
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sparkonce import checks, logs
@@ -154,13 +155,33 @@ def _as_announced(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         ValueUnreadable: a column that is never null has a null.
     """
     for column, field in zip(batch.columns, schema, strict=True):
-        if column.null_count and not field.nullable:
+        if _has_forbidden_null(column, field):
             raise ValueUnreadable(
-                f"Column {field.name!r} has no value in a row that is read",
-                why=f"the schema says that it is never null ({spark_type(field)} not null)",
+                f"Column {field.name!r} has no value in a row that is read, or inside it",
+                why=f"the schema says `not null` of it, or of what is in it: {spark_type(field)}",
                 todo="leave `not null` out of the schema, or filter such rows in the store",
             )
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _has_forbidden_null(column: pa.Array, field: pa.Field) -> bool:
+    """Whether there is a null where the schema allows none; what lies in a null counts as none."""
+    if not field.nullable and column.null_count:
+        return True
+    kind = field.type
+    if "not null" not in str(kind):  # as Arrow shows such fields
+        return False
+    there = column.drop_null()
+    if types.is_struct(kind):
+        inner = [(there.field(at), kind.field(at)) for at in range(kind.num_fields)]
+    elif types.is_map(kind):
+        entries = there.items.slice(there.offsets[0].as_py()) if len(there) else there.items
+        inner = [(entries, kind.item_field)]
+    elif types.is_list(kind):
+        inner = [(there.flatten(), kind.value_field)]
+    else:
+        return False
+    return any(_has_forbidden_null(*one) for one in inner)
 
 
 def _require_same_columns(options: Options, schema: pa.Schema) -> None:

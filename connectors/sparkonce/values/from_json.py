@@ -40,14 +40,20 @@ def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
     lines = pc.binary_join_element_wise('{"v":', texts, "}\n", "")
     (joined,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
-    table = read(joined.as_buffer(), pa.schema([("v", carried)]))
+    # A text that goes on behind its value would be further members.
+    table = read(joined.as_buffer(), pa.schema([("v", carried)]), others="error")
     if len(table) != len(texts):  # a text had two values in it
         raise ValueError("a text is no JSON")
     return table.column("v").combine_chunks()
 
 
-def read(body: Any, schema: pa.Schema) -> pa.Table:
-    """Objects one after the other, of members that the schema names; others are passed over.
+def read(body: Any, schema: pa.Schema, others: str = "ignore") -> pa.Table:
+    """Objects one after the other, line by line.
+
+    Args:
+        body: their text.
+        schema: of their members.
+        others: whether members that it does not name are passed over (``ignore``) or an ``error``.
 
     Raises:
         pyarrow.ArrowInvalid: a value is none of its type.
@@ -55,7 +61,7 @@ def read(body: Any, schema: pa.Schema) -> pa.Table:
     return json.read_json(
         pa.py_buffer(body),
         json.ReadOptions(use_threads=False, block_size=len(body) + 1),
-        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
     )
 
 
@@ -114,6 +120,9 @@ def _finite(values: pa.Array, _: pa.DataType) -> pa.Array:
 def _moments(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_string(values.type):
         return from_text.column(values, kind)
+    years = pc.and_(pc.greater_equal(values, 1000), pc.less(values, 10_000))
+    if pc.any(years).as_py():
+        raise ValueError("a number of four digits may be a year")
     return values.view(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(kind)
 
 

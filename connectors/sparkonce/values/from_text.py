@@ -1,7 +1,7 @@
 """Whole columns from the texts of their values: the way back from `text.to_text`.
 
 What a plain client wrote is read, too, where its text has one meaning. No value changes: what is no
-text of the type, or would be rounded, is an error.
+text of the type, or would be rounded, is an error; but a float or double is the nearest one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ _CLOCK = r"([T ][0-9:.]+)$"
 """A day without a clock, and a clock without a zone: both are in UTC."""
 
 _EPOCH = "1970-01-01T"
+
+_NO_NUMBER = r"[xX]|^[+]|^-?0[0-9]"
+"""Of what is no whole number: 07 is a name."""
 
 
 def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -49,7 +52,7 @@ def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _whole(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    _refuse(texts, pc.match_substring(texts, "x", ignore_case=True), kind)  # Arrow takes 0x10
+    _refuse(texts, pc.match_substring_regex(texts, _NO_NUMBER), kind)  # Arrow takes 0x10 and 07
     try:
         return texts.cast(kind)
     except pa.ArrowInvalid:  # 5.0, or 5e3

@@ -16,9 +16,22 @@ Tree = Any
 """What `parsed` gives: None, booleans, texts (also of numbers), lists and dictionaries."""
 
 
+class Number(str):
+    """The digits of a number."""
+
+    __slots__ = ()
+
+
 def parsed(document: str | bytes) -> Tree:
-    """JSON in which numbers stay the texts that they are, so that no digit is lost."""
-    return json.loads(document, parse_float=str, parse_int=str)
+    """JSON in which numbers stay the texts that they are, so that no digit is lost.
+
+    Raises:
+        ValueError: it is none, or too deep.
+    """
+    try:
+        return json.loads(document, parse_float=Number, parse_int=Number)
+    except RecursionError:
+        raise ValueError("it is too deep") from None
 
 
 def array(tree: Tree, kind: pa.DataType) -> pa.Array:
@@ -80,6 +93,8 @@ def value(tree: Tree, kind: pa.DataType) -> Any:
 
 def _leaf(tree: Tree, kind: pa.DataType) -> Any:
     if types.is_binary(kind) or types.is_large_binary(kind):
+        if isinstance(tree, Number):
+            raise ValueError(f"{tree} is a number")
         return tree if isinstance(tree, bytes) else base64.b64decode(tree, validate=True)
     if types.is_string(kind) or types.is_large_string(kind):
         return tree
