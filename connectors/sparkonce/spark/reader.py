@@ -168,20 +168,36 @@ def _has_forbidden_null(column: pa.Array, field: pa.Field) -> bool:
     """Whether there is a null where the schema allows none; what lies in a null counts as none."""
     if not field.nullable and column.null_count:
         return True
-    kind = field.type
-    if "not null" not in str(kind):  # as Arrow shows such fields
+    if not _forbids(field.type):
         return False
     there = column.drop_null()
+    return any(
+        _has_forbidden_null(inner, one)
+        for inner, one in zip(_inside(there), _fields(field.type), strict=True)
+    )
+
+
+def _forbids(kind: pa.DataType) -> bool:
+    return any(not one.nullable or _forbids(one.type) for one in _fields(kind))
+
+
+def _fields(kind: pa.DataType) -> list[pa.Field]:
+    """The fields of what is inside a type; keys of a map are never null."""
     if types.is_struct(kind):
-        inner = [(there.field(at), kind.field(at)) for at in range(kind.num_fields)]
-    elif types.is_map(kind):
-        entries = there.items.slice(there.offsets[0].as_py()) if len(there) else there.items
-        inner = [(entries, kind.item_field)]
-    elif types.is_list(kind):
-        inner = [(there.flatten(), kind.value_field)]
-    else:
-        return False
-    return any(_has_forbidden_null(*one) for one in inner)
+        return [*kind]
+    if types.is_map(kind):
+        return [kind.item_field]
+    return [kind.value_field] if types.is_list(kind) else []
+
+
+def _inside(column: pa.Array) -> list[pa.Array]:
+    """What is inside values, of which none is null."""
+    if types.is_struct(column.type):
+        return [*column.flatten()]
+    if types.is_list(column.type):
+        return [column.flatten()]
+    first, last = (column.offsets[at].as_py() for at in (0, -1))
+    return [column.items.slice(first, last - first)]
 
 
 def _require_same_columns(options: Options, schema: pa.Schema) -> None:
