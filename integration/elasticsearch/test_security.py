@@ -20,9 +20,12 @@ from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from sparkonce import options
 from sparkonce.errors import StoreRefused
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk
+from sparkonce.reading import Scan
 
 pytestmark = pytest.mark.long
 
@@ -91,6 +94,7 @@ def _certificates(folder: Path) -> tuple[Path, bytes, bytes]:
 
 
 PAGE = Path("docs/permissions.md").read_text("utf-8")
+READS = "{" + re.findall(r"`spark.read` needs, on what it reads, `(.*)`", PAGE)[0] + "}"
 RIGHTS = re.search(r"PUT /_security/role/app\n(.*?)\n\n", PAGE, re.DOTALL)
 
 
@@ -145,6 +149,7 @@ def test_api_key_with_the_documented_rights_over_tls(
                 ("enough", documented),
                 ("none made", without),
                 ("nothing", {"cluster": ["monitor"]}),
+                ("reads", {"indices": [{"names": ["counters"], **json.loads(READS)}]}),
             )
         }
         encoded = {name: key["encoded"] for name, key in keys.items()}
@@ -153,6 +158,12 @@ def test_api_key_with_the_documented_rights_over_tls(
         query.run(0, [{"id": 1, "n": 1}])
         query.run(1, [{"id": 1, "n": 1}])
         assert documents(client, "counters")["1"]["n"] == 2
+        raw = {"url": node.url, "index": "counters", "apiKey": encoded["reads"], **trusted}
+        reads = options.parse(ElasticsearchConnector.reads, raw)
+        schema = ElasticsearchConnector().infer(reads)
+        source = ElasticsearchConnector().source(reads, Scan(schema))
+        found = [batch.to_pylist() for one in source.splits() for batch in source.read(one)]
+        assert found == [[{"id": 1, "n": 2}]]
 
     with pytest.raises(StoreRefused, match="certificate"):
         counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.check()

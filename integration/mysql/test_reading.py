@@ -20,7 +20,13 @@ from pyspark.sql import functions as f
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.reading import snapshot
 from sparkonce import options
-from sparkonce.errors import OptionError, SnapshotBroken, SparkonceError, ValueUnreadable
+from sparkonce.errors import (
+    OptionError,
+    SnapshotBroken,
+    SparkonceError,
+    StoreUnreachable,
+    ValueUnreadable,
+)
 from sparkonce.reading import Scan
 
 Read = Callable[..., DataFrame]
@@ -272,6 +278,26 @@ def test_a_split_is_the_state_that_was_looked_at(mysql: Cursor, mysql_url: str, 
         mysql.execute(f"INSERT INTO {table} VALUES (1)")
         assert live.run(f"SELECT COUNT(*) FROM {table}") == ((0,),)
     assert made.session.run(f"SELECT COUNT(*) FROM {table}") == ((1,),)
+
+
+@pytest.mark.long
+def test_a_restart_in_mid_read_is_told_and_a_new_read_is_whole(private_mysql: Any) -> None:
+    server = private_mysql()
+    with connect(server.url) as client, client.cursor() as writer:
+        writer.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT)")
+        rows = [(at, "x" * 2000) for at in range(20_000)]
+        writer.executemany("INSERT INTO t VALUES (%s, %s)", rows)
+        writer.execute("ANALYZE TABLE t")
+    _, made = source(server.url, None, dbtable="t", numPartitions="1")
+    (split,) = made.splits()
+    batches = made.read(split)
+    next(batches)
+    server.kill()
+    with pytest.raises(StoreUnreachable):
+        list(batches)
+    server.start()
+    assert sum(batch.num_rows for batch in made.read(split)) == 20_000
+    assert sorted(values(made)["id"].to_pylist()) == [*range(20_000)]
 
 
 # -- through Spark

@@ -124,6 +124,7 @@ class TestRedisReads(ReadContract):
                 client.unlink(*keys[at : at + AT_ONCE])
 
 
+@pytest.mark.long
 class TestClusterReads(ReadContract):
     @pytest.fixture
     def reading(self, cluster: RedisCluster, unique: str) -> ReadSubject:

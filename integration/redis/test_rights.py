@@ -15,8 +15,12 @@ from integration.epochs import DirectQuery
 from integration.servers.redis import RedisProcess
 from integration.servers.redis_cluster import RedisCluster
 
+from pyspark_redis.connector import RedisConnector
+from pyspark_redis.server.slots import slot_of
+from sparkonce import options
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk
+from sparkonce.reading import Scan
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
@@ -75,6 +79,46 @@ def test_a_query_needs_no_more(
     driver = query.driver(2)
     query.committer().abort(driver, abandoned)
     assert query.sink.store.staged(query.name) == []
+
+
+MODELS: dict[str, Callable[[redis.Redis, str], object]] = {
+    "hash": lambda client, key: client.hset(key, "n", 1),
+    "string": lambda client, key: client.set(key, "a"),
+    "list": lambda client, key: client.rpush(key, "a"),
+    "set": lambda client, key: client.sadd(key, "a"),
+    "zset": lambda client, key: client.zadd(key, {"a": 1}),
+    "stream": lambda client, key: client.xadd(key, {"n": 1}),
+}
+
+
+def read(url: str, **raw: str) -> int:
+    """How many rows there are, by guessed types; and by keys alone."""
+    given = {"url": url, "user": "reader", "password": "secret", **raw}
+    parsed = options.parse(RedisConnector.reads, given)
+    many = 0
+    for schema in (RedisConnector().infer(parsed), pa.schema([("id", pa.int64())])):
+        source = RedisConnector().source(parsed, Scan(schema))
+        many += sum(one.num_rows for split in source.splits() for one in source.read(split))
+    return many
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_reader_needs_no_more(
+    private_redis: Callable[..., RedisProcess], unique: str, model: str
+) -> None:
+    server = private_redis()
+    with redis.Redis.from_url(server.url) as client:
+        client.execute_command("ACL", "SETUSER", "reader", *documented("reader", unique))
+        MODELS[model](client, f"{unique}:1")
+    assert read(server.url, key=f"{unique}:{{id}}", model=model) == 2
+
+
+def test_a_reader_of_a_cluster_needs_no_more(cluster: RedisCluster, unique: str) -> None:
+    for node in cluster.nodes:
+        node.ask("ACL", "SETUSER", "reader", "reset", *documented("reader", unique))
+    for at in range(20):
+        cluster.owner(slot_of(f"{unique}:{at}".encode())).ask("HSET", f"{unique}:{at}", "n", at)
+    assert read(cluster.url, key=f"{unique}:{{id}}") == 40
 
 
 def test_an_operator_needs_no_more(private_redis: Callable[..., RedisProcess], unique: str) -> None:
