@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types
@@ -35,10 +35,24 @@ class Shape:
     millis: Collection[str] = ()
 
 
-def page(
-    body: bytes, schema: pa.Schema, shape: Shape
-) -> tuple[pa.RecordBatch, int, list[int], str]:
-    """The rows of an answer, how many they are, the place of the last one, and the point in time.
+class Page(NamedTuple):
+    """A page.
+
+    Attributes:
+        rows: of it.
+        hits: how many they are.
+        last: the place of the last one, behind which the next page begins.
+        point: the point in time, as the cluster wants it named from now on.
+    """
+
+    rows: pa.RecordBatch
+    hits: int
+    last: Sequence[int]
+    point: str
+
+
+def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
+    """The rows of an answer.
 
     Raises:
         ValueUnreadable: a value is none of its type.
@@ -48,7 +62,8 @@ def page(
     rows = [_row(hit, schema, shape) for hit in hits]
     columns = [_column([row[at] for row in rows], field, hits) for at, field in enumerate(schema)]
     last = [int(one) for one in hits[-1]["sort"]] if hits else []
-    return pa.RecordBatch.from_arrays(columns, schema=schema), len(hits), last, answer["pit_id"]
+    made = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return Page(made, len(hits), last, answer["pit_id"])
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:

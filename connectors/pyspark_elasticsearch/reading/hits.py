@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.reading import documents
 from pyspark_elasticsearch.reading.described import META
-from pyspark_elasticsearch.reading.documents import Shape
+from pyspark_elasticsearch.reading.documents import Page, Shape
 from sparkonce.values import from_json
 
 DOTTED = re.compile(rb'"[^".]*(?:\.|\\u002[eE])[^"]*"\s*:')
@@ -19,22 +18,6 @@ DOTTED = re.compile(rb'"[^".]*(?:\.|\\u002[eE])[^"]*"\s*:')
 
 DATES = (pa.string(), pa.int64())
 """What Arrow reads a date as: its text, or milliseconds since 1970."""
-
-
-class Page(NamedTuple):
-    """A page.
-
-    Attributes:
-        rows: of it.
-        hits: how many they are.
-        last: the place of the last one, behind which the next page begins.
-        point: the point in time, as the cluster wants it named from now on.
-    """
-
-    rows: pa.RecordBatch
-    hits: int
-    last: Sequence[int]
-    point: str
 
 
 class Reader:
@@ -64,8 +47,7 @@ class Reader:
                 self._plans.remove(plan)  # what one page is, the next ones are likely to be
                 self._plans.insert(0, plan)
                 return found
-        rows, hits, last, point = documents.page(body, self.schema, self.shape)
-        return Page(rows, hits, last, point)
+        return documents.page(body, self.schema, self.shape)
 
     def _page(self, body: bytes, plan: pa.Schema) -> Page:
         line = body.replace(b"\n", b" ")  # a document may have some, between its members

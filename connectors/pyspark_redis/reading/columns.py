@@ -73,10 +73,10 @@ class Columns:
         try:
             whole = from_json.column(documents, pa.struct(self._joined))
         except ValueError:
-            for field in self._joined:  # to name the one that is to blame
-                self._column(documents, pa.field(field.name, pa.struct([field])), keys)
-            whole = pa.field("value", pa.struct(self._joined))
-            raise AssertionError(f"{whole} is of members that can be read") from None
+            # To name the one that is to blame.
+            for fields in (*([one] for one in self._joined), self._joined):
+                self._column(documents, pa.field(fields[0].name, pa.struct(fields)), keys)
+            raise
         return {one.name: pc.struct_field(whole, [at]) for at, one in enumerate(self._joined)}
 
     def _column(self, texts: pa.Array, field: pa.Field, keys: pa.Array) -> pa.Array:
