@@ -73,7 +73,7 @@ long: $(DEV)
 # lines tell what was left out.
 test-all: $(DEV)
 	@$(MAKE) --no-print-directory test-redis test-elasticsearch8 test-client9 test-lowest
-	@$(PYTEST) tests/kit/test_memory_contract.py $(PYTEST_ARGS)
+	@env -u SPARKONCE_TCK_PACE $(PYTEST) tests/kit/test_memory_contract.py $(PYTEST_ARGS)
 	@$(SOME) $(PYTEST) -m "not conformance" --durations 10 \
 		--ignore integration/elasticsearch/test_contract.py $(PYTEST_ARGS)
 
@@ -178,6 +178,7 @@ reliability: $(DEV)
 conformance: $(DEV)
 	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/redis/test_contract.py \
 		integration/mysql/test_contract.py integration/mysql/test_charsets.py \
+		$(call TESTS_OF,mysql,network winners too_many_bad_rows rivals) \
 		integration/elasticsearch/test_contract.py \
 		integration/redis/test_streaming.py integration/mysql/test_streaming.py \
 		integration/elasticsearch/test_streaming.py integration/spark/test_batch_contract.py \

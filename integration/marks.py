@@ -13,6 +13,11 @@ def also(*values: Any) -> list[Any]:
     return each(*((value,) for value in values))
 
 
+def rarely(*values: Any) -> list[Any]:
+    """Values that repeat what another one shows, and take long: `make conformance` tries them."""
+    return [pytest.param(value, marks=pytest.mark.conformance) for value in values]
+
+
 def some(rules: Iterable[str], long: Sequence[str]) -> list[Any]:
     """Rules of which `make test-all` checks some, and `make conformance` all."""
     return [

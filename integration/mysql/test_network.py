@@ -7,13 +7,18 @@ from collections import Counter
 import pytest
 from integration.counters import COUNTER, counting, counts, ones, twin, until_committed
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import also, rarely
 from integration.proxy import CUTS, Proxy
 from integration.servers.mysql import connect
 from integration.statements import is_query, queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import SparkonceError, StoreUnreachable
+
+
+@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+def mysql_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.mark.parametrize("atomicity", ["epoch", *also("chunk")])

@@ -14,10 +14,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from integration.counters import COUNTER, counting, counts, ones, twin, waits_for_a_lock
+from integration.marks import rarely
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import ConcurrentDriver, StoreUnreachable
+
+
+@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+def mysql_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def test_second_driver_takes_over_and_the_first_is_refused(

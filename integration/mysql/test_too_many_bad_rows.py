@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from integration.counters import COUNTER
 from integration.epochs import MySqlQuery
-from integration.marks import also, each
+from integration.marks import also, each, rarely
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, RowRefused, SparkonceError
@@ -36,6 +36,11 @@ BROKEN = {
         ),
     ),
 }
+
+
+@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+def mysql_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def ones(start: int, stop: int) -> list[dict[str, int]]:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import also, rarely
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.models import gathered as gather
@@ -35,6 +35,11 @@ Stored = dict[str, tuple[Any, ...]]
 WAYS = [*product((True, False), (DEFINITION,)), (True, EXACT)]
 DELETED = st.lists(st.sampled_from("aAb"), max_size=2)
 _numbers = count()
+
+
+@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+def mysql_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture

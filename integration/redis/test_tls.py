@@ -14,7 +14,10 @@ from integration.servers.finder import UnavailableError
 from integration.servers.port import Port
 from integration.servers.redis import RedisProcess
 
+from pyspark_redis.connector import RedisConnector
+from sparkonce import options
 from sparkonce.errors import StoreUnreachable
+from sparkonce.reading import Scan
 
 ROWS = pa.schema([("id", pa.int64())])
 Secure = tuple[str, Path]
@@ -55,6 +58,10 @@ def test_server_is_verified_and_the_client_shows_its_certificate(secure: Secure)
     client = {"tlsCertFile": f"{home}/client.crt", "tlsKeyFile": f"{home}/client.key"}
     query = DirectQuery(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt", **client)
     assert query.run(0, [{"id": 1}]).rows == 1
+    raw = {"url": url, "key": "tls:{id}", "tlsCaFile": f"{home}/server.crt", **client}
+    source = RedisConnector().source(options.parse(RedisConnector.reads, raw), Scan(ROWS))
+    found = [batch for split in source.splits() for batch in source.read(split)]
+    assert [batch.to_pylist() for batch in found] == [[{"id": 1}]]
 
     stranger = DirectQuery(ROWS, url=url, key="tls:{id}", **client)
     with pytest.raises(StoreUnreachable, match=r"(?i)certificate verify failed"):

@@ -148,7 +148,7 @@ def packed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[P
     return submit_in
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_an_archive_of_an_environment_counts_each_row_once(
     job: Submitted, packed: Callable[[Path], list[str]]
 ) -> None:
@@ -156,7 +156,7 @@ def test_an_archive_of_an_environment_counts_each_row_once(
     assert job.counts() == once(range(600)), said
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_a_python_that_only_spark_pyspark_python_names_serves_registered_formats_alone(
     job: Submitted, ours: Path, theirs: Path
 ) -> None:

@@ -254,7 +254,7 @@ def test_the_target_follows_the_model(profile: str) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=150,
+            max_examples=80,
             stateful_step_count=30,
             derandomize=True,
             suppress_health_check=[*HealthCheck],
