@@ -18,7 +18,10 @@ from sparkonce.tck.connector_subject import ConnectorSubject
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 READ = {
     "hash": lambda client, key: client.hget(key, "n"),

@@ -20,6 +20,8 @@ from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Record
 
+pytestmark = pytest.mark.long
+
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 IDS = range(50)
 ROWS = [one(at) for at in IDS]

@@ -65,10 +65,10 @@ class RedisReads(ReadSubject):
         return RedisConnector().source(self._options(), scan)
 
     def churn(self) -> None:
-        """So many new keys that the table of all keys grows, and shrinks, while it is scanned."""
+        """Keys come and go while all are scanned."""
         number = next(self.numbers)
-        for at in range(1000):
-            new, old = (f"{self.unique}:-{one * 1000 + at}" for one in (number, number // 2))
+        for at in range(100):
+            new, old = (f"{self.unique}:-{one * 100 + at}" for one in (number, number // 2))
             self.of(new).hset(new, "name", "new")
             self.of(old).delete(old)
 

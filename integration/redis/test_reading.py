@@ -84,18 +84,15 @@ def test_a_template_gives_its_columns_back(
     ]
 
 
-def test_keys_of_several_columns_are_unescaped(
-    redis_url: str, client: redis.Redis, unique: str
-) -> None:
+def test_keys_of_several_columns_are_unescaped(private_redis: Callable[..., RedisProcess]) -> None:
+    url = private_redis().url
     schema = pa.schema([("a", pa.string()), ("b", pa.binary()), ("n", pa.int64())])
     written = [
-        {"a": f"{unique}:%", "b": b"\xff:\x00%41", "n": 1},
-        {"a": f"{unique}é", "b": b"", "n": 2},
+        {"a": "x:%", "b": b"\xff:\x00%41", "n": 1},
+        {"a": "xé", "b": b"", "n": 2},
     ]
-    DirectQuery(schema, url=redis_url, key="a,b").run(0, written)
-    found = [row for row in rows(source(redis_url, schema, key="a,b")) if unique in row["a"]]
-    assert found == sorted(written, key=repr)
-    assert len([*client.scan_iter(f"{unique}*")]) == 2
+    DirectQuery(schema, url=url, key="a,b").run(0, written)
+    assert rows(source(url, schema, key="a,b")) == sorted(written, key=repr)
 
 
 def test_keys_may_have_any_bytes(client: redis.Redis, redis_url: str, unique: str) -> None:

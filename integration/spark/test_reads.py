@@ -120,6 +120,7 @@ def test_redis_is_read_once(
     assert fault(in_redis, spark) == ONCE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_mysql_is_read_once(
     spark: SparkSession, in_mysql: Place, fault: Callable[..., Counter[int]]
@@ -127,6 +128,7 @@ def test_mysql_is_read_once(
     assert fault(in_mysql, spark) == ONCE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_elasticsearch_is_read_once(
     spark: SparkSession, in_elasticsearch: Place, fault: Callable[..., Counter[int]]

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from integration.servers.redis import RedisProcess, connect
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-Try = Callable[[SparkSession], object]
-READS: dict[str, Try] = {
-    "a batch": lambda spark: spark.read.format("redis").load(),
-    "a batch of a schema": lambda spark: spark.read.schema("id bigint").format("redis").load(),
-    "a stream": lambda spark: spark.readStream.format("redis").load(),
-}
 
-
-@pytest.mark.parametrize("what", READS)
-def test_a_read_names_what_to_use(spark: SparkSession, what: str) -> None:
+def test_a_stream_of_reads_names_what_to_use(
+    spark: SparkSession, private_redis: Callable[..., RedisProcess], tmp_path: Path
+) -> None:
+    server = private_redis()
+    with connect(server.url) as client:
+        client.hset("user:1", "n", 1)
+    rows = spark.readStream.format("redis").options(url=server.url, key="user:{id}").load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
     with pytest.raises(PySparkException) as refused:
-        list(READS[what](spark).collect())
-    assert 'format("redis") writes only' in str(refused.value)
-    assert "What to do: use df.writeStream or df.write; to read, " in str(refused.value)
+        query.awaitTermination()
+    assert 'format("redis") is no source of streams' in str(refused.value)
+    assert "What to do: use spark.read" in str(refused.value)
 
 
 @pytest.mark.parametrize("mode", ["errorifexists", "ignore"])

@@ -181,7 +181,7 @@ def test_reading_is_refused_with_what_can_be_done_instead() -> None:
         assert refused.value.why
         assert "writeStream" in refused.value.todo
     with pytest.raises(UnsupportedQuery, match="is no source of streams"):
-        source.streamReader(SCHEMA)
+        source.streamReader(SCHEMA).initialOffset()
 
 
 def test_a_batch_of_which_a_message_is_missing_is_refused(world: MemoryWorld) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import hiredis
 import pyarrow as pa
 
 from pyspark_redis.reading import guess
@@ -15,7 +14,7 @@ from pyspark_redis.reading.forms import BEGIN, ENTRY, FORMS, SCORE, VALUE
 from pyspark_redis.reading.keys import WHOLE, naming
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
-from pyspark_redis.reading.wire import good, opened
+from pyspark_redis.reading.wire import good, is_other_type, opened
 from pyspark_redis.server.failures import translated
 from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
@@ -82,7 +81,7 @@ def _found(places: Places, model: str, scan: Scan) -> Iterator[tuple[bytes, dict
                     block = keys[at : at + AT_ONCE]
                     asked = b"".join(form.ask(key, BEGIN) for key in block)
                     for key, reply in zip(block, wire.ask(asked, len(block)), strict=True):
-                        if isinstance(reply, hiredis.ReplyError) and "WRONGTYPE" in str(reply):
+                        if is_other_type(reply):
                             continue
                         if found := form.sample(good(reply)):
                             yield key, found

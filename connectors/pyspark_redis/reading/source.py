@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
-import hiredis
 import pyarrow as pa
 
 from pyspark_redis.reading.columns import Columns
@@ -13,7 +12,7 @@ from pyspark_redis.reading.forms import BEGIN, Form, Rows
 from pyspark_redis.reading.keys import fitted, naming
 from pyspark_redis.reading.places import READING, Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
-from pyspark_redis.reading.wire import Wire, command, good, opened
+from pyspark_redis.reading.wire import Wire, command, good, is_other_type, opened
 from pyspark_redis.server.failures import translated
 from sparkonce.options import Options
 from sparkonce.reading import Scan as Wanted
@@ -108,10 +107,10 @@ class _Fetch:
         asked = b"".join(self.form.ask(key, begin) for key, begin in block)
         more = []
         for (key, _), reply in zip(block, self.wire.ask(asked, len(block)), strict=True):
-            if isinstance(reply, hiredis.ReplyError):
-                self._pass_over(reply)
+            if is_other_type(reply):
+                self.others += 1
                 continue
-            begin = self.form.take(key, reply, self.rows)
+            begin = self.form.take(key, good(reply), self.rows)
             if begin is not None:
                 more.append((key, begin))
         self._settle()
@@ -131,8 +130,3 @@ class _Fetch:
                 for values in rows.columns.values():
                     values.append(None)
         doubtful.clear()
-
-    def _pass_over(self, reply: hiredis.ReplyError) -> None:
-        if not str(reply).startswith("WRONGTYPE"):
-            good(reply)
-        self.others += 1

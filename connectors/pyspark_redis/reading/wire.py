@@ -6,8 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import hiredis
 import redis
+
+from sparkonce.errors import MissingExtra, this_python
+
+try:
+    import hiredis
+except ImportError:  # writes do without it
+    hiredis = None  # type: ignore[assignment]
 
 READ = 256 * 1024
 
@@ -76,14 +82,34 @@ def good(reply: Any) -> Any:
     Raises:
         redis.ResponseError: it does.
     """
-    if isinstance(reply, hiredis.ReplyError):
+    if is_refusal(reply):
         raise redis.ResponseError(str(reply))
     return reply
 
 
+def is_refusal(reply: Any) -> bool:
+    """Whether a reply says no."""
+    return isinstance(reply, hiredis.ReplyError)
+
+
+def is_other_type(reply: Any) -> bool:
+    """Whether a reply says that a key is of another type."""
+    return is_refusal(reply) and str(reply).startswith("WRONGTYPE")
+
+
 @contextmanager
 def opened(client: redis.Redis) -> Iterator[Wire]:
-    """A connection of its own: a cursor means something to one server alone."""
+    """A connection of its own: a cursor means something to one server alone.
+
+    Raises:
+        MissingExtra: what reads replies is not installed.
+    """
+    if hiredis is None:
+        raise MissingExtra(
+            f"Reads of Redis need the Python package 'hiredis' ({this_python()})",
+            why="replies are read by it, several times as fast as by Python",
+            todo="pip install 'sparkonce[redis]' on the driver and every executor",
+        )
     pool: Any = client.connection_pool
     connection = pool.connection_class(**pool.connection_kwargs)
     connection.connect()

@@ -17,6 +17,7 @@ __all__ = [
     "InputPartition",
     "Reader",
     "StreamArrowWriter",
+    "StreamReader",
     "WriterCommitMessage",
     "require_arrow",
 ]
@@ -44,11 +45,13 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter as ArrowWriter
     from pyspark.sql.datasource import DataSourceReader as Reader
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
+    from pyspark.sql.datasource import DataSourceStreamReader as StreamReader
 else:
     ArrowWriter = getattr(api, "DataSourceArrowWriter", object)
     DataSource = getattr(api, "DataSource", object)
     InputPartition = getattr(api, "InputPartition", object)
     Reader = getattr(api, "DataSourceReader", object)
+    StreamReader = getattr(api, "DataSourceStreamReader", object)
     WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
     StreamArrowWriter = _stream_writer() or object  # `require_arrow` tells what is missing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.spark.features import DataSource, require_arrow
+from sparkonce.spark.features import DataSource, InputPartition, StreamReader, require_arrow
 from sparkonce.spark.tracebacks import errors_first
 
 if TYPE_CHECKING:
@@ -14,6 +14,34 @@ if TYPE_CHECKING:
     from sparkonce.spark.batch import BatchWriter
     from sparkonce.spark.reader import Reader
     from sparkonce.spark.stream import StreamWriter
+
+
+class NoStream(StreamReader):
+    """Says that a format is no source of streams; here Spark shows an error, and not before."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+
+    @errors_first()
+    def initialOffset(self) -> NoReturn:  # noqa: N802 (Spark's name)
+        """See pyspark.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        raise UnsupportedQuery(
+            f'format("{self.form}") is no source of streams',
+            why="nothing of this package follows the changes of a store",
+            todo="use spark.read where the format has it, df.writeStream or df.write",
+        )
+
+    def read(self, partition: InputPartition) -> NoReturn:  # noqa: ARG002 (there is none)
+        """See pyspark.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        self.initialOffset()
 
 
 class SinkSource(DataSource):
@@ -68,18 +96,9 @@ class SinkSource(DataSource):
 
         return reader(self.connector, dict(self.options), schema)
 
-    @errors_first()
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 (Spark's name)
-        """See pyspark.
-
-        Raises:
-            UnsupportedQuery: always.
-        """
-        raise UnsupportedQuery(
-            f'format("{self.name()}") is no source of streams',
-            why="nothing of this package follows the changes of a store",
-            todo="use spark.read where the format has it, df.writeStream or df.write",
-        )
+    def streamReader(self, schema: StructType) -> NoStream:  # noqa: ARG002, N802 (Spark's name)
+        """See pyspark."""
+        return NoStream(self.name())
 
     @errors_first()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
