@@ -167,7 +167,7 @@ KILLS ?= 20
 ROWS ?= 1000000
 SEED ?= 1
 chaos: $(DEV)
-	@$(BIN)/python -m integration.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED) --jobs $(JOBS)
+	@$(BIN)/python -m integration.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
 
 # The page and the plot, from docs/reliability/*.json, where the records are kept.
 reliability: $(DEV)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from integration.chaos.disk import go_apart
@@ -24,27 +21,9 @@ def main() -> int:
     given = _arguments()
     go_apart()
     tidy_when_terminated()
-    if given.store != "all":
-        return 0 if _one(given.store, given) else 1
-    at_once, runs = ThreadPoolExecutor(given.jobs), list[subprocess.Popen[str]]()
-    try:
-        return max(at_once.map(partial(_apart, given, runs), ALL))
-    finally:
-        for run in runs:
-            run.terminate()
-        at_once.shutdown(cancel_futures=True)
-
-
-def _apart(given: argparse.Namespace, runs: list[subprocess.Popen[str]], store: str) -> int:
-    """Run one store in a process of its own, and tell what it says with its name before it."""
-    numbers = {name: str(getattr(given, name)) for name in ("kills", "rows", "seed", "out")}
-    words = [word for name, value in numbers.items() for word in (f"--{name}", value)]
-    command = [sys.executable, "-m", "integration.chaos", "--store", store, *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
-        runs.append(run)
-        for line in run.stderr or ():
-            _tell(f"{store}: {line.rstrip()}")
-    return abs(run.returncode)
+    stores = ALL if given.store == "all" else [given.store]
+    good = [_one(store, given) for store in stores]
+    return 0 if all(good) else 1
 
 
 def _one(store: str, given: argparse.Namespace) -> bool:
@@ -84,7 +63,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1, help="stores that run at once")
     parser.add_argument("--out", type=Path, default=OUT)
     return parser.parse_args()
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
+from integration.marks import rarely
 from integration.servers.elasticsearch import ElasticsearchProcess
 from integration.servers.elasticsearch import connect as connect_elasticsearch
 
@@ -17,7 +18,10 @@ TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 @pytest.mark.long
 @pytest.mark.parametrize(
     "limit",
-    ["network.breaker.inflight_requests.limit: 2mb", "indexing_pressure.memory.limit: 2mb"],
+    [
+        "network.breaker.inflight_requests.limit: 2mb",
+        *rarely("indexing_pressure.memory.limit: 2mb"),
+    ],
     ids=["breaker", "pressure"],
 )
 def test_request_that_a_node_has_never_room_for_is_cut_until_it_has(

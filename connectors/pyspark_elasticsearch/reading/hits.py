@@ -13,8 +13,11 @@ from pyspark_elasticsearch.reading.described import META
 from pyspark_elasticsearch.reading.documents import Page, Shape
 from sparkonce.values import from_json
 
-DOTTED = re.compile(rb'"[^".]*(?:\.|\\u002[eE])[^"]*"\s*:')
+DOTTED = re.compile(rb'\.[^"]*"\s*:')
 """A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow passes over."""
+
+ESCAPED = b"\\u002"
+"""What a dot begins with that is written as an escape."""
 
 DATES = (pa.string(), pa.int64())
 """What Arrow reads a date as: its text, or milliseconds since 1970."""
@@ -38,7 +41,7 @@ class Reader:
         Raises:
             ValueUnreadable: a value is none of its type.
         """
-        if not DOTTED.search(body):
+        if ESCAPED not in body and not DOTTED.search(body):
             for plan in self._plans:
                 try:
                     found = self._page(body, plan)
