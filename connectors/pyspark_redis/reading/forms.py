@@ -71,6 +71,15 @@ class Form:
         """Put the reply among rows; where to go on, if it was not all."""
         raise NotImplementedError
 
+    def take_all(
+        self, keys: Sequence[bytes], replies: Sequence[Any], rows: Rows
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The same for a block; gives the keys of which there is more, with where to go on."""
+        for key, reply in zip(keys, replies, strict=True):
+            begin = self.take(key, reply, rows)
+            if begin is not None:
+                yield key, begin
+
     def sample(self, reply: Any) -> dict[str, list[Any]]:
         """The values in a reply to `ask`, by columns."""
         rows = Rows(self.columns)
@@ -91,15 +100,27 @@ class Hash(Form):
         super().__init__(names)
 
     def take(self, key: bytes, reply: Any, rows: Rows) -> None:
-        """See `Form.take`. A hash without these fields is not told from one that is gone."""
-        if self.columns and reply.count(None) == len(reply):
-            rows.doubtful.append(key)
-        elif reply:
+        """See `Form.take`. Of a hash of which no field is asked for, its length comes."""
+        if reply:
             rows.keys.append(key)
-            for values, value in zip(
-                rows.columns.values(), reply if self.columns else (), strict=True
-            ):
-                values.append(value)
+
+    def take_all(
+        self, keys: Sequence[bytes], replies: Sequence[Any], rows: Rows
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See `Form.take_all`. A hash without these fields is not told from one that is gone."""
+        if not self.columns:
+            yield from super().take_all(keys, replies, rows)
+            return
+        nothing = [None] * len(self.columns)
+        if nothing in replies:
+            rows.doubtful += [
+                key for key, reply in zip(keys, replies, strict=True) if reply == nothing
+            ]
+            keys = [key for key, reply in zip(keys, replies, strict=True) if reply != nothing]
+            replies = [reply for reply in replies if reply != nothing]
+        rows.keys += keys
+        for values, column in zip(rows.columns.values(), zip(*replies, strict=True), strict=False):
+            values.extend(column)
 
     def sample(self, reply: Any) -> dict[str, list[Any]]:
         """See `Form.sample`."""

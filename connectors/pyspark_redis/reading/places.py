@@ -26,7 +26,7 @@ class Places(Protocol):
     """The servers.
 
     Attributes:
-        place: gives the slot of a key.
+        place: gives the slot of a key, modulo the number of slots.
     """
 
     place: Callable[[bytes], int]

@@ -51,9 +51,8 @@ def _ranges(slots: Sequence[int]) -> Ranges:
     return tuple((slots[low], slots[high]) for low, high in zip(begins, ends, strict=False))
 
 
-def share(key: bytes) -> int:
-    """Where a key of a server without slots lies among them; hash tags keep nothing together."""
-    return crc32(key) % SLOTS
+share = crc32
+"""Where a key of a server without slots lies, modulo `SLOTS`; hash tags keep nothing together."""
 
 
 class Scan:
@@ -62,7 +61,7 @@ class Scan:
     Args:
         pattern: as the server has it.
         own: what the connector's own keys begin with.
-        place: gives the slot of a key.
+        place: gives the slot of a key, modulo `SLOTS`.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Scan:
             words = b"SCAN", cursor, b"MATCH", self.pattern, b"COUNT", AT_ONCE
             cursor, keys = wire.one(*words)
             if ranges != ALL:
-                keys = [key for key in keys if mine[place(key)]]
+                keys = [key for key in keys if mine[place(key) % SLOTS]]
             fresh = [key for key in dict.fromkeys(keys) if key not in seen]
             seen.update(fresh)
             yield [key for key in fresh if not self.is_own(key)]

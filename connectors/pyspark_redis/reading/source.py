@@ -12,7 +12,7 @@ from pyspark_redis.reading.forms import BEGIN, Form, Rows
 from pyspark_redis.reading.keys import fitted, naming
 from pyspark_redis.reading.places import READING, Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
-from pyspark_redis.reading.wire import Wire, command, good, is_other_type, opened
+from pyspark_redis.reading.wire import Wire, command, good, is_other_type, is_refusal, opened
 from pyspark_redis.server.failures import translated
 from sparkonce.options import Options
 from sparkonce.reading import Scan as Wanted
@@ -104,15 +104,15 @@ class _Fetch:
     def _block(self, block: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Take the rows of some keys; gives those of which there is more to ask for."""
         before = self.wire.received
-        asked = b"".join(self.form.ask(key, begin) for key, begin in block)
-        more = []
-        for (key, _), reply in zip(block, self.wire.ask(asked, len(block)), strict=True):
-            if is_other_type(reply):
-                self.others += 1
-                continue
-            begin = self.form.take(key, good(reply), self.rows)
-            if begin is not None:
-                more.append((key, begin))
+        asked = b"".join([self.form.ask(key, begin) for key, begin in block])
+        replies = self.wire.ask(asked, len(block))
+        keys = [key for key, _ in block]
+        if any(map(is_refusal, replies)):
+            others = [is_other_type(reply) for reply in replies]
+            keys = [key for key, other in zip(keys, others, strict=True) if not other]
+            replies = [good(one) for one, other in zip(replies, others, strict=True) if not other]
+            self.others += sum(others)
+        more = [*self.form.take_all(keys, replies, self.rows)]
         self._settle()
         fitting = BLOCK * len(block) // max(self.wire.received - before, 1)
         self._size = max(1, min(fitting, self._size * 2, AT_ONCE))
