@@ -91,7 +91,7 @@ test-redis: $(DEV)
 test-elasticsearch8: $(DEV)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \
 		-m "not conformance" $(call TESTS_OF,elasticsearch,apply places \
-		streams refused types contract security reading) $(PYTEST_ARGS)
+		streams refused types contract security) $(PYTEST_ARGS)
 
 unit: $(DEV)
 	@$(PYTEST) tests $(PYTEST_ARGS)

@@ -127,7 +127,7 @@ def test_many_queries_of_two_users_at_once_count_each_row_once(make: Callable[..
     assert [job.counts() for job in jobs] == [once(range(200))] * len(jobs)
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_a_client_needs_nothing_but_pyspark_client(
     connect: ConnectServer, make: Callable[..., Job], tmp_path: Path
 ) -> None:

@@ -98,7 +98,7 @@ def test_killed_driver_loses_and_doubles_nothing(
     assert counting.counts() == once(range(6000))
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_deleted_checkpoint_is_refused_however_its_place_is_spelled(
     counting: RemoteJob, files: FileSystem
 ) -> None:
@@ -128,7 +128,7 @@ def test_copied_checkpoint_with_other_rows_under_the_epoch_of_the_sink_is_refuse
     assert counting.counts() == once(range(30))
 
 
-@pytest.mark.long
+@pytest.mark.conformance
 def test_restored_checkpoint_is_refused(counting: RemoteJob, files: FileSystem) -> None:
     counting.put(range(10))
     counting.run()
