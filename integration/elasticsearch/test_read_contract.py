@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.proxy import Proxy
+from integration.reading import ConnectorReads
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from sparkonce import options
-from sparkonce.reading import Scan, Source
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 
 FIELDS = {
@@ -28,12 +25,14 @@ FIELDS = {
 AT_ONCE = 5000
 
 
-class ElasticsearchReads(ReadSubject):
+class ElasticsearchReads(ConnectorReads):
     """An index of one shard, which is read in several slices."""
+
+    connector = ElasticsearchConnector()
 
     def __init__(self, proxy: Proxy, client: Elasticsearch, index: str) -> None:
         self.proxy, self.client, self.index = proxy, client, index
-        self.numbers = count(1)
+        self.raw, self.numbers = {"url": proxy.url, "index": index}, count(1)
         client.indices.create(index=index, mappings={"dynamic": "strict", "properties": FIELDS})
 
     def fill(self, table: pa.Table) -> None:
@@ -49,16 +48,6 @@ class ElasticsearchReads(ReadSubject):
             assert not told["errors"], told["items"][0]
         self.client.indices.refresh(index=self.index)
 
-    def _options(self) -> options.Options:
-        raw = {"url": self.proxy.url, "index": self.index, "timeout": "5"}
-        return options.parse(ElasticsearchConnector.reads, raw)
-
-    def infer(self) -> pa.Schema:
-        return ElasticsearchConnector().infer(self._options())
-
-    def source(self, scan: Scan) -> Source:
-        return ElasticsearchConnector().source(self._options(), scan)
-
     def churn(self) -> None:
         number = next(self.numbers)
         self.client.index(
@@ -69,17 +58,6 @@ class ElasticsearchReads(ReadSubject):
     def spoil(self) -> str:
         self.client.index(index=self.index, document={"n": [1, 2]}, refresh=True)
         return "n"
-
-    @contextmanager
-    def outage(self) -> Iterator[Callable[[], None]]:
-        def begin() -> None:
-            self.proxy.refuse()
-            self.proxy.disconnect()
-
-        try:
-            yield begin
-        finally:
-            self.proxy.restore()
 
 
 class TestElasticsearchReads(ReadContract):

@@ -13,6 +13,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.elasticsearch.test_types import ROUND_TRIPS
 from integration.epochs import ElasticsearchQuery
+from integration.reading import pushing
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -639,9 +640,6 @@ def test_conditions_give_the_same_rows_whether_pushed_or_not(
 ) -> None:
     reader = spark.read.format("elasticsearch").options(url=elasticsearch_url, index=f"{two}-*")
     plain = reader.load().where(condition).collect()
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
+    with pushing(spark):
         pushed = reader.option("pushFilters", "true").load().where(condition).collect()
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     assert sorted(map(str, pushed)) == sorted(map(str, plain))

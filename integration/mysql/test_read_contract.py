@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 
 import pyarrow as pa
 import pytest
 from integration.proxy import Proxy
+from integration.reading import ConnectorReads
 from integration.servers.mysql import connect
 
 from pyspark_mysql.connector import MySqlConnector
-from sparkonce import options
-from sparkonce.reading import Scan, Source
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 
 COLUMNS = "name VARCHAR(100), n BIGINT, x DOUBLE, flag BOOLEAN, at TIMESTAMP(6) NULL"
 AT_ONCE = 1000
 
 
-class MySqlReads(ReadSubject):
+class MySqlReads(ConnectorReads):
     """A table with a primary key."""
 
+    connector = MySqlConnector()
+
     def __init__(self, proxy: Proxy, url: str, table: str) -> None:
-        self.proxy, self.url, self.table = proxy, url, table
+        self.proxy, self.table = proxy, table
+        self.raw = {"url": proxy.url, "dbtable": table}
         self.client, self.numbers = connect(url), count(1)
         self.run(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, {COLUMNS}) CHARACTER SET utf8mb4")
         self.run("SET SESSION time_zone='+00:00'")
@@ -44,16 +44,6 @@ class MySqlReads(ReadSubject):
             )
         self.run(f"ANALYZE TABLE {self.table}")
 
-    def _options(self) -> options.Options:
-        raw = {"url": self.proxy.url, "dbtable": self.table, "timeout": "5"}
-        return options.parse(MySqlConnector.reads, raw)
-
-    def infer(self) -> pa.Schema:
-        return MySqlConnector().infer(self._options())
-
-    def source(self, scan: Scan) -> Source:
-        return MySqlConnector().source(self._options(), scan)
-
     def churn(self) -> None:
         number = next(self.numbers)
         self.run(f"INSERT INTO {self.table} (id, name) VALUES ({-number}, 'new')")
@@ -65,17 +55,6 @@ class MySqlReads(ReadSubject):
         self.run(f"ALTER TABLE {self.table} ADD COLUMN day DATE")
         self.run(f"UPDATE {self.table} SET flag = 7 WHERE id = 3")
         return "flag"
-
-    @contextmanager
-    def outage(self) -> Iterator[Callable[[], None]]:
-        def begin() -> None:
-            self.proxy.refuse()
-            self.proxy.disconnect()
-
-        try:
-            yield begin
-        finally:
-            self.proxy.restore()
 
 
 class TestMySqlReads(ReadContract):

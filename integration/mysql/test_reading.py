@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
 from integration.mysql.test_types import CASES, PAIRS, as_arrow
+from integration.reading import pushing
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 from pyspark.errors import PySparkException
@@ -342,11 +343,8 @@ def test_conditions_give_the_same_rows_whether_pushed_or_not(
     spark: SparkSession, read: Read, condition: str
 ) -> None:
     plain = {row.id for row in read().where(condition).collect()}
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
+    with pushing(spark):
         pushed = [row.id for row in read(pushFilters="true").where(condition).collect()]
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     assert len(pushed) == len(set(pushed))
     assert set(pushed) == plain
 

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 import pyarrow as pa
 import pytest
 import redis
 from integration.proxy import Proxy
+from integration.reading import ConnectorReads
 from integration.redis.everywhere import Everywhere
 from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
-from sparkonce import options
-from sparkonce.reading import Scan, Source
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 from sparkonce.values.text import to_text
 
 AT_ONCE = 5000
 
 
-class RedisReads(ReadSubject):
+class RedisReads(ConnectorReads):
     """Hashes whose keys begin alike."""
 
-    many = 6000
+    connector, many = RedisConnector(), 6000
 
     def __init__(self, proxy: Proxy, client: redis.Redis, unique: str) -> None:
-        self.proxy, self.client, self.unique = proxy, client, unique
-        self.numbers = count(1)
+        self.proxy, self.client = proxy, client
+        self._read(proxy.url, unique)
 
-    @property
-    def url(self) -> str:
-        return self.proxy.url
+    def _read(self, url: str, unique: str) -> None:
+        self.unique, self.numbers = unique, count(1)
+        self.raw = {"url": url, "key": f"{unique}:{{id}}"}
 
     def of(self, _: str) -> redis.Redis:
         """The client of the server that has a key."""
@@ -54,16 +52,6 @@ class RedisReads(ReadSubject):
                 pipe.hset(key, mapping=there)  # type: ignore[arg-type]
             pipe.execute()
 
-    def _options(self) -> options.Options:
-        raw = {"url": self.url, "key": f"{self.unique}:{{id}}", "timeout": "5"}
-        return options.parse(RedisConnector.reads, raw)
-
-    def infer(self) -> pa.Schema:
-        return RedisConnector().infer(self._options())
-
-    def source(self, scan: Scan) -> Source:
-        return RedisConnector().source(self._options(), scan)
-
     def churn(self) -> None:
         """Keys come and go while all are scanned."""
         number = next(self.numbers)
@@ -77,17 +65,6 @@ class RedisReads(ReadSubject):
         self.of(key).hset(key, "n", "three")
         return "n"
 
-    @contextmanager
-    def outage(self) -> Iterator[Callable[[], None]]:
-        def begin() -> None:
-            self.proxy.refuse()
-            self.proxy.disconnect()
-
-        try:
-            yield begin
-        finally:
-            self.proxy.restore()
-
 
 class ClusterReads(RedisReads):
     """The same in the slots of three primaries."""
@@ -96,12 +73,8 @@ class ClusterReads(RedisReads):
     limits: Mapping[str, str] = {"outage": "nodes are reached directly"}
 
     def __init__(self, cluster: RedisCluster, unique: str) -> None:
-        self.cluster, self.everywhere = cluster, Everywhere(cluster)
-        self.unique, self.numbers = unique, count(1)
-
-    @property
-    def url(self) -> str:
-        return self.cluster.url
+        self.everywhere = Everywhere(cluster)
+        self._read(cluster.url, unique)
 
     def of(self, key: str) -> redis.Redis:
         return self.everywhere.of(key)[0]

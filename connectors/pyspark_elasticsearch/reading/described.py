@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -72,13 +73,13 @@ class Described:
             return None
         return None if name in self._elsewhere else found[0]
 
-    @property
+    @cached_property
     def lenient(self) -> bool:
         """Whether documents may have fields that no mapping tells of."""
         dynamic = {str(one.get("dynamic")).lower() for one in self.mappings}
         return bool(dynamic & {"false", "runtime"}) or any(map(_is_off, self.mappings))
 
-    @property
+    @cached_property
     def _elsewhere(self) -> set[str]:
         """Fields in whose index is something else than in documents."""
         found = set[str]()

@@ -95,7 +95,9 @@ def shape(there: Described) -> Shape:
     )
 
 
-def source(schema: pa.Schema, there: Described, asked: Collection[str]) -> list[str] | bool:
+def source(
+    schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
+) -> list[str] | bool:
     """What of documents the cluster is to give: some fields, or all as they were written.
 
     It writes numbers anew where it leaves something out: 1.10 is 1.1, and digits are lost.
@@ -103,6 +105,7 @@ def source(schema: pa.Schema, there: Described, asked: Collection[str]) -> list[
     Args:
         schema: of what is read.
         there: of what there is.
+        exact: what types don't tell of it.
         asked: fields of which a condition is pushed.
     """
     fields = [one for one in schema if one.name not in META]
@@ -113,7 +116,6 @@ def source(schema: pa.Schema, there: Described, asked: Collection[str]) -> list[
         return names  # of whole documents newer clusters leave vectors out
     whole = {*there.fields} <= {*names}
     texts = any(kind_of(there.fields.get(name) or {}) == "keyword" for name in asked)
-    exact = shape(there)
     digits = any(_has_digits(one.type, one.name, exact) for one in fields)
     return True if whole or texts or digits else names
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyspark_elasticsearch.reading import fit, pages, where
 from pyspark_elasticsearch.reading.described import META, Described, described, natural
+from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce.options import Options
@@ -55,26 +56,26 @@ class ElasticsearchSource:
         there = described(self.cluster, index)
         fit.require_arrays(self.options["arrayFields"] or (), there)
         fit.require(self.scan.schema, there)
-        search = self._search(there)
+        shape = fit.shape(there)
+        search = self._search(there, shape)
         documents, shards = pages.counted(self.cluster, index, search["query"])
         many = self.options["numPartitions"] or max(LEAST, shards)
         many = max(1, min(many, documents // FEW + 1, MOST))
         point = pages.opened(self.cluster, index, self.options["keepAlive"])
-        shape = fit.shape(there)
         return [Slice(point, number, many, search, shape, there.most) for number in range(many)]
 
     def read(self, split: Slice) -> Iterator[pa.RecordBatch]:
         """See `Source.read`. Nothing is asked but pages: other indices may match the name now."""
         return pages.read(self.cluster, split, self.scan.schema, self.options["keepAlive"])
 
-    def _search(self, there: Described) -> Mapping[str, Any]:
+    def _search(self, there: Described, shape: Shape) -> Mapping[str, Any]:
         """What is asked for, but for the place of a page."""
         fields = self._asked(there)
         narrowed = [*where.conditions(self.scan.filters, fields)]
         asked = [one.column for one in self.scan.filters if one.column in fields]
         return {
             "query": {"bool": {"filter": [self.options["query"], *narrowed]}},
-            "_source": fit.source(self.scan.schema, there, asked),
+            "_source": fit.source(self.scan.schema, there, shape, asked),
         }
 
     def _asked(self, there: Described) -> Mapping[str, Any]:

@@ -57,12 +57,17 @@ class Key:
     @property
     def pattern(self) -> str:
         """What matches every key that begins with the first fixed text, for ``SCAN``."""
-        return re.sub(r"([*?\[\]\\^-])", r"\\\1", self.parts[0]) + "*"
+        return literal(self.parts[0]) + "*"
 
     @property
     def name(self) -> str:
         """What tells it from other keys: columns are escaped, and a template's values are not."""
         return ",".join(self.columns) if self.escaped else self.text
+
+
+def literal(text: str) -> str:
+    """A text in a pattern of ``SCAN``, which matches nothing else."""
+    return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)
 
 
 def parse_key(option: str, schema: pa.Schema) -> Key:

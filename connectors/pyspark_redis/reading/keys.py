@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -124,8 +123,7 @@ def naming(options: Options) -> Naming:
     if pattern:
         return Naming(None, pattern.encode())
     made = template.parsed(key)
-    literals = (re.sub(r"([*?\[\]\\^-])", r"\\\1", part) for part in made.parts[::2])
-    return Naming(made, "*".join(literals).encode())
+    return Naming(made, "*".join(map(template.literal, made.parts[::2])).encode())
 
 
 def fitted(naming: Naming, schema: pa.Schema) -> Naming:
