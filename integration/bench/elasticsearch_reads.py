@@ -26,44 +26,26 @@ from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import connect, version_at
 from integration.servers.maven import jar
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 INDEX, JVM = "bench-reads", "elasticsearch-hadoop, its own Spark"
 SETTINGS = {"number_of_shards": reads.PARTS, "number_of_replicas": 0}
 
 
-class Hand(DataSource):
+class HandReader(reads.HandReader):
     """What users write: a slice a partition, documents as tuples."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "by_hand"
-
-    def schema(self) -> str:
-        return reads.SCHEMA
-
-    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
-        return HandReader(self.options["url"])
-
-
-class HandReader(DataSourceReader):
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(at) for at in range(reads.PARTS)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         part = {"slice": {"id": partition.value, "max": reads.PARTS}}
-        with connect(self.url) as client:
+        with connect(self.options["url"]) as client:
             for hit in scan(client, query=part, index=INDEX, size=5000):
                 source = hit["_source"]
                 at = datetime.fromisoformat(source["at"].replace("Z", "+00:00"))
                 yield source["id"], source["name"], source["price"], at
 
 
-def by_hand(spark: SparkSession, url: str) -> DataFrame:
-    return spark.read.format("by_hand").options(url=url).load()
+class Hand(reads.Hand):
+    reads = HandReader
 
 
 def own(spark: SparkSession, url: str) -> DataFrame:
@@ -91,7 +73,7 @@ def main() -> None:
             spark.dataSource.register(Hand)
             fill(spark, node.url, given.rows)
             readers = {
-                reads.BY_HAND: partial(by_hand, url=node.url),
+                reads.BY_HAND: partial(reads.by_hand, url=node.url),
                 reads.OWN: partial(own, url=node.url),
             }
             took = reads.in_turns(spark, readers, given.rows, given.rounds)

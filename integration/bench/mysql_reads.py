@@ -24,33 +24,15 @@ from integration.servers.maven import jar
 from integration.servers.mysql import MySqlProcess, connect, private_binary, version_at
 from pymysql.cursors import SSCursor
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 TABLE = "bench_reads"
 DDL = "(id BIGINT PRIMARY KEY, name VARCHAR(50), price DOUBLE, at TIMESTAMP(6))"
 FETCH, JDBC = 10_000, "Spark JDBC"
 
 
-class Hand(DataSource):
+class HandReader(reads.HandReader):
     """What users write: a range a partition, rows as tuples."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "by_hand"
-
-    def schema(self) -> str:
-        return reads.SCHEMA
-
-    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
-        return HandReader(dict(self.options))
-
-
-class HandReader(DataSourceReader):
-    def __init__(self, options: dict[str, str]) -> None:
-        self.options = options
-
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(at) for at in range(reads.PARTS)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         step = int(self.options["rows"]) // reads.PARTS + 1
@@ -64,8 +46,8 @@ class HandReader(DataSourceReader):
                 yield from rows
 
 
-def by_hand(spark: SparkSession, url: str, rows: int) -> DataFrame:
-    return spark.read.format("by_hand").options(url=url, rows=rows).load()
+class Hand(reads.Hand):
+    reads = HandReader
 
 
 def ranges(rows: int) -> dict[str, str]:
@@ -99,7 +81,7 @@ def own(spark: SparkSession, url: str, rows: int) -> DataFrame:
 
 
 READERS: dict[str, Callable[..., DataFrame]] = {
-    reads.BY_HAND: by_hand,
+    reads.BY_HAND: reads.by_hand,
     JDBC: jdbc,
     reads.OWN: own,
 }

@@ -25,35 +25,17 @@ from integration.servers import spark as local_spark
 from integration.servers.maven import jars
 from integration.servers.redis import RedisProcess, describe_private
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 JVM = "spark-redis, its own Spark"
 AT_ONCE = 1000
 
 
-class Hand(DataSource):
+class HandReader(reads.HandReader):
     """What users write: each partition scans all keys, and fetches its share of them."""
 
-    @classmethod
-    def name(cls) -> str:
-        return "by_hand"
-
-    def schema(self) -> str:
-        return reads.SCHEMA
-
-    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
-        return HandReader(self.options["url"])
-
-
-class HandReader(DataSourceReader):
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(at) for at in range(reads.PARTS)]
-
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        with redis.Redis.from_url(self.url, decode_responses=True) as client:
+        with redis.Redis.from_url(self.options["url"], decode_responses=True) as client:
             keys: list[str] = []
             for key in client.scan_iter("user:*", count=AT_ONCE):
                 if int(key[5:]) % reads.PARTS == partition.value:
@@ -72,8 +54,8 @@ class HandReader(DataSourceReader):
             yield int(found["id"]), found["name"], float(found["price"]), at
 
 
-def by_hand(spark: SparkSession, url: str) -> DataFrame:
-    return spark.read.format("by_hand").options(url=url).load()
+class Hand(reads.Hand):
+    reads = HandReader
 
 
 def own(spark: SparkSession, url: str, parts: int) -> DataFrame:
@@ -91,7 +73,7 @@ def main() -> None:
                 url=server.url, key="user:{id}"
             ).mode("append").save()
             readers = {
-                reads.BY_HAND: partial(by_hand, url=server.url),
+                reads.BY_HAND: partial(reads.by_hand, url=server.url),
                 reads.OWN: partial(own, url=server.url, parts=2),
                 f"{reads.OWN}, {reads.PARTS} splits": partial(
                     own, url=server.url, parts=reads.PARTS
