@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_redis.following.feed import RedisFeed
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.lane_store import LaneStore
 from pyspark_redis.models import MODELS
 from pyspark_redis.models.chunks import ChunkEncoder
 from pyspark_redis.models.model import overwriting
 from pyspark_redis.models.values import Values, reserved
-from pyspark_redis.options import OPTIONS, READING
+from pyspark_redis.options import FOLLOWING, OPTIONS, READING
 from pyspark_redis.reading import places
-from pyspark_redis.reading.sample import inferred
+from pyspark_redis.reading.sample import inferred, inferred_of_streams
 from pyspark_redis.reading.source import RedisSource
 from pyspark_redis.server import client
 from pyspark_redis.server.address import is_cluster
@@ -32,7 +33,7 @@ class RedisConnector:
     """See `sparkonce.store.Connector`."""
 
     name = "redis"
-    options, reads = OPTIONS, READING
+    options, reads, follows = OPTIONS, READING, FOLLOWING
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Values]:
         """See `Connector.plan`."""
@@ -65,6 +66,14 @@ class RedisConnector:
     def source(self, options: Options, scan: Scan) -> RedisSource:
         """See `Readable.source`."""
         return RedisSource(_places(options), options, scan, reserved(options["keyPrefix"]))
+
+    def infer_feed(self, options: Options) -> pa.Schema:
+        """See `Followable.infer_feed`. By a sample of each stream."""
+        return inferred_of_streams(_places(options), options)
+
+    def feed(self, options: Options, scan: Scan) -> RedisFeed:
+        """See `Followable.feed`."""
+        return RedisFeed(_places(options), options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Redis has no tables."""

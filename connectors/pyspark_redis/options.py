@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark_redis.models import MODELS
 from pyspark_redis.server.address import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
-from sparkonce.option_values import choice, integer, pattern, seconds
+from sparkonce.feeds import FOLLOWS, STARTS
+from sparkonce.option_values import choice, columns, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import READS
 
@@ -148,3 +149,24 @@ READING = (
     *READS,
 )
 """Of `spark.read`."""
+
+FOLLOWING = (
+    URL,
+    Option(
+        "streams",
+        "The streams that are followed, with commas between: `orders,refunds`. Column `_key` is the"
+        " stream, `_id` the id of an entry.",
+        columns,
+        required=True,
+    ),
+    Option(
+        STARTS,
+        "Where a new query begins: `earliest`, with all entries that are there, or `latest`.",
+        choice("earliest", "latest"),
+        required=True,
+    ),
+    Option("numPartitions", "Most splits of a stream.", integer(1, 10_000), 2),
+    *TLS,
+    *FOLLOWS,
+)
+"""Of `spark.readStream`."""

@@ -19,7 +19,8 @@
     │   ├── BatchUnfinished       a batch without a name is decided, and has not taken effect whole
     │   ├── RowRefused            the server refused a row after its epoch was decided
     │   ├── ValueUnreadable       what is stored is no value of the type that it is read as
-    │   └── SnapshotBroken        parts of one read saw different states of the store
+    │   ├── SnapshotBroken        parts of one read saw different states of the store
+    │   └── UnreadLost            rows of a stream are gone before they were read
     └── CommitRefused             applying this epoch could lose or double rows
         ├── CheckpointReplaced    another query (a new checkpoint) writes to this sink
         ├── SinkRenamed           this checkpoint writes under another sink id
@@ -70,6 +71,7 @@ __all__ = [
     "StoreRefused",
     "StoreUnreachable",
     "StoreUnsafe",
+    "UnreadLost",
     "UnsupportedQuery",
     "ValueUnreadable",
     "VersionBehindSink",
@@ -218,6 +220,10 @@ class ValueUnreadable(StoreError):
 
 class SnapshotBroken(StoreError):
     """Parts of one read saw different states of the store, and it was to be one."""
+
+
+class UnreadLost(StoreError):
+    """Rows of a stream that were not read are gone from the store, or others are in their place."""
 
 
 class CommitRefused(SparkonceError):

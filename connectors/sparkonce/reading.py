@@ -18,20 +18,13 @@ if TYPE_CHECKING:
 Split: TypeAlias = Any
 """A part of what is read: whatever the connector needs to read it, frozen, and picklable."""
 
-READS = (
+ALWAYS = (
     *LOGIN,
     Option(
         "columns",
         "Columns to be read: `id,name`. Default: all. Spark tells no reader which columns a query"
         " uses, so this is what spares the others.",
         columns,
-    ),
-    Option(
-        "pushFilters",
-        "Whether conditions of a query narrow what is read:"
-        " `spark.sql.python.filterPushdown.enabled` must be true, too, and is false by default.",
-        boolean,
-        False,
     ),
     TIMEOUT,
     Option(
@@ -42,7 +35,19 @@ READS = (
         8,
     ),
 )
-"""Options of all connectors that read."""
+"""Options of all that is read, as a batch or as a stream."""
+
+READS = (
+    *ALWAYS,
+    Option(
+        "pushFilters",
+        "Whether conditions of a query narrow what is read:"
+        " `spark.sql.python.filterPushdown.enabled` must be true, too, and is false by default.",
+        boolean,
+        False,
+    ),
+)
+"""Options of all connectors that read batches."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,21 @@ class Scan:
     filters: Filters = ()
 
 
-class Source(Protocol):
-    """What is read of a store. Made on the driver, and anew in each task; it keeps nothing.
+class Rows(Protocol):
+    """What gives the rows of splits. Made on the driver, and anew in each task."""
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, in batches of the schema that was asked for.
+
+        Raises:
+            StoreUnreachable: before the first batch it may be tried again; later Spark does that.
+            ValueUnreadable: a value is none of the type that was asked for.
+            UnreadLost: of a feed, rows of the split are gone.
+        """
+
+
+class Source(Rows, Protocol):
+    """What is read of a store. It keeps nothing.
 
     Every row lies in one split, and a split that is read again gives the same rows, as long as
     nobody writes. Where somebody does, each row is as it was at some moment of the read.
@@ -70,14 +88,6 @@ class Source(Protocol):
 
         Raises:
             StoreError: the store can't be read.
-        """
-
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of a split, in batches of the schema that was asked for.
-
-        Raises:
-            StoreUnreachable: before the first batch it may be tried again; later Spark does that.
-            ValueUnreadable: a value is none of the type that was asked for.
         """
 
 

@@ -41,6 +41,9 @@ class Places(Protocol):
             StoreUnreachable: keys move between them meanwhile.
         """
 
+    def holder(self, key: bytes) -> redis.Redis:
+        """The server that has a key."""
+
 
 class OneServer:
     """A server without slots: keys are divided by a checksum."""
@@ -57,6 +60,10 @@ class OneServer:
         """See `Places.servers`."""
         require_alone(self.client.info("cluster"))
         yield self.client, part
+
+    def holder(self, key: bytes) -> redis.Redis:  # noqa: ARG002 (it has all)
+        """See `Places.holder`."""
+        return self.client
 
 
 class Cluster:
@@ -87,6 +94,11 @@ class Cluster:
         if self._owners(part.ranges) != owners:
             raise moves(READING, "other nodes have its slots now")
         self._require_still(owners)
+
+    def holder(self, key: bytes) -> redis.Redis:
+        """See `Places.holder`. Asked for anew each time: a replica may have taken over."""
+        self.nodes.forget()
+        return self.nodes.of(slot_of(key))
 
     def _owners(self, wanted: Ranges) -> dict[Any, Ranges]:
         found: dict[Any, Ranges] = {}

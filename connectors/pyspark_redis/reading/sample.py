@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyspark_redis.reading import guess
 from pyspark_redis.reading.forms import BEGIN, ENTRY, FORMS, SCORE, VALUE
-from pyspark_redis.reading.keys import WHOLE, naming
+from pyspark_redis.reading.keys import WHOLE, Naming, naming
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
 from pyspark_redis.reading.wire import good, is_other_type, opened
@@ -33,28 +33,56 @@ def inferred(places: Places, options: Options, own: Sequence[bytes]) -> pa.Schem
     Raises:
         StoreRefused: there is no such key.
     """
-    names = naming(options)
-    keys, columns = [], dict[str, list[Any]]()
+    names, model = naming(options), options["model"]
+    found = _found(places, model, Scan(names.pattern, own))
     with translated("asking for a sample of keys"):
-        for key, found in islice(
-            _found(places, options["model"], Scan(names.pattern, own)), SAMPLE
-        ):
-            keys.append(key)
-            for name, values in found.items():
-                columns.setdefault(name, []).extend(values)
-    if not keys:
+        schema = _schema(islice(found, SAMPLE), names, model, options)
+    if schema is None:
         raise StoreRefused(
-            f"No key of model {options['model']} matches {names.pattern.decode()}",
+            f"No key of model {model} matches {names.pattern.decode()}",
             why="columns are guessed by a sample of the keys, and there is none",
             todo="mend option key, keyPattern or model, or say the columns by .schema(...)",
         )
+    return schema
+
+
+def inferred_of_streams(places: Places, options: Options) -> pa.Schema:
+    """The columns of the first entries of streams, with the types that their texts have.
+
+    Raises:
+        StoreRefused: there is no entry.
+    """
+    with translated("asking for a sample of streams"):
+        schema = _schema(
+            _in_streams(places, options["streams"]), Naming(None, b""), "stream", options
+        )
+    if schema is None:
+        raise StoreRefused(
+            f"There is no entry in {', '.join(options['streams'])}",
+            why="columns are guessed by a sample of the entries",
+            todo="mend option streams, or say the columns by .schema(...)",
+        )
+    return schema
+
+
+def _schema(
+    found: Iterable[tuple[bytes, dict[str, list[Any]]]], names: Naming, model: str, options: Options
+) -> pa.Schema | None:
+    """The columns of what lies under keys; None if there are none."""
+    keys, columns = [], dict[str, list[Any]]()
+    for key, fields in found:
+        keys.append(key)
+        for name, values in fields.items():
+            columns.setdefault(name, []).extend(values)
+    if not keys:
+        return None
     said = names.texts(pa.array(keys, pa.binary()))
     known = {name: guess.of_keys(texts.to_pylist()) for name, texts in said.items()}
     for meta in {WHOLE, ENTRY}.intersection(options["columns"] or ()):
         known.setdefault(meta, guess.guessed(keys) if meta == WHOLE else pa.string())
-    shown = {VALUE: "value", SCORE: options["scoreColumn"]}
+    shown = {VALUE: "value", SCORE: options.get("scoreColumn", SCORE)}
     for name, values in columns.items():
-        if not _is_column(name, options["model"]):
+        if not _is_column(name, model):
             log.warning(
                 "Field %r is no column. Why: column _key is the key, _id the id of an entry, and"
                 " names are UTF-8. What to do: read it under another name, by a client",
@@ -85,3 +113,14 @@ def _found(places: Places, model: str, scan: Scan) -> Iterator[tuple[bytes, dict
                             continue
                         if found := form.sample(good(reply)):
                             yield key, found
+
+
+def _in_streams(
+    places: Places, streams: Sequence[str]
+) -> Iterator[tuple[bytes, dict[str, list[Any]]]]:
+    form = FORMS["stream"]()
+    for key in map(str.encode, streams):
+        with opened(places.holder(key)) as wire:
+            (reply,) = wire.ask(form.ask(key, BEGIN), 1)
+        if found := form.sample(good(reply)):
+            yield key, found

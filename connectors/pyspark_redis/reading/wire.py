@@ -43,27 +43,35 @@ class Wire:
         self.received = 0
 
     def ask(self, commands: bytes, many: int) -> list[Any]:
-        """The replies to so many commands; one that says no is a `hiredis.ReplyError`.
+        """The replies to so many commands; see `send` and `receive`."""
+        self.send(commands)
+        return self.receive(many)
+
+    def send(self, commands: bytes) -> None:
+        """Send commands, and do not wait for replies.
 
         Raises:
             redis.RedisError: the connection broke, or took too long.
         """
-        try:
-            socket = self._connection._sock
-            socket.sendall(commands)
-            replies: list[Any] = []
+        with _failures():
+            self._connection._sock.sendall(commands)
+
+    def receive(self, many: int) -> list[Any]:
+        """So many replies; one that says no is a `hiredis.ReplyError`.
+
+        Raises:
+            redis.RedisError: the connection broke, or took too long.
+        """
+        replies: list[Any] = []
+        with _failures():
             while len(replies) < many:
-                data = socket.recv(READ)
+                data = self._connection._sock.recv(READ)
                 if not data:
                     raise redis.ConnectionError("the server closed the connection")
                 self.received += len(data)
                 self._reader.feed(data)
                 while (reply := self._reader.gets()) is not False:
                     replies.append(reply)
-        except TimeoutError as error:
-            raise redis.TimeoutError(f"no answer: {error}") from None
-        except (OSError, hiredis.ProtocolError) as error:
-            raise redis.ConnectionError(str(error)) from None
         return replies
 
     def one(self, *words: bytes) -> Any:
@@ -74,6 +82,17 @@ class Wire:
         """
         (reply,) = self.ask(command(*words), 1)
         return good(reply)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Raise what a socket raises as redis-py would."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise redis.TimeoutError(f"no answer: {error}") from None
+    except (OSError, hiredis.ProtocolError) as error:
+        raise redis.ConnectionError(str(error)) from None
 
 
 def good(reply: Any) -> Any:

@@ -7,18 +7,21 @@ here, or in what a connector's entry module imports, raises for what is missing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sparkonce.errors import MissingExtra, UnsupportedQuery, this_python
 
 __all__ = [
     "ArrowWriter",
+    "AvailableNow",
     "DataSource",
     "InputPartition",
     "Reader",
     "StreamArrowWriter",
     "StreamReader",
     "WriterCommitMessage",
+    "limits",
     "require_arrow",
 ]
 
@@ -26,6 +29,11 @@ try:
     from pyspark.sql import datasource as api
 except ImportError:
     api = None  # type: ignore[assignment]
+
+limits: Any = None
+"""Where Spark's limits of an epoch are, which a reader of streams is told since 4.2; else None."""
+with suppress(ImportError):
+    from pyspark.sql.streaming import datasource as limits
 
 
 def _stream_writer() -> Any:
@@ -46,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader as Reader
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
     from pyspark.sql.datasource import DataSourceStreamReader as StreamReader
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
 else:
     ArrowWriter = getattr(api, "DataSourceArrowWriter", object)
     DataSource = getattr(api, "DataSource", object)
@@ -53,6 +62,7 @@ else:
     Reader = getattr(api, "DataSourceReader", object)
     StreamReader = getattr(api, "DataSourceStreamReader", object)
     WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
+    AvailableNow = getattr(limits, "SupportsTriggerAvailableNow", object)
     StreamArrowWriter = _stream_writer() or object  # `require_arrow` tells what is missing
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.filters import Filter
 from sparkonce.options import parse
-from sparkonce.reading import Readable, Scan, Source
+from sparkonce.reading import Readable, Rows, Scan, Source
 from sparkonce.registry import extra, load
 from sparkonce.spark import arrival
 from sparkonce.spark.features import InputPartition
@@ -66,19 +66,14 @@ class Reader(SparkReader):
         Raises:
             SparkonceError: they can't be read.
         """
-        if partition.value is None:
-            return
-        with errors_first():
-            source, patience = self._source()
-            schema = arrow_schema(self.spark_schema)
-            for batch in _begun(source, partition.value, patience):
-                yield _as_announced(batch, schema)
+        if partition.value is not None:
+            yield from rows_of(partition, self._source, arrow_schema(self.spark_schema))
 
     def _source(self) -> tuple[Source, Patience]:
         logs.set_up()
         readable, options = opened(self.connector, self.options)
         schema = arrow_schema(self.spark_schema)
-        _require_same_columns(options, schema)
+        require_same_columns(options, schema)
         source = readable.source(options, Scan(schema, self.filters))
         return source, Patience(options["maxRetries"])
 
@@ -99,9 +94,14 @@ def inferred(connector: str, raw: dict[str, str]) -> StructType:
     Raises:
         SparkonceError: the store can't be read, or options don't fit.
     """
-    logs.set_up()
     readable, options = opened(connector, raw)
-    schema = Patience(options["maxRetries"]).run(lambda: readable.infer(options))
+    return as_spark(lambda: readable.infer(options), options)
+
+
+def as_spark(infer: Callable[[], pa.Schema], options: Options) -> StructType:
+    """What a connector infers, in Spark's types, without columns that are not asked for."""
+    logs.set_up()
+    schema = Patience(options["maxRetries"]).run(infer)
     if options["columns"]:
         names = [checks.column("columns", one, schema) for one in options["columns"]]
         schema = pa.schema([schema.field(name) for name in names])
@@ -135,7 +135,21 @@ def opened(connector: str, raw: dict[str, str]) -> tuple[Readable, Options]:
     return found, parse(found.reads, raw)
 
 
-def _begun(source: Source, split: Any, patience: Patience) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    partition: InputPartition, opened: Callable[[], tuple[Rows, Patience]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split, with the fields that Spark expects.
+
+    Raises:
+        SparkonceError: they can't be read.
+    """
+    with errors_first():
+        source, patience = opened()
+        for batch in _begun(source, partition.value, patience):
+            yield _as_announced(batch, schema)
+
+
+def _begun(source: Rows, split: Any, patience: Patience) -> Iterator[pa.RecordBatch]:
     """The batches of a split. Until the first has come, silence of the store is waited for."""
 
     def begin() -> tuple[Iterator[pa.RecordBatch], pa.RecordBatch | None]:
@@ -200,7 +214,7 @@ def _inside(column: pa.Array) -> list[pa.Array]:
     return [column.items.slice(first, last - first)]
 
 
-def _require_same_columns(options: Options, schema: pa.Schema) -> None:
+def require_same_columns(options: Options, schema: pa.Schema) -> None:
     """Refuse a schema beside another choice of columns."""
     wanted = options["columns"]
     if wanted and [one.lower() for one in wanted] != [one.lower() for one in schema.names]:

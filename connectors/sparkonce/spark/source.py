@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.spark.features import DataSource, InputPartition, StreamReader, require_arrow
+from sparkonce.spark.features import DataSource, require_arrow
 from sparkonce.spark.tracebacks import errors_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from sparkonce.spark.batch import BatchWriter
+    from sparkonce.spark.feed_reader import FeedReader
     from sparkonce.spark.reader import Reader
     from sparkonce.spark.stream import StreamWriter
-
-
-class NoStream(StreamReader):
-    """Says that a format is no source of streams; here Spark shows an error, and not before."""
-
-    def __init__(self, form: str) -> None:
-        self.form = form
-
-    @errors_first()
-    def initialOffset(self) -> NoReturn:  # noqa: N802 (Spark's name)
-        """See pyspark.
-
-        Raises:
-            UnsupportedQuery: always.
-        """
-        raise UnsupportedQuery(
-            f'format("{self.form}") is no source of streams',
-            why="nothing of this package follows the changes of a store",
-            todo="use spark.read where the format has it, df.writeStream or df.write",
-        )
-
-    def read(self, partition: InputPartition) -> NoReturn:  # noqa: ARG002 (there is none)
-        """See pyspark.
-
-        Raises:
-            UnsupportedQuery: always.
-        """
-        self.initialOffset()
 
 
 class SinkSource(DataSource):
@@ -78,15 +51,17 @@ class SinkSource(DataSource):
 
     @errors_first()
     def schema(self) -> StructType:
-        """See pyspark. Spark asks for it to read, where a user gives none.
+        """See pyspark. Spark asks for it to read, where a user gives none, and not what for.
 
         Raises:
             SparkonceError: the store can't be read, or options don't fit.
         """
         require_arrow()
-        from sparkonce.spark.reader import inferred
+        from sparkonce.spark import feed_reader, reader
 
-        return inferred(self.connector, dict(self.options))
+        of = feed_reader if feed_reader.is_stream(self.options) else reader
+        found: StructType = of.inferred(self.connector, dict(self.options))
+        return found
 
     @errors_first()
     def reader(self, schema: StructType) -> Reader:
@@ -96,9 +71,11 @@ class SinkSource(DataSource):
 
         return reader(self.connector, dict(self.options), schema)
 
-    def streamReader(self, schema: StructType) -> NoStream:  # noqa: ARG002, N802 (Spark's name)
-        """See pyspark."""
-        return NoStream(self.name())
+    def streamReader(self, schema: StructType) -> FeedReader:  # noqa: N802 (Spark's name)
+        """See pyspark. What is wrong is told later: Spark shows no error of this call."""
+        from sparkonce.spark.feed_reader import reader
+
+        return reader(self.connector, dict(self.options), schema)
 
     @errors_first()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:

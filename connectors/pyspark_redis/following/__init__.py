@@ -1,0 +1,1 @@
+"""How streams are followed: by ids of entries, and by how many the server ever had."""

@@ -1,0 +1,102 @@
+"""How one query goes along a feed: the offsets that Spark keeps, limits, and where an epoch ends.
+
+An offset is ``{"version": 1, "at": position}``. Spark keeps where each epoch ends and asks anew,
+after a restart, where the first one began: a query that begins at the latest position would lose
+what came in between. So the first epoch's end says that, too, as ``"from"``, and an offset that is
+empty stands for the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from sparkonce.errors import UnsupportedQuery
+from sparkonce.feeds import Feed, Position
+from sparkonce.reading import Split
+
+Offset: TypeAlias = dict[str, Any]
+
+BEGINNING: Offset = {}
+VERSION = 1
+
+
+class Follower:
+    """One query and its feed, for as long as the query runs."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self._begun: Position | None = None
+        self._goal: Position | None = None
+        self._last: Offset = BEGINNING
+
+    def beginning(self) -> Offset:
+        """What stands for the beginning; where that is, the end of the first epoch will say."""
+        self._begin()
+        return BEGINNING
+
+    def stop_at_what_is_there(self) -> None:
+        """Go no further than the feed does now."""
+        self._begin()
+        self._goal = self.feed.latest()
+
+    def end(self, start: Offset, most: int | None) -> Offset:
+        """Where the epoch ends that begins at `start`; `start` itself if there is nothing new.
+
+        Args:
+            start: an offset that Spark has kept, or the beginning.
+            most: rows that the epoch may have, roughly.
+
+        Raises:
+            UnsupportedQuery: the offset is not of this package.
+            StoreError: the store does not tell, or rows are gone.
+        """
+        after = _position(start) if start else self._begin()
+        goal = self._goal or self.feed.latest()
+        at = goal if most is None else self.feed.advance(after, goal, most)
+        self._last = start if start and at == after else _offset(at, None if start else after)
+        return self._last
+
+    def end_of_all(self) -> Offset:
+        """The same for a Spark that neither tells where an epoch begins nor sets limits."""
+        at = self.feed.latest()
+        if not self._last or _position(self._last) != at:
+            self._last = _offset(at, self._begun)
+        return self._last
+
+    def between(self, start: Offset, end: Offset) -> Sequence[Split]:
+        """The splits of an epoch.
+
+        Raises:
+            UnsupportedQuery: an offset is not of this package.
+            StoreError: the store can't be read, or rows are gone.
+        """
+        after, at = _position(start or {**end, "at": end.get("from")}), _position(end)
+        return [] if after == at else self.feed.between(after, at)
+
+    def report(self) -> Offset:
+        """The newest offset there is, and how many rows this query is behind it, as far as told."""
+        latest = self.feed.latest()
+        rows = self.feed.behind(_position(self._last), latest) if self._last else None
+        told = {} if rows is None else {"rowsBehind": rows}
+        return {**_offset(latest, None), **told}
+
+    def _begin(self) -> Position:
+        if self._begun is None:
+            self._begun = self.feed.begin()
+        return self._begun
+
+
+def _offset(at: Position, begun: Position | None) -> Offset:
+    return {"version": VERSION, "at": at, **({} if begun is None else {"from": begun})}
+
+
+def _position(offset: Offset) -> Position:
+    found = offset.get("at")
+    if offset.get("version") != VERSION or not isinstance(found, dict):
+        raise UnsupportedQuery(
+            f"The checkpoint has an offset that this release can't read: {offset!r}",
+            why="another source wrote it, or a later release of sparkonce",
+            todo="go on with what wrote it, or begin with a new checkpointLocation",
+        )
+    return found

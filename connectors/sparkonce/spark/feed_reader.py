@@ -1,0 +1,182 @@
+"""Readers of streams: ``spark.readStream``. Spark keeps one on the driver while the query runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sparkonce import logs
+from sparkonce.errors import OptionError, UnsupportedQuery
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.feeds import STARTS, Feed, Followable
+from sparkonce.following import Follower, Offset
+from sparkonce.options import parse
+from sparkonce.reading import Scan
+from sparkonce.registry import extra, load
+from sparkonce.spark import arrival, features
+from sparkonce.spark.features import AvailableNow, InputPartition, StreamReader, require_arrow
+from sparkonce.spark.reader import Part, as_spark, require_same_columns, rows_of
+from sparkonce.spark.tracebacks import errors_first
+from sparkonce.spark.types import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from sparkonce.options import Options
+
+log = logging.getLogger("sparkonce")
+
+MOST = "maxRowsPerBatch"
+
+
+class FeedReader(StreamReader):
+    """Adapts Spark's calls to a `Follower`, on the driver, and to a feed's rows, in tasks."""
+
+    def __init__(self, connector: str, options: dict[str, str], schema: StructType) -> None:
+        self.connector, self.options, self.spark_schema = connector, options, schema
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """See `arrival`."""
+        plain = type(self)(self.connector, self.options, self.spark_schema)
+        return arrival.reduced(plain, extra(self.connector))
+
+    @errors_first()
+    def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
+        """See pyspark, and `Follower.beginning`."""
+        return self._patience.run(self._follower.beginning)
+
+    @errors_first()
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The splits of an epoch.
+
+        Raises:
+            SparkonceError: the store can't be read, rows are gone, or options don't fit.
+        """
+        splits = self._patience.run(lambda: self._follower.between(start, end))
+        log.debug("from %s to %s: %d splits", start, end, len(splits))
+        return [Part(split) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a split.
+
+        Raises:
+            SparkonceError: they can't be read, or are gone.
+        """
+        return rows_of(partition, self._feed, arrow_schema(self.spark_schema))
+
+    @cached_property
+    def _follower(self) -> Follower:
+        feed, _ = self._feed()
+        return Follower(feed)
+
+    @cached_property
+    def _opened(self) -> tuple[Followable, Options]:
+        logs.set_up()
+        require_arrow()
+        return opened(self.connector, self.options)
+
+    @property
+    def _patience(self) -> Patience:
+        return Patience(self._opened[1]["maxRetries"])
+
+    def _feed(self) -> tuple[Feed, Patience]:
+        followable, options = self._opened
+        schema = arrow_schema(self.spark_schema)
+        require_same_columns(options, schema)
+        return followable.feed(options, Scan(schema)), self._patience
+
+
+class LimitedFeedReader(FeedReader, AvailableNow):
+    """The same, where Spark tells where an epoch begins, and how many rows it may have."""
+
+    @errors_first()
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802 (Spark's name)
+        """See pyspark, and `Follower.end`."""
+        most = getattr(limit, "max_rows", None)
+        return self._patience.run(lambda: self._follower.end(start, most))
+
+    @errors_first()
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
+        """See pyspark. What option ``maxRowsPerBatch`` says."""
+        most = self._opened[1][MOST]
+        limits = features.limits
+        return limits.ReadAllAvailable() if most is None else limits.ReadMaxRows(most)
+
+    @errors_first()
+    def reportLatestOffset(self) -> Offset:  # noqa: N802 (Spark's name)
+        """See pyspark, and `Follower.report`: it stands in a query's progress."""
+        return self._patience.run(self._follower.report)
+
+    @errors_first()
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
+        """See pyspark, and `Follower.stop_at_what_is_there`."""
+        self._patience.run(self._follower.stop_at_what_is_there)
+
+
+class WholeFeedReader(FeedReader):
+    """The same for Spark before 4.2: an epoch has all there is."""
+
+    @errors_first()
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 (Spark's name)
+        """See pyspark, and `Follower.end_of_all`."""
+        return self._patience.run(self._follower.end_of_all)
+
+    @cached_property
+    def _follower(self) -> Follower:
+        if self._opened[1][MOST] is not None:
+            log.warning(
+                "Option %s is not kept. Why: this Spark sets a Python source no limits, which came"
+                " with 4.2. What to do: use a newer Spark, or leave the option out",
+                MOST,
+            )
+        feed, _ = self._feed()
+        return Follower(feed)
+
+
+def reader(connector: str, raw: dict[str, str], schema: StructType) -> FeedReader:
+    """What reads a stream of a schema, as this Spark calls it."""
+    kind = LimitedFeedReader if features.limits else WholeFeedReader
+    return kind(connector, raw, schema)
+
+
+def is_stream(raw: Mapping[str, str]) -> bool:
+    """Whether options are those of a stream: Spark asks for a schema without saying what for."""
+    return STARTS.lower() in map(str.lower, raw)
+
+
+def inferred(connector: str, raw: dict[str, str]) -> StructType:
+    """The schema of the changes, or of those columns that an option names.
+
+    Raises:
+        SparkonceError: the store can't be read, or options don't fit.
+    """
+    followable, options = opened(connector, raw)
+    return as_spark(lambda: followable.infer_feed(options), options)
+
+
+def opened(connector: str, raw: dict[str, str]) -> tuple[Followable, Options]:
+    """The connector, and its options of following.
+
+    Raises:
+        OptionError: an option is wrong, or the one that tells a stream is missing.
+        UnsupportedQuery: the connector follows nothing.
+    """
+    found = load(connector)
+    if not isinstance(found, Followable):
+        raise UnsupportedQuery(
+            f'format("{found.name}") is no source of streams',
+            why="its connector has nothing that follows the changes of a store",
+            todo="use spark.read where the format has it, df.writeStream or df.write",
+        )
+    if not is_stream(raw):
+        starts = next(one for one in found.follows if one.name == STARTS)
+        raise OptionError(
+            f"Option {STARTS} is missing",
+            why="spark.readStream needs it: what a stream begins with can't be chosen later",
+            todo=f'add .option("{STARTS}", ...). Meaning: {starts.meaning}',
+        )
+    return found, parse(found.follows, raw)
