@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from pyspark_redis.reading.wire import argument, command
@@ -200,11 +201,27 @@ class Stream(Form):
         """See `Form.take`."""
         rows.keys += [key] * len(reply)
         rows.columns[ENTRY] += [entry for entry, _ in reply]
-        each = [dict(zip(words[::2], words[1::2], strict=True)) for _, words in reply]
+        if reply:
+            self._take_fields([words for _, words in reply], rows)
+        return b"(" + reply[-1][0] if len(reply) == PAGE else None
+
+    def _take_fields(self, each: list[list[bytes]], rows: Rows) -> None:
+        """Put fields among rows: at once, where all entries have the same, in the same order."""
+        layout, width = each[0][::2], len(each[0])
+        flat = [*chain.from_iterable(each)]
+        alike = len(set(layout)) == len(layout) and {*map(len, each)} == {width}
+        names = (flat[at::width] for at in range(0, width, 2))
+        same = (those == [one] * len(each) for those, one in zip(names, layout, strict=True))
+        if alike and all(same):
+            found = {one: flat[2 * at + 1 :: width] for at, one in enumerate(layout)}
+            nothing = [None] * len(each)
+            for name in self.columns[1:]:
+                rows.columns[name] += found.get(name.encode(), nothing)
+            return
+        fields = [dict(zip(words[::2], words[1::2], strict=True)) for words in each]
         for name in self.columns[1:]:
             word = name.encode()
-            rows.columns[name] += [fields.get(word) for fields in each]
-        return b"(" + reply[-1][0] if len(reply) == PAGE else None
+            rows.columns[name] += [one.get(word) for one in fields]
 
     def sample(self, reply: Any) -> dict[str, list[Any]]:
         """See `Form.sample`."""

@@ -62,7 +62,7 @@ def inferred_of_streams(places: Places, options: Options) -> pa.Schema:
             why="columns are guessed by a sample of the entries",
             todo="mend option streams, or say the columns by .schema(...)",
         )
-    return schema
+    return schema if ENTRY in schema.names else schema.insert(1, pa.field(ENTRY, pa.string()))
 
 
 def _schema(
