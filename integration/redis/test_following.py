@@ -1,0 +1,363 @@
+"""`spark.readStream.format("redis")`: entries of streams, what goes unread, limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from integration.servers.redis import RedisProcess, connect
+from integration.servers.redis_cluster import RedisCluster
+from pyspark.sql import SparkSession
+
+from pyspark_redis.connector import RedisConnector
+from pyspark_redis.following.feed import RedisFeed
+from pyspark_redis.server.slots import slot_of
+from sparkonce import options
+from sparkonce.errors import StoreRefused, UnreadLost, ValueUnreadable
+from sparkonce.feeds import Position
+from sparkonce.reading import Scan
+
+ROWS = pa.schema([("_id", pa.string()), ("n", pa.int64())])
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of few entries, and splits that are worth it."""
+    monkeypatch.setattr("pyspark_redis.following.feed.PAGE", 20)
+    monkeypatch.setattr("pyspark_redis.following.feed.BLOCK", 2000)
+    monkeypatch.setattr("pyspark_redis.following.feed.LARGE", 100)
+
+
+@pytest.fixture
+def client(redis_url: str, unique: str) -> Iterator[redis.Redis]:
+    """A plain client; keys that begin as the test's own go in the end."""
+    with connect(redis_url) as client:
+        yield client
+        for key in client.scan_iter(f"{unique}*", count=1000):
+            client.unlink(key)
+
+
+def feed(url: str, *streams: str, schema: pa.Schema = ROWS, **raw: str) -> RedisFeed:
+    given = {"url": url, "streams": ",".join(streams), "startingPosition": "earliest", **raw}
+    parsed = options.parse(RedisConnector.follows, given)
+    return RedisConnector().feed(parsed, Scan(schema))
+
+
+def add(client: redis.Redis, key: str, numbers: range) -> list[str]:
+    """Entries with these numbers, by a plain client; their ids."""
+    pipeline = client.pipeline(transaction=False)
+    for n in numbers:
+        pipeline.xadd(key, {"n": n})
+    return [one.decode() for one in pipeline.execute()]
+
+
+def rows(made: RedisFeed, after: Position, end: Position) -> list[dict[str, Any]]:
+    return [
+        row
+        for split in made.between(after, end)
+        for batch in made.read(split)
+        for row in batch.to_pylist()
+    ]
+
+
+def numbers(made: RedisFeed, after: Position, end: Position) -> list[int]:
+    return [row["n"] for row in rows(made, after, end)]
+
+
+def drain(made: RedisFeed, splits: Iterable[Any]) -> None:
+    for split in splits:
+        for _ in made.read(split):
+            pass
+
+
+def test_what_lies_between_two_positions_comes_in_its_order(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    made = feed(redis_url, unique, numPartitions="3")
+    begin = made.begin()
+    ids = add(client, unique, range(357))
+    end = made.latest()
+    add(client, unique, range(357, 400))
+    found = rows(made, begin, end)
+    assert found == [{"_id": one, "n": n} for n, one in enumerate(ids)]
+    assert len(made.between(begin, end)) == 3
+    assert numbers(made, end, made.latest()) == [*range(357, 400)]
+    assert rows(made, begin, end) == found
+
+
+def test_fields_are_columns_whatever_else_an_entry_has(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    schema = pa.schema([("_key", pa.string()), ("b", pa.string()), ("a", pa.int64())])
+    for fields in ({"a": 1, "b": "x"}, {"b": "y", "a": 2}, {"c": 0}, {"a": 3, "b": "", "c": 1}):
+        client.xadd(unique, fields)
+    client.execute_command("XADD", unique, "*", "a", "8", "a", "9")
+    made = feed(redis_url, unique, schema=schema)
+    found = [(row["a"], row["b"]) for row in rows(made, made.begin(), made.latest())]
+    assert found == [(1, "x"), (2, "y"), (None, None), (3, ""), (9, None)]
+    client.xadd(unique, {"a": "many"})
+    with pytest.raises(ValueUnreadable, match="column 'a'"):
+        rows(made, made.begin(), made.latest())
+
+
+def test_several_streams_are_followed_and_one_that_comes_later(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    schema = pa.schema([("_key", pa.string()), ("n", pa.int64())])
+    one, other, later = f"{unique}:a", f"{unique}:b", f"{unique}:c"
+    made = feed(redis_url, one, other, later, schema=schema)
+    begin = made.begin()
+    add(client, one, range(3))
+    add(client, other, range(10, 12))
+    end = made.latest()
+    found = [(row["_key"], row["n"]) for row in rows(made, begin, end)]
+    assert found == [(one, 0), (one, 1), (one, 2), (other, 10), (other, 11)]
+    add(client, later, range(5))
+    assert numbers(made, end, made.latest()) == [0, 1, 2, 3, 4]
+    fewer = feed(redis_url, other, later)
+    assert fewer.behind(end, fewer.latest()) == 5
+    assert numbers(fewer, end, fewer.latest()) == [0, 1, 2, 3, 4]
+
+
+def test_a_query_may_begin_with_what_is_there_or_with_what_comes(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    ids = add(client, unique, range(20))
+    client.xtrim(unique, maxlen=15, approximate=False)
+    client.xdel(unique, ids[10])
+    earliest, latest = feed(redis_url, unique), feed(redis_url, unique, startingPosition="latest")
+    begins = earliest.begin(), latest.begin()
+    add(client, unique, range(20, 22))
+    end = earliest.latest()
+    assert numbers(earliest, begins[0], end) == [*range(5, 10), *range(11, 22)]
+    assert numbers(latest, begins[1], end) == [20, 21]
+
+
+def trim(client: redis.Redis, key: str, _: list[str]) -> None:
+    client.xtrim(key, maxlen=7, approximate=False)
+
+
+def trim_all(client: redis.Redis, key: str, _: list[str]) -> None:
+    client.xtrim(key, maxlen=0)
+
+
+def delete_one(client: redis.Redis, key: str, ids: list[str]) -> None:
+    client.xdel(key, ids[-5])
+
+
+def delete_last(client: redis.Redis, key: str, ids: list[str]) -> None:
+    client.xdel(key, ids[-1])
+
+
+LOSSES = {trim: 3, trim_all: 10, delete_one: 1, delete_last: 1}
+"""What someone does to a stream of which ten entries are not read, and how many of these go."""
+
+
+@pytest.mark.parametrize("lose", LOSSES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("planned", [True, False], ids=["planned", "not planned"])
+def test_entries_that_go_before_they_are_read_are_noticed(
+    client: redis.Redis,
+    redis_url: str,
+    unique: str,
+    lose: Callable[[redis.Redis, str, list[str]], None],
+    planned: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made, lenient = feed(redis_url, unique), feed(redis_url, unique, failOnDataLoss="false")
+    add(client, unique, range(10))
+    after = made.latest()
+    ids = add(client, unique, range(10, 20))
+    end, splits = made.latest(), made.between(after, made.latest())
+    lose(client, unique, ids)
+    with pytest.raises(UnreadLost, match=f"{LOSSES[lose]} entries of stream '{unique}'"):
+        drain(made, splits if planned else made.between(after, end))
+    there = [n for n, one in enumerate(ids, 10) if client.xrange(unique, one, one)]
+    with caplog.at_level(logging.WARNING):
+        assert numbers(lenient, after, end) == there
+    assert f"{LOSSES[lose]} entries" in caplog.text
+    add(client, unique, range(20, 25))
+    assert numbers(made, end, made.latest()) == [*range(20, 25)]
+
+
+def test_entries_that_go_once_they_are_read_are_no_loss(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    made = feed(redis_url, unique)
+    ids = add(client, unique, range(10))
+    after = made.latest()
+    client.xdel(unique, *ids[2:5])
+    add(client, unique, range(10, 20))
+    client.xtrim(unique, maxlen=10, approximate=False)
+    assert numbers(made, after, made.latest()) == [*range(10, 20)]
+
+
+@pytest.mark.parametrize("many", [1, 10, 30])
+def test_another_stream_under_the_same_name_is_noticed(
+    client: redis.Redis, redis_url: str, unique: str, many: int
+) -> None:
+    made, lenient = feed(redis_url, unique), feed(redis_url, unique, failOnDataLoss="false")
+    add(client, unique, range(10))
+    after = made.latest()
+    client.delete(unique)
+    with pytest.raises(UnreadLost, match="is not the one that was read"):
+        made.between(after, made.latest())
+    add(client, unique, range(many))
+    end = made.latest()
+    with pytest.raises(UnreadLost, match="is not the one that was read"):
+        drain(made, made.between(after, end))
+    assert numbers(lenient, after, end) == [*range(many)]
+
+
+def test_a_stream_that_is_made_anew_between_plan_and_read_is_noticed(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    made = feed(redis_url, unique)
+    begin = made.begin()
+    add(client, unique, range(10))
+    (split,) = made.between(begin, made.latest())
+    client.delete(unique)
+    add(client, unique, range(10))
+    with pytest.raises(UnreadLost, match="10 entries"):
+        drain(made, [split])
+
+
+def test_limits_are_shared_by_what_streams_have_and_all_comes(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    one, other = f"{unique}:a", f"{unique}:b"
+    made = feed(redis_url, one, other)
+    at, found = made.begin(), list[list[int]]()
+    add(client, one, range(300))
+    add(client, other, range(1000, 1100))
+    goal = made.latest()
+    add(client, one, range(300, 310))
+    while at != goal:
+        to = made.advance(at, goal, 100)
+        found.append(numbers(made, at, to))
+        at = to
+    assert [len(epoch) for epoch in found] == [100, 100, 100, 100]
+    assert sorted(n for epoch in found for n in epoch) == [*range(300), *range(1000, 1100)]
+    assert sum(n >= 1000 for n in found[0]) == 25
+
+
+def test_a_limit_goes_on_behind_entries_that_are_gone(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    made, lenient = feed(redis_url, unique), feed(redis_url, unique, failOnDataLoss="false")
+    begin = made.begin()
+    ids = add(client, unique, range(100))
+    client.xdel(unique, *ids[10:20])
+    client.xtrim(unique, maxlen=60, approximate=False)
+    goal = made.latest()
+    with pytest.raises(UnreadLost, match="40 entries"):
+        made.advance(begin, goal, 25)
+    at, found = begin, list[list[int]]()
+    while at != goal:
+        to = lenient.advance(at, goal, 25)
+        found.append(numbers(lenient, at, to))
+        at = to
+    assert [n for epoch in found for n in epoch] == [*range(40, 100)]
+    assert max(map(len, found)) <= 25
+
+
+def test_a_long_walk_gives_way_to_others(client: redis.Redis, redis_url: str, unique: str) -> None:
+    """The script that counts stops after some milliseconds, and is sent again."""
+    made = feed(redis_url, unique)
+    begin = made.begin()
+    add(client, unique, range(20_000))
+    client.config_resetstat()
+    to = made.advance(begin, made.latest(), 19_000)
+    assert to[unique]["added"] == 19_000
+    told: Any = client.info("commandstats")
+    scripts = told["cmdstat_eval"]
+    assert scripts["calls"] > 1 or scripts["usec"] < 20_000
+    assert scripts["usec"] / scripts["calls"] < 100_000
+
+
+def test_streams_of_a_cluster_are_read_where_they_lie(cluster: RedisCluster, unique: str) -> None:
+    streams = [f"{unique}:{at}" for at in range(6)]
+    made = feed(cluster.url, *streams)
+    begin = made.begin()
+    for at, key in enumerate(streams):
+        for n in range(3):
+            cluster.owner(slot_of(key.encode())).ask("XADD", key, "*", "n", 10 * at + n)
+    end = made.latest()
+    assert numbers(made, begin, end) == [10 * at + n for at in range(6) for n in range(3)]
+    some = made.advance(begin, end, 6)
+    assert numbers(made, begin, some) == [10 * at for at in range(6)]
+
+
+def test_a_server_that_does_not_tell_what_is_gone_is_refused(
+    private_redis: Callable[..., RedisProcess], unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARKONCE_TEST_REDIS", "embedded")  # 6.2
+    server = private_redis()
+    with connect(server.url) as client:
+        client.xadd(unique, {"n": 1})
+    with pytest.raises(StoreRefused, match="how many entries a stream ever had"):
+        feed(server.url, unique).latest()
+
+
+def test_a_key_of_another_type_is_refused(client: redis.Redis, redis_url: str, unique: str) -> None:
+    client.set(unique, "a")
+    with pytest.raises(StoreRefused, match="WRONGTYPE"):
+        feed(redis_url, unique).latest()
+
+
+# -- through Spark
+
+
+def test_a_stream_through_spark_goes_on_where_it_stopped(
+    spark: SparkSession, client: redis.Redis, redis_url: str, unique: str, tmp_path: Any
+) -> None:
+    given = {"url": redis_url, "streams": unique, "maxRowsPerBatch": "40"}
+
+    def run() -> list[dict[str, Any]]:
+        stream = spark.readStream.format("redis").options(startingPosition="earliest", **given)
+        query = (
+            stream.load()
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "rows"))
+        )
+        query.awaitTermination()
+        return [one for one in query.recentProgress if one["numInputRows"]]
+
+    add(client, unique, range(100))
+    first = run()
+    add(client, unique, range(100, 150))
+    second = run()
+    found = spark.read.parquet(str(tmp_path / "rows"))
+    assert found.columns == ["_key", "_id", "n"]
+    assert sorted(row.n for row in found.collect()) == [*range(150)]
+    assert [one["numInputRows"] for one in first + second] == [40, 40, 20, 40, 10]
+    assert '"rowsBehind": 60' in first[0]["sources"][0]["latestOffset"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"streams": "a"}, "Option startingPosition is missing"),
+        ({"startingPosition": "latest"}, "Option streams is missing"),
+        ({"streams": "a", "startingPosition": "now"}, "one of earliest, latest"),
+        ({"streams": "a", "startingPosition": "latest", "key": "a"}, "Option 'key' is unknown"),
+    ],
+)
+def test_options_that_say_too_little_are_told(
+    spark: SparkSession, given: dict[str, str], words: str, tmp_path: Any
+) -> None:
+    made = spark.readStream.format("redis").schema("n bigint").options(url="redis://127.0.0.1:1")
+    query = (
+        made.options(**given)
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    with pytest.raises(Exception, match=words):
+        query.awaitTermination()
