@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+from sparkonce.operate.formats import sources_of
 from sparkonce.operate.printing import page_of_options
 from sparkonce.registry import for_name
 from sparkonce.tck import spec
@@ -56,7 +57,7 @@ def gather(whole: Path = WHOLE) -> Path:
     shutil.copytree(DOCS, whole)
     for name in CONNECTORS:
         connector = for_name(name)
-        page = page_of_options(name, connector.options, getattr(connector, "reads", ()))
+        page = page_of_options(name, connector.options, sources_of(connector))
         (whole / f"options-{name}.md").write_text(page)
     (whole / "spec.md").write_text(spec.as_markdown())
     changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
 from sparkonce.errors import SparkonceError
+from sparkonce.feeds import Followable
 from sparkonce.operate.arguments import as_json, pair, with_options
 from sparkonce.operate.checkup import checkup
 from sparkonce.operate.printing import page_of_options
-from sparkonce.options import known
+from sparkonce.options import Option, known
 from sparkonce.reading import Readable
 from sparkonce.registry import for_name
+from sparkonce.store import Connector
 
 
 @click.command("options")
 @click.argument("name", metavar="FORMAT")
 @as_json
 def show_options(name: str, as_json: bool) -> None:
-    """Print the options of FORMAT (redis, mysql, ...) in Markdown: of writes, and of reads."""
+    """Print the options of FORMAT (redis, mysql, ...) in Markdown: of writes, reads and streams."""
     connector = for_name(name)
-    reads = connector.reads if isinstance(connector, Readable) else ()
+    sources = sources_of(connector)
     if as_json:
-        of_reads = [{**option.to_json(), "of": "reads"} for option in known(reads)]
         shown = [option.to_json() for option in known(connector.options)]
-        click.echo(json.dumps([*shown, *of_reads], indent=2))
+        for source, table in sources.items():
+            shown += [{**option.to_json(), "of": source} for option in known(table)]
+        click.echo(json.dumps(shown, indent=2))
     else:
-        click.echo(page_of_options(connector.name, connector.options, reads), nl=False)
+        click.echo(page_of_options(connector.name, connector.options, sources), nl=False)
+
+
+def sources_of(connector: Connector) -> dict[str, Sequence[Option]]:
+    """The options of a connector's sources, by what Spark calls each."""
+    found = dict[str, Sequence[Option]]()
+    if isinstance(connector, Readable):
+        found["spark.read"] = connector.reads
+    if isinstance(connector, Followable):
+        found["spark.readStream"] = connector.follows
+    return found
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -92,13 +92,15 @@ def _aside(ledger: Ledger) -> str:
     return f"{said}, none stored since {ledger.unstored:,} of them" if ledger.unstored else said
 
 
-def page_of_options(name: str, table: Iterable[Option], reads: Iterable[Option] = ()) -> str:
+def page_of_options(
+    name: str, table: Iterable[Option], sources: Mapping[str, Iterable[Option]] | None = None
+) -> str:
     """The page of a connector's options, in Markdown.
 
     Args:
         name: of the format.
         table: of writes.
-        reads: of reads, if it has any.
+        sources: of ``spark.read`` and ``spark.readStream``, where it has them.
     """
     rows = [
         f'# Options of format("{name}")',
@@ -108,8 +110,8 @@ def page_of_options(name: str, table: Iterable[Option], reads: Iterable[Option] 
         "",
         *_rows(table),
     ]
-    if reads:
-        rows += ["", "## Options of spark.read", "", *_rows(reads)]
+    for source, one in (sources or {}).items():
+        rows += ["", f"## Options of {source}", "", *_rows(one)]
     return "\n".join(rows) + "\n"
 
 
