@@ -28,6 +28,7 @@ CONNECTOR = (
     ("store.py", "each step of the protocol"),
     ("preflight.py", "what server and target must be like"),
     ("reading", "splits of what is there, and their rows"),
+    ("following", "positions in what changes, and the rows between two"),
     ("models", "what a row becomes, and how it is applied"),
     ("target", "what is known of the user's table, keys or index"),
     ("journal", "ledger, log of staged chunks, dead letters"),
@@ -35,10 +36,13 @@ CONNECTOR = (
 )
 
 
-def _connector(name: str) -> list[Room]:
+BINLOG = ("binlog", "the binary log: sets of transactions, rows and values")
+
+
+def _connector(name: str, *more: tuple[str, str]) -> list[Room]:
     package = f"connectors/pyspark_{name}"
     return [Room(f"{package}/__init__.py", f'format("{name}")')] + [
-        Room(f"{package}/{room}", told) for room, told in CONNECTOR
+        Room(f"{package}/{room}", told) for room, told in (*CONNECTOR, *more)
     ]
 
 
@@ -47,12 +51,13 @@ STOREYS = [
         "Spark calls",
         [
             [
-                Room(f"{CORE}/spark", "writers of streams and batches, checkpoint, session, types"),
+                Room(f"{CORE}/spark", "writers and readers of streams and batches, types"),
                 Room(f"{CORE}/sink.py", "what the options describe: store, plan, policy"),
             ],
             [
                 Room(f"{CORE}/operate", "the command line: status, recover, gc, forget, check"),
                 Room(f"{CORE}/replay.py", "dead letters as a DataFrame"),
+                Room(f"{CORE}/following.py", "offsets, limits and restarts of a stream"),
             ],
         ],
     ),
@@ -68,13 +73,17 @@ STOREYS = [
             [
                 Room(f"{CORE}/store.py", "what a connector implements"),
                 Room(f"{CORE}/reading.py", "and to be read"),
+                Room(f"{CORE}/feeds.py", "and to be followed"),
                 Room(f"{CORE}/protocol.py", "the vocabulary: plan, chunk, manifest, record"),
                 Room(f"{CORE}/change.py", "append, upsert, update, increment, delete"),
                 Room(f"{CORE}/values", "Arrow to text and back"),
             ],
         ],
     ),
-    Storey("stores", [_connector("redis"), _connector("mysql"), _connector("elasticsearch")]),
+    Storey(
+        "stores",
+        [_connector("redis"), _connector("mysql", BINLOG), _connector("elasticsearch")],
+    ),
     Storey(
         "proof",
         [

@@ -26,6 +26,9 @@ from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 
 ROWS, AT_ONCE = 30_000, 10_000
+SOON = 60
+"""Seconds in which Spark, with its workers to start, asks for rows on a machine that is busy."""
+
 ONCE = Counter(range(ROWS))
 
 
@@ -94,7 +97,7 @@ def killed(place: Place, spark: SparkSession) -> Counter[int]:
     place.proxy.stall(place.asks, nth=2)
     with ThreadPoolExecutor(1) as beside:
         read = beside.submit(place.read, spark)
-        assert place.proxy.wait()
+        assert place.proxy.wait(seconds=SOON)
         os.kill(_owner(place.proxy), signal.SIGKILL)
         place.proxy.disconnect()
         place.proxy.restore()
@@ -151,7 +154,7 @@ def test_a_task_that_runs_beside_its_twin_gives_its_rows_once(
         in_redis.proxy.stall(in_redis.asks, nth=2)
         with ThreadPoolExecutor(1) as beside:
             read = beside.submit(patient.read, spark)
-            assert in_redis.proxy.wait()
+            assert in_redis.proxy.wait(seconds=SOON)
             assert read.result(120) == ONCE  # the first one waits still
             in_redis.proxy.restore()
     finally:
