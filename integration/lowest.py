@@ -9,8 +9,6 @@ from importlib.metadata import requires
 from packaging.requirements import Requirement
 
 OURS = ("redis", "mysql", "elasticsearch", "metrics")
-BESIDE = ("numpy<2",)
-"""What these old releases need of others, and do not say."""
 
 
 def lowest() -> Iterator[str]:
@@ -25,4 +23,4 @@ def lowest() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join([*lowest(), *BESIDE]) + "\n")
+    sys.stdout.write("\n".join(lowest()) + "\n")

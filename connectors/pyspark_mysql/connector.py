@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyspark_mysql.following.changes import schema_of
+from pyspark_mysql.following.feed import MySqlFeed
+from pyspark_mysql.following.table import followed
 from pyspark_mysql.journal import tables
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.models import plan as table
 from pyspark_mysql.models.chunks import ChunkEncoder
 from pyspark_mysql.models.plan import TableRows
-from pyspark_mysql.options import OPTIONS, READING
+from pyspark_mysql.options import FOLLOWING, OPTIONS, READING
 from pyspark_mysql.reading.described import described
 from pyspark_mysql.reading.source import MySqlSource, relation
 from pyspark_mysql.server import address
@@ -25,7 +28,7 @@ class MySqlConnector:
     """See `sparkonce.store.Connector`."""
 
     name = "mysql"
-    options, reads = OPTIONS, READING
+    options, reads, follows = OPTIONS, READING, FOLLOWING
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[TableRows]:
         """See `Connector.plan`."""
@@ -63,6 +66,16 @@ class MySqlConnector:
     def source(self, options: Options, scan: Scan) -> MySqlSource:
         """See `Readable.source`."""
         return MySqlSource(_reading(options), options, scan)
+
+    def infer_feed(self, options: Options) -> pa.Schema:
+        """See `Followable.infer_feed`."""
+        with translated("asking for the columns"):
+            columns = followed(_reading(options), options["dbtable"]).columns
+        return schema_of(columns.values(), options["columns"] or ())
+
+    def feed(self, options: Options, scan: Scan) -> MySqlFeed:
+        """See `Followable.feed`."""
+        return MySqlFeed(_reading(options), options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`."""

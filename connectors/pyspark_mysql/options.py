@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from pyspark_mysql.binlog.gtids import is_gtids
 from pyspark_mysql.models.plan import MODES
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer
 from sparkonce.options import COMMON, Option, gone
 from sparkonce.reading import READS
@@ -37,6 +39,30 @@ def name(text: str) -> str:
     if not NAME.fullmatch(text):
         raise ValueError(NAME_RULE)
     return text
+
+
+def start(text: str) -> str:
+    """Read option ``startingPosition``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = "".join(text.split()).lower()
+    if found not in ("snapshot", "latest") and not (found and is_gtids(found)):
+        raise ValueError("snapshot, latest, or a set of GTIDs as the server writes it")
+    return found
+
+
+def transactions(text: str) -> frozenset[str]:
+    """Read option ``skipTransactions``.
+
+    Raises:
+        ValueError: one is none.
+    """
+    found = frozenset("".join(text.split()).lower().split(","))
+    if not all(one and is_gtids(one) for one in found):
+        raise ValueError("GTIDs with commas between, as the error names them")
+    return found
 
 
 URL = Option(
@@ -161,3 +187,25 @@ READING = (
     *READS,
 )
 """Of `spark.read`."""
+
+FOLLOWING = (
+    URL,
+    Option("dbtable", "What is followed: `orders`, or `shop.orders`.", table_name, required=True),
+    Option(
+        STARTS,
+        "Where a new query begins: `snapshot`, with the rows that are there; `latest`; or behind a"
+        " set of GTIDs, as the server writes it.",
+        start,
+        required=True,
+    ),
+    Option("numPartitions", "Most splits of a snapshot.", integer(1, 10_000), 4),
+    Option(
+        "skipTransactions",
+        "GTIDs of transactions that are passed without their rows: of those that no stream can"
+        " follow, the error names them.",
+        transactions,
+    ),
+    *TLS,
+    *FOLLOWS,
+)
+"""Of `spark.readStream`."""

@@ -43,7 +43,12 @@ class Feed(Rows, Protocol):
 
     Spark asks again for what lies between two positions, by another process, a day later: the same
     rows must come, or an error that says which are gone.
+
+    Attributes:
+        unit: what a query can be behind by: ``rows``, if the store can count them.
     """
+
+    unit: str
 
     def begin(self) -> Position:
         """Where a new query begins, as option ``startingPosition`` says.
@@ -59,13 +64,16 @@ class Feed(Rows, Protocol):
             StoreError: the store does not tell.
         """
 
-    def advance(self, after: Position, goal: Position, most: int) -> Position:
+    def advance(self, after: Position, goal: Position, most: int | None) -> Position:
         """Where an epoch ends that begins behind `after`, and does not go beyond `goal`.
 
         Args:
             after: where it begins.
-            goal: a position that was the latest one, now or before.
-            most: rows that it may have; more, if what belongs together has more.
+            goal: another position, which was the latest one, now or before.
+            most: rows that it may have; more, if what belongs together has more. None is no limit.
+
+        Returns:
+            The end; `after` itself where no row lies behind it.
 
         Raises:
             StoreError: the store does not tell.
@@ -81,7 +89,7 @@ class Feed(Rows, Protocol):
         """
 
     def behind(self, after: Position, end: Position) -> int | None:
-        """How many rows lie between two positions; None where nothing tells cheaply."""
+        """How many of them lie between two positions; None where nothing tells cheaply."""
 
 
 @runtime_checkable

@@ -53,7 +53,7 @@ class Follower:
         """
         after = _position(start) if start else self._begin()
         goal = self._goal or self.feed.latest()
-        at = goal if most is None else self.feed.advance(after, goal, most)
+        at = goal if goal == after else self.feed.advance(after, goal, most)
         self._last = start if start and at == after else _offset(at, None if start else after)
         return self._last
 
@@ -75,10 +75,10 @@ class Follower:
         return [] if after == at else self.feed.between(after, at)
 
     def report(self) -> Offset:
-        """The newest offset there is, and how many rows this query is behind it, as far as told."""
+        """The newest offset there is, and how far this query is behind it, if the store tells."""
         latest = self.feed.latest()
-        rows = self.feed.behind(_position(self._last), latest) if self._last else None
-        told = {} if rows is None else {"rowsBehind": rows}
+        found = self.feed.behind(_position(self._last), latest) if self._last else None
+        told = {} if found is None else {f"{self.feed.unit}Behind": found}
         return {**_offset(latest, None), **told}
 
     def _begin(self) -> Position:

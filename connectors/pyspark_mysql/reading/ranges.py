@@ -79,7 +79,12 @@ def between(column: Described, borders: Sequence[int]) -> list[str]:
 
 
 def balanced(session: Session, relation: str, column: Described, parts: int) -> list[str]:
-    """Conditions of at most so many ranges with about as many rows each, by an index.
+    """Conditions of the ranges that `borders` gives. Raises as that."""
+    return between(column, borders(session, relation, column, parts))
+
+
+def borders(session: Session, relation: str, column: Described, parts: int) -> list[int]:
+    """Where at most so many ranges begin, but for the first, with about as many rows each.
 
     The server's estimates come from dives into the index, which read a few pages each: see
     https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
@@ -90,19 +95,19 @@ def balanced(session: Session, relation: str, column: Described, parts: int) -> 
     name = identifier(column.name)
     ((low, high),) = session.run(f"SELECT MIN({name}), MAX({name}) FROM {relation}")
     if low is None or parts == 1 or _estimate(session, relation, "") <= FEW:
-        return [""]
+        return []
     low, high = _number(low), _number(high)
     count = max(1, min(parts * PROBES, high - low))
     probes = [low + (high - low) * at // count for at in range(count + 1)]
     rows = [_estimate(session, relation, one) for one in between(column, probes[1:-1])]
     share = max(FEW, sum(rows) / parts)
-    borders = list[int]()
+    begins = list[int]()
     found = 0.0
     for border, one in zip(probes[1:], rows, strict=False):
         found += one
-        if found >= share * (len(borders) + 1) and border < high:
-            borders.append(border)
-    return between(column, borders[: parts - 1])
+        if found >= share * (len(begins) + 1) and border < high:
+            begins.append(border)
+    return begins[: parts - 1]
 
 
 def _estimate(session: Session, relation: str, condition: str) -> float:

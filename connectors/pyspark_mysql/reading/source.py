@@ -156,7 +156,8 @@ def relation(options: Options) -> str:
 
 def _is_divided(column: Described) -> bool:
     kind = column.natural
-    return bool(types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind))
+    whole = types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0)
+    return bool(whole or types.is_date(kind) or types.is_timestamp(kind))
 
 
 def _undivided(column: Described) -> checks.Contradiction:

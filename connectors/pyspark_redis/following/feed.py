@@ -51,6 +51,8 @@ class Range:
 class RedisFeed:
     """See `sparkonce.feeds.Feed`."""
 
+    unit = "rows"
+
     def __init__(self, places: Places, options: Options, wanted: Scan) -> None:
         self.places, self.options = places, options
         self.columns = Columns(wanted.schema, Naming(None, b""), "stream", "")
@@ -65,8 +67,10 @@ class RedisFeed:
         """See `Feed.latest`."""
         return _position({key: one.end for key, one in self._looks().items()})
 
-    def advance(self, after: Position, goal: Position, most: int) -> Position:
+    def advance(self, after: Position, goal: Position, most: int | None) -> Position:
         """See `Feed.advance`. Each stream has the share that it has of all that is not read."""
+        if most is None:
+            return goal
         begins, ends = self._begins(after, goal), _marks(goal)
         rows = {key: max(0, end.added - begins[key].added) for key, end in ends.items()}
         total = sum(rows.values())

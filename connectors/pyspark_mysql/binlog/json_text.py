@@ -1,0 +1,150 @@
+"""MySQL's JSON, as the log has it in binary, as the text that the server shows.
+
+See ``json_binary.h`` in https://dev.mysql.com/doc/dev/mysql-server/latest/.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Callable, Iterator
+
+from pyspark_mysql.binlog import types
+from pyspark_mysql.binlog.types import DIGITS
+
+LITERALS = {0: "null", 1: "true", 2: "false"}
+NUMBERS = {5: ("<h", 2), 6: ("<H", 2), 7: ("<i", 4), 8: ("<I", 4), 9: ("<q", 8), 10: ("<Q", 8)}
+OBJECTS, LARGE, LITERAL, DOUBLE, STRING, OPAQUE = (0, 1), (1, 3), 4, 11, 12, 15
+DATE, TIME, DATETIME, TIMESTAMP = 10, 11, 12, 7
+
+
+def of(value: bytes) -> str:
+    """The text of a document; an empty one is null, as a row of an INSERT IGNORE may have it."""
+    return _value(value[0], value, 1) if value else "null"
+
+
+def _value(kind: int, data: bytes, at: int) -> str:
+    if kind <= 3:
+        return _container(kind, data, at)
+    if kind == LITERAL:
+        return LITERALS[data[at]]
+    if kind in NUMBERS:
+        (number,) = struct.unpack_from(NUMBERS[kind][0], data, at)
+        return str(number)
+    if kind == DOUBLE:
+        (double,) = struct.unpack_from("<d", data, at)
+        return repr(double).replace("e+", "e")
+    if kind == STRING:
+        size, at = _length(data, at)
+        return _quoted(data[at : at + size].decode())
+    size, start = _length(data, at + 1)
+    return _opaque(data[at], data[start : start + size])
+
+
+def _container(kind: int, data: bytes, start: int) -> str:
+    """An object or an array: its size, then where keys and values lie, from its beginning."""
+    width = 4 if kind in LARGE else 2
+    count = _offset(data, start, width)
+    at = start + 2 * width
+    if kind not in OBJECTS:
+        return f"[{', '.join(_members(data, start, at, count, width))}]"
+    keys = [_key(data, start, at + one * (width + 2), width) for one in range(count)]
+    values = _members(data, start, at + count * (width + 2), count, width)
+    texts = (f"{key}: {value}" for key, value in zip(keys, values, strict=True))
+    return f"{{{', '.join(texts)}}}"
+
+
+def _members(data: bytes, start: int, at: int, count: int, width: int) -> Iterator[str]:
+    """Small values lie where others have their place."""
+    for _ in range(count):
+        kind = data[at]
+        is_here = kind == LITERAL or (kind in NUMBERS and NUMBERS[kind][1] <= width)
+        yield _value(kind, data, at + 1 if is_here else start + _offset(data, at + 1, width))
+        at += 1 + width
+
+
+def _key(data: bytes, start: int, at: int, width: int) -> str:
+    begin = start + _offset(data, at, width)
+    return _quoted(data[begin : begin + _offset(data, at + width, 2)].decode())
+
+
+def _offset(data: bytes, at: int, width: int) -> int:
+    return int.from_bytes(data[at : at + width], "little")
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """Seven bits a byte, the lowest first; the eighth says that more follow."""
+    size = shift = 0
+    while True:
+        size |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return size, at
+        shift += 7
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _opaque(kind: int, value: bytes) -> str:
+    """What JSON has no type for."""
+    if kind == types.NEWDECIMAL:
+        return _decimal(value)
+    if kind in MOMENTS:
+        return f'"{MOMENTS[kind](int.from_bytes(value, "little", signed=True))}"'
+    return f'"base64:type{kind}:{base64.b64encode(value).decode()}"'
+
+
+def _decimal(value: bytes) -> str:
+    """Digits, those behind the point, and then as a column has it."""
+    precision, scale, data = value[0], value[1], bytearray(value[2:])
+    negative = not data[0] & 0x80
+    data[0] ^= 0x80
+    if negative:
+        data = bytearray(one ^ 0xFF for one in data)
+    whole = precision - scale
+    texts, at = [], 0
+    for digits in (
+        ([whole % 9] * (whole % 9 > 0) + [9] * (whole // 9))
+        + [0]
+        + ([9] * (scale // 9) + [scale % 9] * (scale % 9 > 0))
+    ):
+        width = DIGITS[digits]
+        part = int.from_bytes(data[at : at + width], "big")
+        texts.append(f"{part:0{digits}d}" if digits else ".")
+        at += width
+    text = "".join(texts).lstrip("0").rstrip("." if scale == 0 else "")
+    return ("-" if negative else "") + (text if text[:1].isdigit() else f"0{text}")
+
+
+def _date(packed: int) -> str:
+    months, day = packed >> 46, packed >> 41 & 31
+    return f"{months // 13:04d}-{months % 13:02d}-{day:02d}"
+
+
+def _datetime(packed: int) -> str:
+    clock = packed >> 24
+    return (
+        f"{_date(packed)} {clock >> 12 & 31:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
+        f".{packed & 0xFFFFFF:06d}"
+    )
+
+
+def _time(packed: int) -> str:
+    sign, packed = "-" if packed < 0 else "", abs(packed)
+    clock = packed >> 24
+    return (
+        f"{sign}{clock >> 12 & 0x3FF:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
+        f".{packed & 0xFFFFFF:06d}"
+    )
+
+
+MOMENTS: dict[int, Callable[[int], str]] = {
+    DATE: _date,
+    TIME: _time,
+    DATETIME: _datetime,
+    TIMESTAMP: _datetime,
+}
+"""How packed moments are shown."""

@@ -1,0 +1,101 @@
+"""MariaDB's GTID positions: how far a server, or a reader, is in each domain."""
+
+from __future__ import annotations
+
+from pyspark_mysql.binlog.transactions import Domained, Gtid
+
+NONE = "0-0-0"
+
+
+class GtidPosition:
+    """The last transaction of each domain, ``domain-server-number``.
+
+    See https://mariadb.com/docs/server/ha-and-performance/standard-replication/gtid.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        parts = (one.strip() for one in text.split(","))
+        self.last = {int(one.split("-")[0]): one for one in parts if one}
+
+    def __str__(self) -> str:
+        return ",".join(one for _, one in sorted(self.last.items()))
+
+    def lacks(self, other: str) -> str:
+        """See `Gtids.lacks`. Where in a domain the other is further on."""
+        found = GtidPosition()
+        found.last = {
+            domain: one
+            for domain, one in GtidPosition(other).last.items()
+            if _number(self.last.get(domain, NONE)) < _number(one)
+        }
+        return str(found)
+
+    def joined(self, other: str) -> str:
+        """See `Gtids.joined`."""
+        both = GtidPosition(str(self))
+        both.last |= GtidPosition(self.lacks(other)).last
+        return str(both)
+
+    def common(self, other: str) -> str:
+        """See `Gtids.common`. Where the other is behind in a domain, its position."""
+        there, both = GtidPosition(other), GtidPosition(str(self))
+        for domain in GtidPosition(there.lacks(str(self))).last:
+            del both.last[domain]
+            if domain in there.last:
+                both.last[domain] = there.last[domain]
+        return str(both)
+
+    def many(self, end: str) -> int:
+        """See `Gtids.many`."""
+        last = GtidPosition(end).last
+        return sum(
+            max(0, _number(one) - _number(self.last.get(domain, NONE)))
+            for domain, one in last.items()
+        )
+
+    def to(self, end: str) -> PositionStretch:
+        """See `Gtids.to`."""
+        return PositionStretch(self, GtidPosition(end))
+
+
+class PositionStretch:
+    """See `Stretch`. The server sends what lies behind a position; a domain ends with its last one.
+
+    That one is looked for as it is: without ``gtid_strict_mode`` numbers may come in any order.
+    """
+
+    def __init__(self, before: GtidPosition, end: GtidPosition) -> None:
+        self._at = GtidPosition(str(before))
+        self._left = {
+            domain: one for domain, one in end.last.items() if before.last.get(domain) != one
+        }
+
+    @property
+    def done(self) -> bool:
+        """See `Stretch.done`."""
+        return not self._left
+
+    def wants(self, gtid: Gtid) -> bool:
+        """See `Stretch.wants`."""
+        return isinstance(gtid, Domained) and gtid.domain in self._left
+
+    def take(self, gtid: Gtid) -> None:
+        """See `Stretch.take`."""
+        if isinstance(gtid, Domained):
+            self._at.last[gtid.domain] = str(gtid)
+            if self._left[gtid.domain] == str(gtid):
+                del self._left[gtid.domain]
+
+    def missing(self) -> str:
+        """See `Stretch.missing`."""
+        left = GtidPosition()
+        left.last = self._left
+        return str(left)
+
+    def reached(self) -> str:
+        """See `Stretch.reached`."""
+        return str(self._at)
+
+
+def _number(gtid: str) -> int:
+    return int(gtid.split("-")[2])

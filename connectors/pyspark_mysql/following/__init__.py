@@ -1,0 +1,1 @@
+"""How a table is followed: by sets of transactions, from the binary log or a state before it."""

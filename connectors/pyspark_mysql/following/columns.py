@@ -1,0 +1,114 @@
+"""A logged column as the type that was asked for, and which types it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from pyspark_mysql.binlog.images import Buffer, Place
+from pyspark_mysql.binlog.texts import varying
+from pyspark_mysql.binlog.values import fixed
+from pyspark_mysql.reading.described import Described
+from pyspark_mysql.reading.forms import form
+from sparkonce.errors import OptionError
+from sparkonce.values import from_json
+from sparkonce.values.spark_types import type_name
+
+DAY = 86_400_000_000
+
+
+def require_readable(column: Described, kind: pa.DataType) -> None:
+    """Refuse a type of which some value of the column has no place, or would change.
+
+    Raises:
+        OptionError: it is one.
+    """
+    form(column, kind)
+    natural = column.natural
+    texts = (types.is_string, types.is_integer, types.is_decimal, types.is_binary)
+    if types.is_string(kind) and not any(is_one(natural) for is_one in texts):
+        raise OptionError(
+            f"Column {column.name!r} can't be followed as a string",
+            why=f"the binary log has it as {type_name(natural)}, and not as the server shows it",
+            todo="give it that type, and cast it in Spark",
+        )
+
+
+def value(place: Place, buffer: Buffer, kind: pa.DataType | None) -> pa.Array:
+    """The values of a column.
+
+    Args:
+        place: where they are.
+        buffer: of all rows.
+        kind: wanted; None for what loses nothing.
+
+    Raises:
+        ValueError: one is none of that type.
+    """
+    column = place.column
+    if column.type.code in (140, 141, 242):
+        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
+    found = (varying if column.type.prefix else fixed)(place, buffer)
+    if types.is_duration(found.type):
+        return _time(found, place, kind)
+    return found if kind is None or found.type == kind else _converted(found, kind)
+
+
+def _converted(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    for is_one, convert in CONVERSIONS:
+        if is_one(kind):
+            return convert(found, kind)
+    return found.cast(kind)
+
+
+def _boolean(found: pa.Array, kind: pa.DataType) -> pa.Array:  # noqa: ARG001 (there is one)
+    if not pc.all(pc.is_in(found, pa.array([0, 1, None], found.type))).as_py():
+        raise ValueError("it is neither 0 nor 1")
+    return pc.not_equal(found, pa.scalar(0, found.type))
+
+
+def _interval(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    return found.cast(pa.int64()).cast(kind)
+
+
+def _text(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not types.is_decimal(found.type):
+        return found.cast(kind)
+    return pa.array([None if one is None else f"{one:f}" for one in found.to_pylist()], kind)
+
+
+def _nested(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    return from_json.column(found.cast(pa.binary()), kind)
+
+
+CONVERSIONS: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...
+] = (
+    (types.is_boolean, _boolean),
+    (types.is_duration, _interval),
+    (types.is_string, _text),
+    (types.is_nested, _nested),
+)
+"""What Arrow itself does not convert, or converts otherwise."""
+
+
+def _time(found: pa.Array, place: Place, kind: pa.DataType | None) -> pa.Array:
+    """A TIME: of a day, or its text, which may be of several days, or of less than none."""
+    micros = found.cast(pa.int64())
+    if kind is not None and types.is_time(kind):
+        if pc.any(pc.or_(pc.less(micros, 0), pc.greater_equal(micros, DAY))).as_py():
+            raise ValueError("it is no time of a day")
+        return micros.cast(pa.time64("us"))
+    digits = place.column.type.meta
+    return pa.array([None if one is None else _shown(one, digits) for one in micros.to_pylist()])
+
+
+def _shown(micros: int, digits: int) -> str:
+    """As the server shows it: -12:34:56.78."""
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    fraction = f".{rest:06d}"[: digits + 1] if digits else ""
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

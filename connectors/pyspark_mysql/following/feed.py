@@ -1,0 +1,308 @@
+"""A table as a feed: an epoch is what some transactions did to it, and nothing of it is kept.
+
+A position is ``{"gtids": set}``: the transactions that were read. While the rows are read that were
+there at the beginning, it says up to which number, too: ``{"gtids": set, "snapshot": 1000}``, and
+``"snapshot": null`` before the first one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from pyspark_mysql.binlog.gtids import gtids, is_of
+from pyspark_mysql.binlog.images import PADDING, Image
+from pyspark_mysql.binlog.log import End, Log, Rows, Statement, Step, refused
+from pyspark_mysql.binlog.transactions import Everything, Gtids, Stretch
+from pyspark_mysql.following import fitness, snapshot
+from pyspark_mysql.following.changes import BEFORE, META, Changes
+from pyspark_mysql.following.columns import require_readable
+from pyspark_mysql.following.fitness import Server
+from pyspark_mysql.following.request import log_behind
+from pyspark_mysql.following.snapshot import Piece, Snapshot
+from pyspark_mysql.following.table import Followed, followed, tell_cascades
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import translated
+from sparkonce import checks
+from sparkonce.errors import OptionError, StoreUnreachable, UnreadLost
+from sparkonce.feeds import STARTS, Position
+from sparkonce.options import Options
+from sparkonce.reading import Scan
+
+log = logging.getLogger("sparkonce")
+
+READING = "reading the binary log"
+SNAPSHOT = "snapshot"
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """A split: those that are among `end`, and not among `behind`."""
+
+    behind: str
+    end: str
+
+
+QUIET_SECONDS = 600
+"""For so long transactions of other tables alone make no epoch."""
+
+
+@dataclass
+class Quiet:
+    """What was scanned and has no rows.
+
+    Attributes:
+        after: behind which position.
+        upto: all that was scanned.
+        since: when that began, on a clock of its own.
+    """
+
+    after: Position
+    upto: str
+    since: float
+
+
+class MySqlFeed:
+    """See `sparkonce.feeds.Feed`."""
+
+    unit = "transactions"
+
+    def __init__(self, session: Session, options: Options, wanted: Scan) -> None:
+        self.session, self.options, self.schema = session, options, wanted.schema
+        self._quiet = Quiet({}, "", 0.0)
+
+    def begin(self) -> Position:
+        """See `Feed.begin`. A table that can't be followed is refused."""
+        starts: str = self.options[STARTS]
+        server = self._server()
+        with translated(READING):
+            table = self.table
+            tell_cascades(self.session, table)
+        if starts == SNAPSHOT:
+            snapshot.require_fit(table)
+            return {"gtids": server.executed, SNAPSHOT: None}
+        if starts == "latest":
+            return {"gtids": server.executed}
+        _require_dialect(starts, server)
+        return {"gtids": starts}
+
+    def latest(self) -> Position:
+        """See `Feed.latest`."""
+        return {"gtids": self._server().executed}
+
+    def advance(self, after: Position, goal: Position, most: int | None) -> Position:
+        """See `Feed.advance`. An epoch ends with a transaction, or within the snapshot.
+
+        Transactions of other tables alone make no epoch: where a sink writes to the same server,
+        each would bring the next one. After a while they do, as the log is kept for a time only.
+        """
+        begin = self._begin(after)
+        if SNAPSHOT in after:
+            return self._next_piece(begin, after[SNAPSHOT], most)
+        if self._quiet.after != after:
+            self._quiet = Quiet(after, begin, time.monotonic())
+        scanned = self._gtids(begin).joined(self._quiet.upto)
+        stretch = self._gtids(scanned).to(goal["gtids"])
+        if self._any_rows(scanned, stretch, most):
+            return goal if most is None or stretch.done else {"gtids": stretch.reached()}
+        self._require_all(scanned, stretch)
+        self._quiet.upto = goal["gtids"]
+        return goal if time.monotonic() - self._quiet.since > QUIET_SECONDS else after
+
+    def _next_piece(self, behind: str, low: int | None, most: int | None) -> Position:
+        border = None
+        if most is not None:
+            with translated("reading the table"):
+                border = snapshot.next_border(self.session, self.table, low, most)
+        return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
+
+    def _any_rows(self, behind: str, stretch: Stretch, most: int | None) -> bool:
+        """Take transactions up to the end of an epoch; whether it has anything."""
+        rows = 0
+        with self._steps(behind, stretch) as steps:
+            for step in _until_statement(steps):
+                rows += self._many(step)
+                if rows and (most is None or (rows >= most and isinstance(step, End))):
+                    break
+        return rows > 0
+
+    def between(self, after: Position, end: Position) -> Sequence[Piece | Transactions]:
+        """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
+        begin, upto = self._begin(after), self._there(end["gtids"])
+        with translated(READING):
+            self._require_readable()
+            pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
+        more = [Transactions(begin, upto)] if self._gtids(begin).lacks(upto) else []
+        return [*pieces, *more]
+
+    def behind(self, after: Position, end: Position) -> int:
+        """See `Feed.behind`. It tells of transactions of all tables."""
+        return self._gtids(after["gtids"]).many(end["gtids"])
+
+    def read(self, split: Piece | Transactions) -> Iterator[pa.RecordBatch]:
+        """See `Feed.read`."""
+        with translated(READING):
+            table = self.table
+            if isinstance(split, Piece):
+                reader = Snapshot(self.session, table, self.schema)
+                yield from reader.read(split, self._rows(split.behind, Everything()))
+            else:
+                stretch = self._gtids(split.behind).to(split.end)
+                changes = Changes(self.schema, table.key, table.layout)
+                yield from changes.batches(self._rows(split.behind, stretch))
+                self._require_all(split.behind, stretch)
+
+    @cached_property
+    def table(self) -> Followed:
+        """The table that is followed."""
+        return followed(self.session, self.options["dbtable"])
+
+    def _server(self) -> Server:
+        with translated(READING):
+            return fitness.server(self.session)
+
+    @cached_property
+    def _mariadb(self) -> bool:
+        with translated(READING), self.session.connected() as live:
+            return live.mariadb
+
+    def _gtids(self, text: str) -> Gtids:
+        return gtids(text, mariadb=self._mariadb)
+
+    def _begin(self, after: Position) -> str:
+        """What was read, where the server has it, and all behind it."""
+        read = self._there(after["gtids"])
+        if gone := self._gtids(read).lacks(self._server().purged):
+            error = _purged(gone, self.table, in_snapshot=SNAPSHOT in after)
+            if SNAPSHOT in after or self.options["failOnDataLoss"]:
+                raise error
+            log.warning("%s", error)
+            read = self._gtids(read).joined(self._server().purged)
+        return read
+
+    def _there(self, read: str) -> str:
+        """Transactions of those that the server has; if it lacks any, that is told."""
+        executed = self._server().executed
+        strange = self._gtids(executed).lacks(read)
+        if not strange:
+            return read
+        error = _strange(strange)
+        if self.options["failOnDataLoss"]:
+            raise error
+        log.warning("%s", error)
+        return self._gtids(read).common(executed)
+
+    def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[Piece]:
+        high = end.get(SNAPSHOT)
+        whole = Piece(begin, after[SNAPSHOT], high)
+        return snapshot.pieces(self.session, self.table, whole, self.options["numPartitions"])
+
+    def _rows(self, behind: str, stretch: Stretch) -> Iterator[Rows]:
+        """The rows that transactions changed; a statement that tells of none is refused."""
+        with self._steps(behind, stretch) as steps:
+            for step in steps:
+                if isinstance(step, Statement):
+                    raise refused(
+                        step.gtid,
+                        f"changes the table by a statement: {step.text[:200]}",
+                        "what it did to rows is not in the log, and columns may be others since",
+                        "bring the target in line with the table",
+                    )
+                if isinstance(step, Rows):
+                    yield step
+
+    @contextmanager
+    def _steps(self, behind: str, stretch: Stretch) -> Iterator[Iterator[Step]]:
+        skipped = self.options["skipTransactions"] or ()
+        with translated(READING):
+            found = Log(self.table.name, stretch, skipped, mariadb=self._mariadb)
+            with log_behind(self.session, behind) as events:
+                yield found.steps(events)
+
+    def _many(self, step: Step) -> int:
+        """How many rows a step has; a statement counts, as it must be told."""
+        if not isinstance(step, Rows):
+            return int(isinstance(step, Statement))
+        image = self._images.setdefault(id(step.table), (step.table, Image(step.table.columns)))[1]
+        found = len(image.starts(step.data + PADDING, len(step.data)))
+        return found // 2 if step.operation == "u" else found
+
+    @cached_property
+    def _images(self) -> dict[int, tuple[object, Image]]:
+        return {}
+
+    def _require_readable(self) -> None:
+        """Refuse columns that the table does not have, or not as what is asked for.
+
+        Raises:
+            OptionError: there are such.
+        """
+        there = self.table.columns
+        names = pa.schema([(one, pa.null()) for one in there])
+        for field in self.schema:
+            inner = [*field.type] if field.name == BEFORE else [field]
+            for one in inner if field.name not in META else ():
+                require_readable(there[checks.column("columns", one.name, names)], one.type)
+
+    def _require_all(self, behind: str, stretch: Stretch) -> None:
+        """Refuse an end of the log before all was read.
+
+        Raises:
+            StoreUnreachable: it may be a replica, which gets the rest.
+        """
+        if missing := stretch.missing():
+            raise StoreUnreachable(
+                f"The server's log ends without transactions {missing}",
+                why=f"they were there when an epoch was planned behind {behind}",
+                todo="look whether option url leads to another server now, and at its replication",
+            )
+
+
+def _until_statement(steps: Iterable[Step]) -> Iterator[Step]:
+    """Steps up to a statement behind rows: it stops the next epoch, and not this one."""
+    rows = ended = False
+    for step in steps:
+        if isinstance(step, Statement) and ended:
+            return
+        rows = rows or isinstance(step, Rows)
+        ended = ended or (rows and isinstance(step, End))
+        yield step
+
+
+def _require_dialect(starts: str, server: Server) -> None:
+    if not is_of(starts, mariadb=server.mariadb):
+        name = "MariaDB" if server.mariadb else "MySQL"
+        form = "0-1-100" if server.mariadb else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100"
+        raise OptionError(
+            f"Option {STARTS} is {starts!r}, which is no set of GTIDs of the server",
+            why=f"it is a {name}",
+            todo=f"write it as the server does: {form}",
+        )
+
+
+def _purged(gone: str, table: Followed, *, in_snapshot: bool) -> UnreadLost:
+    todo = "bring the target in line with the table; failOnDataLoss=false goes on without them"
+    if in_snapshot:
+        todo = "begin a new query, and let the server keep its log for as long as a snapshot takes"
+    return UnreadLost(
+        f"Transactions {gone} were purged before they were read: what they did to"
+        f" {'.'.join(table.name)} is not known",
+        why="the server keeps its binary log for a time (binlog_expire_logs_seconds), and the query"
+        " was down or behind for longer",
+        todo=todo,
+    )
+
+
+def _strange(gtids: str) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"The server has never had transactions {gtids}, which the query has read",
+        why="it is a replica that is behind, or it lost them in a failover",
+        todo="wait for it; if they are lost, bring the target in line with the table:"
+        " failOnDataLoss=false goes on without them",
+    )

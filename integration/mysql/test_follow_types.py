@@ -1,0 +1,245 @@
+"""Values of the binary log: each is as a plain read of the table has it, however it was logged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.mysql.following import GTIDS, LOGGED, between, feed, read, rows
+from integration.mysql.test_reading import source, values
+from integration.servers.finder import or_skip
+from integration.servers.mysql import MySqlProcess, connect, private_binary
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
+
+TEXTS = ("''", "'x'", "'größe € \U0001f600 \\\\ \"q\" \\0 \\n'", "REPEAT('ü', 60)", "NULL")
+JSONS = (
+    """'{"a": [1, -2.5, "ü\\\\n\\\\u0001", null, true, 18446744073709551615], "n": {"b": []}}'""",
+    "'[1e300, 1e-7, 0.1, -0.0, 123456789012345678901234567890]'",
+    "'\"text\"'",
+    "JSON_OBJECT('d', CAST('2024-01-02' AS DATE), 'n', 1.50, 't', CAST('10:11:12.5' AS TIME(1)))",
+    "JSON_ARRAY(CAST('2024-01-02 03:04:05.5' AS DATETIME(1)), '-00:00:01', -0.001)",
+    "'null'",
+    "NULL",
+)
+COLUMNS = {
+    "TINYINT": ("-128", "127", "0", "NULL"),
+    "TINYINT UNSIGNED": ("255", "0", "NULL"),
+    "BOOLEAN": ("1", "0", "NULL"),
+    "SMALLINT": ("-32768", "32767", "NULL"),
+    "SMALLINT UNSIGNED": ("65535", "NULL"),
+    "MEDIUMINT": ("-8388608", "8388607", "NULL"),
+    "MEDIUMINT UNSIGNED": ("16777215", "NULL"),
+    "INT": ("-2147483648", "2147483647", "NULL"),
+    "INT UNSIGNED": ("4294967295", "NULL"),
+    "BIGINT": ("-9223372036854775808", "9223372036854775807", "NULL"),
+    "BIGINT UNSIGNED": ("18446744073709551615", "0", "NULL"),
+    "FLOAT": ("0.1", "-3.4e38", "1e-38", "NULL"),
+    "DOUBLE": ("0.1", "-1.7976931348623157e308", "2.2250738585072014e-308", "NULL"),
+    "DECIMAL(10,2)": ("-99999999.99", "0.01", "0", "NULL"),
+    "DECIMAL(38,18)": ("-12345678901234567890.123456789012345678", "1e-18", "NULL"),
+    "DECIMAL(38,0)": ("99999999999999999999999999999999999999", "-1", "NULL"),
+    "DECIMAL(30,30)": ("-0.123456789012345678901234567891", "NULL"),
+    "DECIMAL(65,10)": ("-1e40", "0.0000000001", "NULL"),
+    "YEAR": ("1901", "2155", "0", "NULL"),
+    "BIT(1)": ("b'1'", "b'0'", "NULL"),
+    "BIT(9)": ("b'100000001'", "NULL"),
+    "BIT(64)": ("18446744073709551615", "NULL"),
+    "DATE": ("'1000-01-01'", "'9999-12-31'", "'2024-02-29'", "NULL"),
+    "DATETIME": ("'1000-01-01 00:00:00'", "'9999-12-31 23:59:59'", "NULL"),
+    "DATETIME(1)": ("'2024-02-29 23:59:59.9'", "NULL"),
+    "DATETIME(6)": ("'9999-12-31 23:59:59.999999'", "'1969-12-31 23:59:59.000001'", "NULL"),
+    "TIMESTAMP NULL": ("'1970-01-01 00:00:01'", "'2038-01-19 03:14:07'", "NULL"),
+    "TIMESTAMP(4) NULL": ("'2024-05-06 07:08:09.1234'", "NULL"),
+    "TIME": ("'-838:59:59'", "'838:59:59'", "'-00:00:01'", "NULL"),
+    "TIME(3)": ("'-12:34:56.001'", "'00:00:00.999'", "NULL"),
+    "TIME(6)": ("'-00:00:00.000001'", "'23:59:59.999999'", "NULL"),
+    "CHAR(80)": TEXTS,
+    "VARCHAR(99)": TEXTS,
+    "VARCHAR(999)": TEXTS,
+    "CHAR(20) CHARACTER SET latin1": ("'café €'", "''", "NULL"),
+    "VARCHAR(20) CHARACTER SET utf16": ("'ü\U0001f600'", "NULL"),
+    "VARCHAR(20) CHARACTER SET cp1251": ("'Привет'", "NULL"),
+    "VARCHAR(20) CHARACTER SET sjis": ("'日本'", "NULL"),
+    "VARCHAR(20) CHARACTER SET gbk": ("'中文'", "NULL"),
+    "VARCHAR(20) CHARACTER SET ascii": ("'plain'", "NULL"),
+    "TINYTEXT": TEXTS,
+    "MEDIUMTEXT": TEXTS,
+    "LONGTEXT": TEXTS,
+    "BINARY(4)": ("x'61620000'", "x'61'", "''", "NULL"),
+    "VARBINARY(300)": ("x'00ff0000'", "REPEAT('x', 300)", "''", "NULL"),
+    "BLOB": ("x'00ff'", "REPEAT('x', 60000)", "''", "NULL"),
+    "ENUM('x', 'ü', 'a''b')": ("'x'", "'ü'", "'a''b'", "NULL"),
+    "SET('a', 'ü', 'c')": ("'a,c'", "''", "'a,ü,c'", "NULL"),
+    "JSON": JSONS,
+    "POINT": ("ST_GeomFromText('POINT(1 2)')", "NULL"),
+}
+NAMES = {f"c{at:02}": column for at, column in enumerate(COLUMNS)}
+
+LOGGINGS: dict[str, dict[str, str]] = {
+    "with names": {},
+    "without names": {"binlog_row_metadata": "MINIMAL"},
+    "compressed": {"binlog_transaction_compression": "ON", "log_bin_compress": "ON"},
+    "without checksums": {"binlog_checksum": "NONE"},
+}
+
+
+@pytest.fixture(scope="module")
+def server(mysql_name: str) -> Iterator[MySqlProcess]:
+    binary = private_binary(mysql_name)
+    with or_skip(lambda: MySqlProcess(binary, *LOGGED, *GTIDS[mysql_name])) as one:
+        yield one
+
+
+@pytest.fixture
+def url(server: MySqlProcess) -> str:
+    return server.url
+
+
+@pytest.fixture
+def mysql(url: str) -> Iterator[Cursor]:
+    with closing(connect(url)) as client, client.cursor() as cursor:
+        cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
+        cursor.execute("SET time_zone = '+00:00'")
+        yield cursor
+
+
+@pytest.fixture
+def logging(mysql: Cursor, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Settings that this server has, for the time of a test."""
+    found = {}
+    for name in LOGGINGS[request.param]:
+        mysql.execute(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
+        found |= dict(mysql.fetchall())
+    for name in found:
+        mysql.execute(f"SET GLOBAL {name} = {LOGGINGS[request.param][name]}")
+    yield
+    for name, value in found.items():
+        mysql.execute(f"SET GLOBAL {name} = {value}")
+
+
+def _write(url: str, table: str) -> None:
+    """Each value of each column once; a connection of its own has the settings as they are now."""
+    known = {name: COLUMNS[column] for name, column in NAMES.items()}
+    with closing(connect(url)) as client, client.cursor() as writer:
+        writer.execute("SET time_zone = '+00:00'")
+        for at in range(max(map(len, known.values()))):
+            row = ", ".join(texts[at % len(texts)] for texts in known.values())
+            writer.execute(f"INSERT INTO {table} VALUES ({at}, {row})")
+
+
+@pytest.mark.usefixtures("logging")
+@pytest.mark.parametrize("logging", LOGGINGS, indirect=True)
+def test_each_value_is_as_a_read_has_it(mysql: Cursor, url: str, unique: str) -> None:
+    columns = ", ".join(f"{name} {column}" for name, column in NAMES.items())
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, {columns}) CHARACTER SET utf8mb4")
+    known, made = source(url, None, dbtable=unique)
+    followed = feed(url, unique, known)
+    begin = followed.begin()
+    _write(url, unique)
+    there, found = values(made).sort_by("id"), read(followed, begin, followed.latest())
+    for name, column in NAMES.items():
+        pairs = (one[name].to_pylist() for one in (found, there))
+        one, other = (map(_json, one) if column == "JSON" else one for one in pairs)
+        assert [*one] == [*other], column
+
+
+def _json(text: str | None) -> Any:
+    """What a text means: numbers may be spelt in several ways."""
+    return text and json.loads(text)
+
+
+ASKED = {
+    "BIGINT": [pa.int64(), pa.string(), pa.decimal128(20, 0), pa.duration("us")],
+    "INT": [pa.float64(), pa.int64(), pa.string()],
+    "BIT(1)": [pa.bool_(), pa.int32()],
+    "DECIMAL(10,2)": [pa.decimal128(20, 4), pa.string()],
+    "FLOAT": [pa.float64()],
+    "DATETIME(6)": [pa.timestamp("us", "UTC"), pa.timestamp("us")],
+    "TIME(6)": [pa.string()],
+    "VARCHAR(99)": [pa.binary(), pa.string()],
+    "LONGTEXT": [pa.string(), pa.binary()],
+}
+
+
+@pytest.mark.parametrize("column", ASKED)
+def test_a_column_is_read_as_the_type_that_is_asked_for(
+    mysql: Cursor, url: str, unique: str, column: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, v {column}) CHARACTER SET utf8mb4")
+    begin = feed(url, unique).begin()
+    for at, value in enumerate(COLUMNS[column]):
+        mysql.execute(f"INSERT INTO {unique} VALUES ({at}, {value})")
+    for kind in ASKED[column]:
+        schema = pa.schema([("id", pa.int32()), ("v", kind)])
+        _, made = source(url, schema, dbtable=unique)
+        followed = feed(url, unique, schema)
+        found = read(followed, begin, followed.latest())
+        assert found == values(made).sort_by("id"), kind
+
+
+BAD: dict[str, tuple[str, Any]] = {
+    "DATE": ("'0000-00-00'", pa.date32()),
+    "DATETIME": ("'2026-00-10 00:00:00'", pa.timestamp("us")),
+    "TIMESTAMP NULL": ("'0000-00-00 00:00:00'", pa.timestamp("us", "UTC")),
+    "TINYINT(1)": ("7", pa.bool_()),
+    "BIGINT": ("9223372036854775807", pa.int32()),
+    "DECIMAL(30,5)": ("1.5", pa.decimal128(10, 0)),
+    "TIME": ("'200:00:00'", pa.time64("us")),
+    "JSON": ("'[1]'", pa.list_(pa.date32())),
+}
+
+
+@pytest.mark.parametrize("column", BAD)
+def test_a_value_that_is_none_of_its_type_is_told_with_its_transaction(
+    mysql: Cursor, url: str, unique: str, column: str
+) -> None:
+    value, kind = BAD[column]
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, v {column})")
+    made = feed(url, unique, pa.schema([("v", kind)]))
+    begin = made.begin()
+    mysql.execute("SET SESSION sql_mode=''")
+    mysql.execute(f"INSERT INTO {unique} VALUES (1, {value})")
+    end = made.latest()
+    with pytest.raises(ValueUnreadable, match="column 'v'") as told:
+        rows(made, begin, end)
+    assert between(made, begin, end) in str(told.value)
+
+
+def test_a_type_that_would_change_values_is_refused(mysql: Cursor, url: str, unique: str) -> None:
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, v BIGINT, d DATETIME)")
+    for name, kind in (("v", pa.float64()), ("d", pa.string())):
+        made = feed(url, unique, pa.schema([(name, kind)]))
+        at = made.latest()
+        with pytest.raises(OptionError, match=f"Column '{name}' can't be"):
+            made.between(at, at)
+
+
+def test_rows_of_more_than_one_packet_come_whole(mysql: Cursor, url: str, unique: str) -> None:
+    mysql.execute("SET GLOBAL max_allowed_packet = 67108864")
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, v LONGBLOB)")
+    made = feed(url, unique)
+    begin, lengths = made.begin(), (2**24 - 100, 5, 2**24 - 40, 2**24 + 1, 2**25 + 3, 0)
+    with closing(connect(url)) as client, client.cursor() as writer:
+        for at, length in enumerate(lengths):
+            writer.execute(f"INSERT INTO {unique} VALUES ({at}, REPEAT('x', {length}))")
+    found = [(row["id"], len(row["v"])) for row in rows(made, begin, made.latest())]
+    assert found == [*enumerate(lengths)]
+
+
+def test_parts_of_json_are_refused(mysql: Cursor, url: str, unique: str, mysql_name: str) -> None:
+    if mysql_name == "mariadb":
+        pytest.skip("MariaDB logs no parts of JSON")
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, v JSON)")
+    mysql.execute(f"""INSERT INTO {unique} VALUES (1, '{{"a": 1, "b": "{"x" * 100}"}}')""")
+    made = feed(url, unique)
+    begin = made.begin()
+    mysql.execute("SET SESSION binlog_row_value_options = PARTIAL_JSON")
+    mysql.execute(f"UPDATE {unique} SET v = JSON_SET(v, '$.a', 2)")
+    with pytest.raises(StoreRefused, match="updates a part of a JSON column"):
+        rows(made, begin, made.latest())

@@ -1,0 +1,290 @@
+"""`spark.readStream.format("mysql")`: changes of a table, by sets of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timezone
+
+import pyarrow as pa
+import pytest
+from integration.mysql.following import GTIDS, LOGGED, between, feed, rows, told
+from integration.servers.finder import or_skip
+from integration.servers.mysql import MySqlProcess, connect, private_binary
+from pymysql.cursors import Cursor
+
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
+
+
+@pytest.fixture(scope="module")
+def server(mysql_name: str) -> Iterator[MySqlProcess]:
+    """A server that these tests share, and may make others wait at."""
+    with or_skip(
+        lambda: MySqlProcess(private_binary(mysql_name), *LOGGED, *GTIDS[mysql_name])
+    ) as one:
+        yield one
+
+
+@pytest.fixture
+def url(server: MySqlProcess) -> str:
+    return server.url
+
+
+@pytest.fixture
+def mysql(url: str) -> Iterator[Cursor]:
+    with closing(connect(url)) as client, client.cursor() as cursor:
+        yield cursor
+
+
+@pytest.fixture
+def table(mysql: Cursor, unique: str) -> str:
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, n INT, t VARCHAR(20))")
+    return unique
+
+
+def test_what_transactions_did_comes_in_their_order(mysql: Cursor, url: str, table: str) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 10, 'a'), (2, 20, NULL)")
+    middle = made.latest()
+    mysql.execute(f"UPDATE {table} SET n = n + 1")
+    mysql.execute(f"UPDATE {table} SET id = 3 WHERE id = 2")
+    mysql.execute(f"DELETE FROM {table} WHERE id = 1")
+    end = made.latest()
+    mysql.execute(f"INSERT INTO {table} VALUES (9, 9, 'later')")
+    first = [("c", 1, 10, "a"), ("c", 2, 20, None)]
+    second = [("u", 1, 11, "a"), ("u", 2, 21, None)]
+    second += [("d", 2, 21, None), ("c", 3, 21, None), ("d", 1, 11, "a")]
+    columns = ("id", "n", "t")
+    assert told(made, begin, middle, *columns) == first
+    assert told(made, middle, end, *columns) == second
+    assert told(made, begin, end, *columns) == first + second
+    assert told(made, begin, end, *columns) == first + second
+    assert made.behind(begin, end) == 4
+
+
+def test_a_row_says_which_transaction_changed_it_and_when(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    made = feed(url, table)
+    begin, before = made.begin(), datetime.now(timezone.utc)
+    with closing(connect(url, autocommit=False)) as client, client.cursor() as writer:
+        writer.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+        writer.execute(f"INSERT INTO {table} VALUES (2, 1, '')")
+        client.commit()
+    mysql.execute(f"INSERT INTO {table} VALUES (3, 1, '')")
+    found = rows(made, begin, made.latest())
+    one, two, three = (row["_gtid"] for row in found)
+    assert one == two != three
+    assert feed(url, table, startingPosition=one).begin() == {"gtids": one}
+    assert all(-1 < (row["_ts"] - before).total_seconds() < 60 for row in found)
+
+
+def test_before_is_what_a_row_was(mysql: Cursor, url: str, table: str) -> None:
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, 'a')")
+    made = feed(url, table, columns="id,_op,_before")
+    begin = made.begin()
+    mysql.execute(f"UPDATE {table} SET n = 2, t = 'b'")
+    mysql.execute(f"UPDATE {table} SET id = 2")
+    mysql.execute(f"DELETE FROM {table}")
+    mysql.execute(f"INSERT INTO {table} VALUES (3, 3, NULL)")
+    found = told(made, begin, made.latest(), "id", "_before")
+    assert found == [
+        ("u", 1, {"id": 1, "n": 1, "t": "a"}),
+        ("d", 1, {"id": 1, "n": 2, "t": "b"}),
+        ("c", 2, None),
+        ("d", 2, {"id": 2, "n": 2, "t": "b"}),
+        ("c", 3, None),
+    ]
+
+
+def test_an_epoch_ends_with_a_transaction(mysql: Cursor, url: str, table: str) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    for size in (3, 1, 5, 2):
+        values = ", ".join(f"({size * 10 + at}, 0, '')" for at in range(size))
+        mysql.execute(f"INSERT INTO {table} VALUES {values}")
+    goal, at, sizes = made.latest(), begin, list[int]()
+    while at != goal:
+        end = made.advance(at, goal, 4)
+        sizes.append(len(rows(made, at, end)))
+        at = end
+    assert sizes == [4, 5, 2]
+
+
+def test_transactions_of_other_tables_make_no_epoch_for_a_while(
+    mysql: Cursor, url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink in the same server writes its ledger there, after each epoch."""
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"CREATE TABLE {table}_other (id INT)")
+    for _ in range(3):
+        mysql.execute(f"INSERT INTO {table}_other VALUES (1)")
+        for most in (None, 10):
+            assert made.advance(begin, made.latest(), most) == begin
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    for most in (None, 10):
+        assert told(made, begin, made.advance(begin, made.latest(), most), "id") == [("c", 1)]
+    begin = made.latest()
+    mysql.execute(f"INSERT INTO {table}_other VALUES (1)")
+    assert made.advance(begin, made.latest(), None) == begin
+    monkeypatch.setattr("pyspark_mysql.following.feed.QUIET_SECONDS", -1)
+    assert made.advance(begin, made.latest(), None) == made.latest()
+
+
+STATEMENTS = {
+    "TRUNCATE {table}": 1,
+    "ALTER TABLE {table} ADD COLUMN more INT FIRST": 1,
+    "DELETE FROM {table}": 0,
+    "ANALYZE TABLE {table}": 0,
+    "CREATE TABLE {table}_2 LIKE {table}": 0,
+    "RENAME TABLE {table} TO {table}_3": 1,
+}
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_a_statement_that_changes_the_table_stops_the_stream_and_can_be_passed(
+    mysql: Cursor, url: str, table: str, text: str
+) -> None:
+    mysql.execute("SET GLOBAL binlog_row_metadata = FULL")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (2, 2, '')")
+    before = made.latest()
+    mysql.execute(text.format(table=table))
+    end = made.latest()
+    if not STATEMENTS[text]:
+        rows(made, begin, end)
+        return
+    assert made.advance(begin, end, 100) == before
+    assert made.advance(before, end, None) == end
+    with pytest.raises(StoreRefused, match="changes the table by a statement") as refused:
+        rows(made, before, end)
+    skipped = str(refused.value).split("skipTransactions=")[1].split(",")[0]
+    assert skipped == between(made, before, end)
+    if not text.startswith("RENAME"):
+        passed = feed(url, table, made.schema, skipTransactions=skipped)
+        mysql.execute(f"INSERT INTO {table} (id, n, t) VALUES (7, 7, '')")
+        assert told(passed, before, passed.latest(), "id", "n") == [("c", 7, 7)]
+
+
+def test_logs_that_were_purged_are_told_with_their_transactions(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    mysql.execute("FLUSH BINARY LOGS")
+    kept = made.latest()
+    mysql.execute(f"INSERT INTO {table} VALUES (2, 2, '')")
+    mysql.execute("SHOW BINARY LOGS")
+    mysql.execute(f"PURGE BINARY LOGS TO '{mysql.fetchall()[-1][0]}'")
+    end = made.latest()
+    assert told(made, kept, end, "id") == [("c", 2)]
+    with pytest.raises(UnreadLost, match=f"Transactions {between(made, begin, kept)} were purged"):
+        made.between(begin, end)
+    with pytest.raises(UnreadLost, match="purged"):
+        made.advance(begin, end, 10)
+    tolerant = feed(url, table, failOnDataLoss="false")
+    assert told(tolerant, begin, end, "id") == [("c", 2)]
+
+
+def test_a_server_that_lacks_what_was_read_is_waited_for(
+    mysql: Cursor, url: str, table: str, mysql_name: str
+) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    end = made.latest()
+    more = "0-1-900000" if mysql_name == "mariadb" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:7"
+    beyond = made._gtids(end["gtids"]).joined(more)
+    for after, upto in ((begin, {"gtids": beyond}), ({"gtids": beyond}, end)):
+        with pytest.raises(StoreUnreachable, match="has never had transactions"):
+            made.between(after, upto)
+    tolerant = feed(url, table, failOnDataLoss="false")
+    assert told(tolerant, begin, {"gtids": beyond}, "id") == [("c", 1)]
+
+
+SETTINGS = {
+    "binlog_row_image": "MINIMAL",
+    "binlog_format": "STATEMENT",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_server_whose_log_tells_too_little_is_refused_by_the_setting(
+    mysql: Cursor, url: str, table: str, name: str
+) -> None:
+    mysql.execute(f"SELECT @@global.{name}")
+    ((before,),) = mysql.fetchall()
+    mysql.execute(f"SET GLOBAL {name} = {SETTINGS[name]}")
+    try:
+        with pytest.raises(StoreRefused, match=f"The server's {name} is '{SETTINGS[name]}'"):
+            feed(url, table).begin()
+    finally:
+        mysql.execute(f"SET GLOBAL {name} = {before}")
+
+
+def test_rows_without_all_their_columns_are_refused(mysql: Cursor, url: str, table: str) -> None:
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute("SET SESSION binlog_row_image = MINIMAL")
+    mysql.execute(f"UPDATE {table} SET n = 2")
+    with pytest.raises(StoreRefused, match="has rows without all of their columns"):
+        rows(made, begin, made.latest())
+
+
+def test_xa_transactions_of_the_table_are_refused(mysql: Cursor, url: str, table: str) -> None:
+    mysql.execute(f"CREATE TABLE {table}_other (id INT)")
+    made = feed(url, table)
+    begin = made.begin()
+    for number, name in enumerate((f"{table}_other (id)", f"{table} (id)")):
+        mysql.execute(f"XA START '{table}{number}'")
+        mysql.execute(f"INSERT INTO {name} VALUES (1)")
+        mysql.execute(f"XA END '{table}{number}'")
+        mysql.execute(f"XA PREPARE '{table}{number}'")
+        mysql.execute(f"XA COMMIT '{table}{number}'")
+        if number == 0:
+            assert rows(made, begin, made.latest()) == []
+    with pytest.raises(StoreRefused, match="is prepared and decided later"):
+        rows(made, begin, made.latest())
+
+
+def test_columns_without_names_are_told_by_place_until_the_table_is_altered(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    mysql.execute("SET GLOBAL binlog_row_metadata = MINIMAL")
+    try:
+        made = feed(url, table)
+        begin = made.begin()
+        mysql.execute(f"INSERT INTO {table} VALUES (1, 2, 'ü')")
+        end = made.latest()
+        assert told(made, begin, end, "id", "n", "t") == [("c", 1, 2, "ü")]
+        mysql.execute(f"ALTER TABLE {table} ADD COLUMN more BIGINT FIRST")
+        with pytest.raises(StoreRefused, match="were logged with other columns"):
+            rows(feed(url, table), begin, end)
+    finally:
+        mysql.execute("SET GLOBAL binlog_row_metadata = FULL")
+
+
+def test_gtids_of_another_kind_of_server_are_refused(url: str, table: str, mysql_name: str) -> None:
+    theirs = "0-1-5" if mysql_name == "mysql" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+    with pytest.raises(OptionError, match="which is no set of GTIDs of the server"):
+        feed(url, table, startingPosition=theirs).begin()
+
+
+def test_a_view_and_a_table_that_is_not_there_are_refused(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    mysql.execute(f"CREATE VIEW {table}_view AS SELECT * FROM {table}")
+    with pytest.raises(StoreRefused, match=r"_view is a view"):
+        feed(url, f"{table}_view")
+    with pytest.raises(StoreRefused, match="There is no table"):
+        feed(url, f"{table}_none")
+    made = feed(url, table, pa.schema([("nn", pa.int32())]))
+    at = made.begin()
+    with pytest.raises(OptionError, match="Option columns names"):
+        made.between(at, at)
