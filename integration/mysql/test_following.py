@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from integration.mysql.following import GTIDS, LOGGED, between, feed, rows, told
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect, private_binary
 from pymysql.cursors import Cursor
+from pyspark.sql import SparkSession
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 
@@ -288,3 +291,44 @@ def test_a_view_and_a_table_that_is_not_there_are_refused(
     at = made.begin()
     with pytest.raises(OptionError, match="Option columns names"):
         made.between(at, at)
+
+
+# -- through Spark
+
+
+def test_a_table_through_spark_is_another_table_in_the_end(
+    spark: SparkSession, mysql: Cursor, url: str, table: str, tmp_path: Path
+) -> None:
+    """The stream fits the sink as it is; each run goes on where the one before it stopped."""
+    mysql.execute(f"CREATE TABLE {table}_2 LIKE {table}")
+
+    def run() -> list[dict[str, Any]]:
+        stream = spark.readStream.format("mysql").options(url=url, dbtable=table)
+        changes = stream.options(startingPosition="snapshot", maxRowsPerBatch="40").load()
+        sink = changes.drop("_gtid", "_ts").writeStream.format("mysql").queryName(table)
+        sink = sink.options(url=url, dbtable=f"{table}_2", key="id", opColumn="_op")
+        query = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [one for one in query.recentProgress if one["numInputRows"]]
+
+    def both() -> list[object]:
+        found = []
+        for name in (table, f"{table}_2"):
+            mysql.execute(f"SELECT * FROM {name} ORDER BY id")
+            found.append(mysql.fetchall())
+        return found
+
+    values = ", ".join(f"({at}, {at}, 'x{at}')" for at in range(100))
+    mysql.execute(f"INSERT INTO {table} VALUES {values}")
+    assert [one["numInputRows"] for one in run()] == [40, 40, 20]
+    source, target = both()
+    assert source == target
+    for change in ("SET n = n + 1", "SET id = id + 1000 WHERE id < 10"):
+        mysql.execute(f"UPDATE {table} {change}")
+    mysql.execute(f"DELETE FROM {table} WHERE id BETWEEN 20 AND 60")
+    mysql.execute(f"INSERT INTO {table} VALUES (20, 5, NULL)")
+    second = run()
+    assert [one["numInputRows"] for one in second] == [100, 61, 1]
+    assert "transactionsBehind" in second[0]["sources"][0]["latestOffset"]
+    source, target = both()
+    assert source == target

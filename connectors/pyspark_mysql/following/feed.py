@@ -16,7 +16,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pyspark_mysql.binlog.gtids import gtids, is_of
+from pyspark_mysql.binlog.gtids import gtids
 from pyspark_mysql.binlog.images import PADDING, Image
 from pyspark_mysql.binlog.log import End, Log, Rows, Statement, Step, refused
 from pyspark_mysql.binlog.transactions import Everything, Gtids, Stretch
@@ -24,13 +24,13 @@ from pyspark_mysql.following import fitness, snapshot
 from pyspark_mysql.following.changes import BEFORE, META, Changes
 from pyspark_mysql.following.columns import require_readable
 from pyspark_mysql.following.fitness import Server
+from pyspark_mysql.following.losses import purged, require_all, require_dialect, strange
 from pyspark_mysql.following.request import log_behind
 from pyspark_mysql.following.snapshot import Piece, Snapshot
 from pyspark_mysql.following.table import Followed, followed, tell_cascades
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import translated
 from sparkonce import checks
-from sparkonce.errors import OptionError, StoreUnreachable, UnreadLost
 from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -89,7 +89,7 @@ class MySqlFeed:
             return {"gtids": server.executed, SNAPSHOT: None}
         if starts == "latest":
             return {"gtids": server.executed}
-        _require_dialect(starts, server)
+        require_dialect(starts, server)
         return {"gtids": starts}
 
     def latest(self) -> Position:
@@ -111,7 +111,7 @@ class MySqlFeed:
         stretch = self._gtids(scanned).to(goal["gtids"])
         if self._any_rows(scanned, stretch, most):
             return goal if most is None or stretch.done else {"gtids": stretch.reached()}
-        self._require_all(scanned, stretch)
+        require_all(scanned, stretch)
         self._quiet.upto = goal["gtids"]
         return goal if time.monotonic() - self._quiet.since > QUIET_SECONDS else after
 
@@ -156,7 +156,7 @@ class MySqlFeed:
                 stretch = self._gtids(split.behind).to(split.end)
                 changes = Changes(self.schema, table.key, table.layout)
                 yield from changes.batches(self._rows(split.behind, stretch))
-                self._require_all(split.behind, stretch)
+                require_all(split.behind, stretch)
 
     @cached_property
     def table(self) -> Followed:
@@ -179,7 +179,7 @@ class MySqlFeed:
         """What was read, where the server has it, and all behind it."""
         read = self._there(after["gtids"])
         if gone := self._gtids(read).lacks(self._server().purged):
-            error = _purged(gone, self.table, in_snapshot=SNAPSHOT in after)
+            error = purged(gone, ".".join(self.table.name), in_snapshot=SNAPSHOT in after)
             if SNAPSHOT in after or self.options["failOnDataLoss"]:
                 raise error
             log.warning("%s", error)
@@ -189,10 +189,10 @@ class MySqlFeed:
     def _there(self, read: str) -> str:
         """Transactions of those that the server has; if it lacks any, that is told."""
         executed = self._server().executed
-        strange = self._gtids(executed).lacks(read)
-        if not strange:
+        lacking = self._gtids(executed).lacks(read)
+        if not lacking:
             return read
-        error = _strange(strange)
+        error = strange(lacking)
         if self.options["failOnDataLoss"]:
             raise error
         log.warning("%s", error)
@@ -250,19 +250,6 @@ class MySqlFeed:
             for one in inner if field.name not in META else ():
                 require_readable(there[checks.column("columns", one.name, names)], one.type)
 
-    def _require_all(self, behind: str, stretch: Stretch) -> None:
-        """Refuse an end of the log before all was read.
-
-        Raises:
-            StoreUnreachable: it may be a replica, which gets the rest.
-        """
-        if missing := stretch.missing():
-            raise StoreUnreachable(
-                f"The server's log ends without transactions {missing}",
-                why=f"they were there when an epoch was planned behind {behind}",
-                todo="look whether option url leads to another server now, and at its replication",
-            )
-
 
 def _until_statement(steps: Iterable[Step]) -> Iterator[Step]:
     """Steps up to a statement behind rows: it stops the next epoch, and not this one."""
@@ -273,36 +260,3 @@ def _until_statement(steps: Iterable[Step]) -> Iterator[Step]:
         rows = rows or isinstance(step, Rows)
         ended = ended or (rows and isinstance(step, End))
         yield step
-
-
-def _require_dialect(starts: str, server: Server) -> None:
-    if not is_of(starts, mariadb=server.mariadb):
-        name = "MariaDB" if server.mariadb else "MySQL"
-        form = "0-1-100" if server.mariadb else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100"
-        raise OptionError(
-            f"Option {STARTS} is {starts!r}, which is no set of GTIDs of the server",
-            why=f"it is a {name}",
-            todo=f"write it as the server does: {form}",
-        )
-
-
-def _purged(gone: str, table: Followed, *, in_snapshot: bool) -> UnreadLost:
-    todo = "bring the target in line with the table; failOnDataLoss=false goes on without them"
-    if in_snapshot:
-        todo = "begin a new query, and let the server keep its log for as long as a snapshot takes"
-    return UnreadLost(
-        f"Transactions {gone} were purged before they were read: what they did to"
-        f" {'.'.join(table.name)} is not known",
-        why="the server keeps its binary log for a time (binlog_expire_logs_seconds), and the query"
-        " was down or behind for longer",
-        todo=todo,
-    )
-
-
-def _strange(gtids: str) -> StoreUnreachable:
-    return StoreUnreachable(
-        f"The server has never had transactions {gtids}, which the query has read",
-        why="it is a replica that is behind, or it lost them in a failover",
-        todo="wait for it; if they are lost, bring the target in line with the table:"
-        " failOnDataLoss=false goes on without them",
-    )

@@ -159,6 +159,10 @@ _BY_NUMBERS = {
     (3024,): _refused(
         "a limit of the server on the time of a statement", "raise max_execution_time"
     ),
+    (1236,): _refused(
+        "the server can't send its binary log from there on",
+        "look whether it still has those transactions, or begin with a new checkpointLocation",
+    ),
     (1030,): _refused("the storage engine failed", "look into the server's log"),
 }
 KNOWN = {number: known for numbers, known in _BY_NUMBERS.items() for number in numbers}

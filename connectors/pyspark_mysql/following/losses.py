@@ -1,0 +1,63 @@
+"""What is said where a server does not have what a query has read, or is to read."""
+
+from __future__ import annotations
+
+from pyspark_mysql.binlog.gtids import is_of
+from pyspark_mysql.binlog.transactions import Stretch
+from pyspark_mysql.following.fitness import Server
+from sparkonce.errors import OptionError, StoreUnreachable, UnreadLost
+from sparkonce.feeds import STARTS
+
+
+def require_dialect(starts: str, server: Server) -> None:
+    """Refuse GTIDs that are written as another kind of server writes them.
+
+    Raises:
+        OptionError: they are.
+    """
+    if not is_of(starts, mariadb=server.mariadb):
+        name = "MariaDB" if server.mariadb else "MySQL"
+        form = "0-1-100" if server.mariadb else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100"
+        raise OptionError(
+            f"Option {STARTS} is {starts!r}, which is no set of GTIDs of the server",
+            why=f"it is a {name}",
+            todo=f"write it as the server does: {form}",
+        )
+
+
+def purged(gone: str, table: str, *, in_snapshot: bool) -> UnreadLost:
+    """The error for transactions that are no longer in the log."""
+    todo = "bring the target in line with the table; failOnDataLoss=false goes on without them"
+    if in_snapshot:
+        todo = "begin a new query, and let the server keep its log for as long as a snapshot takes"
+    return UnreadLost(
+        f"Transactions {gone} were purged before they were read: what they did to"
+        f" {table} is not known",
+        why="the server keeps its binary log for a time (binlog_expire_logs_seconds), and the query"
+        " was down or behind for longer",
+        todo=todo,
+    )
+
+
+def strange(gtids: str) -> StoreUnreachable:
+    """The error for transactions that a server has never had."""
+    return StoreUnreachable(
+        f"The server has never had transactions {gtids}, which the query has read",
+        why="it is a replica that is behind, or it lost them in a failover",
+        todo="wait for it; if they are lost, bring the target in line with the table:"
+        " failOnDataLoss=false goes on without them",
+    )
+
+
+def require_all(behind: str, stretch: Stretch) -> None:
+    """Refuse an end of the log before all was read.
+
+    Raises:
+        StoreUnreachable: it may be a replica, which gets the rest.
+    """
+    if missing := stretch.missing():
+        raise StoreUnreachable(
+            f"The server's log ends without transactions {missing}",
+            why=f"they were there when an epoch was planned behind {behind}",
+            todo="look whether option url leads to another server now, and at its replication",
+        )
