@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from integration.servers.process import wait_until
+from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.following.feed import MySqlFeed
@@ -15,6 +17,18 @@ from sparkonce.reading import Scan
 LOGGED = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW")
 GTIDS = {"mysql": ("--gtid-mode=ON", "--enforce-gtid-consistency=ON"), "mariadb": ()}
 """By the name of a server: how it is started, so that it can be followed."""
+
+
+def purge(mysql: Cursor) -> None:
+    """Let the server forget all logs but the last; one that was just sent to a reader may stay."""
+
+    def one_is_left() -> bool:
+        mysql.execute("SHOW BINARY LOGS")
+        *old, last = mysql.fetchall()
+        mysql.execute(f"PURGE BINARY LOGS TO '{last[0]}'")
+        return not old
+
+    wait_until(one_is_left, 30, "the server keeps its logs")
 
 
 def feed(url: str, table: str, schema: pa.Schema | None = None, **raw: str) -> MySqlFeed:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, feed, rows, told
+from integration.mysql.following import GTIDS, LOGGED, feed, purge, rows, told
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect, private_binary
 from pymysql.cursors import Cursor
@@ -219,8 +219,7 @@ def test_a_snapshot_whose_log_was_purged_can_t_go_on(mysql: Cursor, url: str, ta
     mysql.execute(f"UPDATE {table} SET n = 0")
     mysql.execute("FLUSH BINARY LOGS")
     mysql.execute(f"UPDATE {table} SET n = 1")
-    mysql.execute("SHOW BINARY LOGS")
-    mysql.execute(f"PURGE BINARY LOGS TO '{mysql.fetchall()[-1][0]}'")
+    purge(mysql)
     with pytest.raises(UnreadLost, match="were purged before they were read"):
         made.between(begin, {"gtids": begin["gtids"]})
 

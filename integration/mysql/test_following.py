@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, between, feed, rows, told
+from integration.mysql.following import GTIDS, LOGGED, between, feed, purge, rows, told
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect, private_binary
 from pymysql.cursors import Cursor
@@ -182,8 +182,7 @@ def test_logs_that_were_purged_are_told_with_their_transactions(
     mysql.execute("FLUSH BINARY LOGS")
     kept = made.latest()
     mysql.execute(f"INSERT INTO {table} VALUES (2, 2, '')")
-    mysql.execute("SHOW BINARY LOGS")
-    mysql.execute(f"PURGE BINARY LOGS TO '{mysql.fetchall()[-1][0]}'")
+    purge(mysql)
     end = made.latest()
     assert told(made, kept, end, "id") == [("c", 2)]
     with pytest.raises(UnreadLost, match=f"Transactions {between(made, begin, kept)} were purged"):

@@ -70,9 +70,8 @@ def checksum(event: Event) -> int:
 
 def is_whole(event: Event) -> bool:
     """Whether an event has the checksum that stands behind it."""
-    start, end = event.at - 19, event.end - 4
-    found = zlib.crc32(memoryview(event.data)[start:end])
-    return found == int.from_bytes(event.data[end : end + 4], "little")
+    _, data, at, end = event
+    return zlib.crc32(data[at - 19 : end - 4]) == int.from_bytes(data[end - 4 : end], "little")
 
 
 def begin(event: Event) -> Begin:

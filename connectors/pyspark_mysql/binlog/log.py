@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -83,6 +83,16 @@ class Log:
         self._checksum, self._open, self._xa, self._told = 0, False, False, True
         self._tables: dict[bytes, Table | None] = {}
         self._is_named, self._is_database = _naming(self.name), _naming(self.database)
+        self._takes: dict[int, Callable[[Event, Begin], Sequence[Step]]] = {
+            headers.TABLE_MAP: self._map,
+            headers.QUERY: self._query,
+            headers.MARIADB_QUERY: self._query,
+            headers.XID: self._end,
+            headers.XA_PREPARE: self._end,
+            headers.PAYLOAD: self._payload,
+            headers.PARTIAL_UPDATE: self._rows,
+            **dict.fromkeys((*headers.ROWS, *headers.COMPRESSED), self._rows),
+        }
 
     def steps(self, events: Iterable[Event]) -> Iterator[Step]:
         """What transactions of the stretch did, until all of them have been read.
@@ -91,66 +101,59 @@ class Log:
             StoreRefused: the log has what can't be read.
         """
         for event in events:
-            yield from self._steps(event)
+            if event.kind == headers.FORMAT:
+                self._checksum = headers.checksum(event)
+                continue
+            for step in self._taken(self._checked(event) if self._checksum else event):
+                if isinstance(step, End):
+                    self.stretch.take(step.gtid)
+                yield step
             if self.stretch.done:
                 return
 
-    def _steps(self, event: Event) -> Iterator[Step]:
-        if self._checksum:
-            _require_whole(event)
-        if event.kind == headers.FORMAT:
-            self._checksum = headers.checksum(event)
-            return
-        cut = event._replace(end=event.end - self._checksum)
-        yield from self._unchecked(cut)
+    def _checked(self, event: Event) -> Event:
+        if not headers.is_whole(event):
+            raise StoreRefused(
+                "An event of the binary log does not have its checksum",
+                why="it was damaged on the server's disk or on its way",
+                todo="look at it with mysqlbinlog --verify-binlog-checksum, or try again",
+            )
+        return Event(event.kind, event.data, event.at, event.end - self._checksum)
 
-    def _unchecked(self, event: Event) -> Iterator[Step]:
-        kind = event.kind
-        if kind == headers.TABLE_MAP:
-            self._map(event)
-        elif kind in BEGINS:
-            self._begin = BEGINS[kind](event)
-            self._open = self._mariadb and not self._begin.alone
-            self._xa = self._begin.prepared
-            self._told = str(self._begin.gtid) not in self.skipped
-        elif self._begin is None or not self.stretch.wants(self._begin.gtid):
-            self._require_known(kind)
+    def _taken(self, event: Event) -> Sequence[Step]:
+        """What an event tells; most transactions may be those of other readers."""
+        if self._begin is not None and event.kind in self._takes:
+            return self._takes[event.kind](event, self._begin)
+        if event.kind in BEGINS:
+            self._start(BEGINS[event.kind](event))
         else:
-            yield from self._wanted(event, self._begin)
+            _require_known(event.kind)
+        return ()
 
-    def _wanted(self, event: Event, begin: Begin) -> Iterator[Step]:
-        kind = event.kind
-        if kind in headers.ROWS or kind in headers.COMPRESSED or kind == headers.PARTIAL_UPDATE:
-            found = self._rows(event, begin)
-            if found is not None:
-                yield found
-        elif kind == headers.PAYLOAD:
-            for one in headers.payload(event):
-                yield from self._unchecked(one)
-        elif kind in (headers.QUERY, headers.MARIADB_QUERY):
-            yield from self._query(event, begin)
-        elif kind in (headers.XID, headers.XA_PREPARE):
-            yield from self._end(begin)
-        else:
-            self._require_known(kind)
+    def _start(self, begin: Begin) -> None:
+        self._begin = begin if self.stretch.wants(begin.gtid) else None
+        self._open = self._mariadb and not begin.alone
+        self._xa = begin.prepared
+        self._told = not self.skipped or str(begin.gtid) not in self.skipped
 
-    def _end(self, begin: Begin) -> Iterator[End]:
+    def _end(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
         self._begin = None
-        self.stretch.take(begin.gtid)
-        yield End(begin.gtid)
+        return (End(begin.gtid),)
 
-    def _query(self, event: Event, begin: Begin) -> Iterator[Step]:
+    def _payload(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
+        return [step for one in headers.payload(event) for step in self._taken(one)]
+
+    def _query(self, event: Event, begin: Begin) -> Sequence[Step]:
         database, text = headers.statement(event)
         if OPENS.match(text):
             self._open = True
             self._xa = self._xa or text.startswith("XA")
-        elif CLOSES.match(text):
-            yield from self._end(begin)
-        else:
-            if self._told and self._is_about(database, text):
-                yield Statement(begin.gtid, text)
-            if not self._open:
-                yield from self._end(begin)
+            return ()
+        if CLOSES.match(text):
+            return self._end(event, begin)
+        about = self._told and self._is_about(database, text)
+        found = (Statement(begin.gtid, text),) if about else ()
+        return found if self._open else (*found, *self._end(event, begin))
 
     def _is_about(self, database: str, text: str) -> bool:
         """Whether a statement may have changed rows or columns of the table."""
@@ -159,16 +162,17 @@ class Log:
         here = database == self.database or self._is_database(text)
         return here and self._is_named(text) and not HARMLESS.match(text)
 
-    def _map(self, event: Event) -> None:
+    def _map(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
         data, at = event.data, event.at
         found = table(data[at + 6 : event.end], mariadb=self._mariadb)
         is_wanted = (found.database, found.name) == (self.database, self.name)
         self._tables[data[at : at + 6]] = found if is_wanted else None
+        return ()
 
-    def _rows(self, event: Event, begin: Begin) -> Rows | None:
+    def _rows(self, event: Event, begin: Begin) -> Sequence[Step]:
         found = self._tables.get(event.data[event.at : event.at + 6])
         if found is None or not self._told:
-            return None
+            return ()
         if event.kind == headers.PARTIAL_UPDATE:
             raise refused(
                 begin.gtid,
@@ -191,22 +195,7 @@ class Log:
                 "binlog_row_image was not FULL in the session that wrote them",
                 "SET GLOBAL binlog_row_image=FULL",
             )
-        return Rows(begin, body.operation, found, body.data)
-
-    def _require_known(self, kind: int) -> None:
-        if kind == headers.INCIDENT:
-            raise StoreRefused(
-                "The server says that its binary log lacks transactions (an incident event)",
-                why="something failed there while it wrote its log",
-                todo="bring the target in line with the table, and begin anew",
-            )
-        if kind == headers.ANONYMOUS:
-            raise StoreRefused(
-                "The binary log has transactions without GTIDs",
-                why="the server's gtid_mode is not ON, or was not: without them nothing tells what"
-                " was read",
-                todo="set gtid_mode=ON on the server, and begin behind those",
-            )
+        return (Rows(begin, body.operation, found, body.data),)
 
 
 BEGINS: dict[int, Callable[[Event], Begin]] = {
@@ -225,12 +214,19 @@ def refused(gtid: Gtid, what: str, why: str, todo: str) -> StoreRefused:
     )
 
 
-def _require_whole(event: Event) -> None:
-    if not headers.is_whole(event):
+def _require_known(kind: int) -> None:
+    if kind == headers.INCIDENT:
         raise StoreRefused(
-            "An event of the binary log does not have its checksum",
-            why="it was damaged on the server's disk or on its way",
-            todo="look at it with mysqlbinlog --verify-binlog-checksum, or try again",
+            "The server says that its binary log lacks transactions (an incident event)",
+            why="something failed there while it wrote its log",
+            todo="bring the target in line with the table, and begin anew",
+        )
+    if kind == headers.ANONYMOUS:
+        raise StoreRefused(
+            "The binary log has transactions without GTIDs",
+            why="the server's gtid_mode is not ON, or was not: without them nothing tells what"
+            " was read",
+            todo="set gtid_mode=ON on the server, and begin behind those",
         )
 
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from uuid import UUID
 
-from pyspark_mysql.binlog.transactions import Gtid, Tagged
+from pyspark_mysql.binlog.transactions import Gtid, Tagged, source_of
 
 Source = tuple[bytes, str]
 """A server's UUID, and the tag that a transaction may have (MySQL 8.3)."""
@@ -36,8 +36,8 @@ class GtidSet:
 
     def __str__(self) -> str:
         return ",".join(
-            ":".join([str(UUID(bytes=uuid)), *([tag] if tag else []), *map(_shown, spans)])
-            for (uuid, tag), spans in sorted(self.spans.items())
+            ":".join([source_of(*one), *map(_shown, spans)])
+            for one, spans in sorted(self.spans.items())
         )
 
     def lacks(self, other: str) -> str:

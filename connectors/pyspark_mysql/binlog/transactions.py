@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
+
+
+@lru_cache
+def source_of(uuid: bytes, tag: str) -> str:
+    """What stands before the number of a transaction."""
+    return f"{UUID(bytes=uuid)}:{tag}" if tag else str(UUID(bytes=uuid))
 
 
 class Tagged(NamedTuple):
@@ -14,9 +21,7 @@ class Tagged(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        return ":".join(
-            [str(UUID(bytes=self.uuid)), *([self.tag] if self.tag else []), str(self.number)]
-        )
+        return f"{source_of(self.uuid, self.tag)}:{self.number}"
 
 
 class Domained(NamedTuple):
