@@ -7,13 +7,14 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka import Producer
+from elasticsearch.helpers import scan
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ElasticsearchProcess, private_tree
 from integration.servers.elasticsearch import connect as connect_elasticsearch
@@ -29,25 +30,41 @@ CHANGES = 20_000
 Records = Iterator[tuple[str, Mapping[str, Any]]]
 
 
-class World:
-    """Servers of the example's own, and what it put into Kafka."""
+SERVERS: dict[str, Callable[[], Any]] = {
+    "KAFKA": KafkaProcess,
+    "REDIS": lambda: RedisProcess("appendonly yes"),
+    "MYSQL": lambda: MySqlProcess(*_binary_and_log()),
+    "ELASTICSEARCH": lambda: ElasticsearchProcess(private_tree()),
+}
 
-    def __init__(self, stack: ExitStack) -> None:
+
+class World:
+    """Servers of the example's own, and what it put into them."""
+
+    def __init__(self, stack: ExitStack, names: Sequence[str]) -> None:
         self.home = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
-        print("servers: Kafka, Redis, MySQL or MariaDB, Elasticsearch", flush=True)
-        self.kafka = stack.enter_context(KafkaProcess())
-        self.redis = stack.enter_context(RedisProcess("appendonly yes"))
-        self.mysql = stack.enter_context(MySqlProcess(_binary()))
-        self.elasticsearch = stack.enter_context(ElasticsearchProcess(private_tree()))
-        with connect_mysql(self.mysql.url) as client, client.cursor() as cursor:
+        print(f"servers: {', '.join(names).lower()}", flush=True)
+        self.servers = {name: stack.enter_context(SERVERS[name]()) for name in names}
+        with connect_mysql(self.servers["MYSQL"].url) as client, client.cursor() as cursor:
             cursor.execute("CREATE DATABASE shop")
 
     @property
+    def addresses(self) -> dict[str, str]:
+        """What the program is told."""
+        urls = {name: one.url for name, one in self.servers.items() if name != "KAFKA"}
+        kafka = {"KAFKA": self.servers["KAFKA"].address} if "KAFKA" in self.servers else {}
+        return {**urls, **kafka, "MYSQL": self.shop, "CHECKPOINTS": str(self.home / "checkpoints")}
+
+    @property
     def shop(self) -> str:
-        return f"{self.mysql.url.rpartition('/')[0]}/shop"
+        return f"{self.servers['MYSQL'].url.rpartition('/')[0]}/shop"
+
+    @property
+    def elasticsearch(self) -> str:
+        return str(self.servers["ELASTICSEARCH"].url)
 
     def produce(self, topic: str, records: Records) -> None:
-        producer = Producer({"bootstrap.servers": self.kafka.address, "log_level": 3})
+        producer = Producer({"bootstrap.servers": self.servers["KAFKA"].address, "log_level": 3})
         for key, record in records:
             producer.produce(topic, json.dumps(record), key)
             producer.poll(0)
@@ -55,33 +72,31 @@ class World:
 
     def run(self, program: str) -> None:
         """Run the program until it has read all."""
-        jars = ",".join(map(str, source_jars()))
-        submit = f"--master local[2] --jars {jars} --conf spark.ui.enabled=false pyspark-shell"
-        addresses = {
-            "KAFKA": self.kafka.address,
-            "REDIS": self.redis.url,
-            "MYSQL": self.shop,
-            "ELASTICSEARCH": self.elasticsearch.url,
-            "CHECKPOINTS": str(self.home / "checkpoints"),
+        jars = ",".join(map(str, source_jars() if "KAFKA" in self.servers else ()))
+        options = f"--master local[2] --conf spark.ui.enabled=false --jars '{jars}'"
+        spark = {
+            **local_spark.environment(self.home),
+            "PYSPARK_SUBMIT_ARGS": f"{options} pyspark-shell",
         }
-        spark = {**local_spark.environment(self.home), "PYSPARK_SUBMIT_ARGS": submit}
         command = [sys.executable, str(Path(__file__).with_name(f"{program}.py"))]
         with (self.home / "log").open("ab") as log:
             done = subprocess.run(
-                command, env={**os.environ, **spark, **addresses}, stderr=log, check=False
+                command, env={**os.environ, **spark, **self.addresses}, stderr=log, check=False
             )
         if done.returncode:
             sys.exit((self.home / "log").read_text(errors="replace")[-8000:])
 
 
-def _binary() -> Any:
-    """MySQL's server, or MariaDB's where only that is there."""
+def _binary_and_log() -> Any:
+    """MySQL's server, or MariaDB's where only that is there, with a log that can be followed."""
     from integration.servers.finder import UnavailableError
 
+    log = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW", "--binlog-row-metadata=FULL")
     try:
-        return private_binary("mysql")
+        gtids = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+        return private_binary("mysql"), *log, *gtids
     except UnavailableError:
-        return private_binary("mariadb")
+        return private_binary("mariadb"), *log
 
 
 def kafka_to_stores(world: World) -> bool:
@@ -98,7 +113,7 @@ def kafka_to_stores(world: World) -> bool:
     with connect_mysql(world.shop) as client, client.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), SUM(cents) FROM orders")
         table = tuple(map(int, cursor.fetchone()))
-    with connect_elasticsearch(world.elasticsearch.url) as client:
+    with connect_elasticsearch(world.elasticsearch) as client:
         client.indices.refresh(index="orders")
         total = client.search(
             index="orders",
@@ -107,7 +122,7 @@ def kafka_to_stores(world: World) -> bool:
             aggs={"cents": {"sum": {"field": "cents"}}},
         )
         index = total["hits"]["total"]["value"], int(total["aggregations"]["cents"]["value"])
-    with connect_redis(world.redis.url) as client:
+    with connect_redis(world.servers["REDIS"].url) as client:
         hashes = [client.hmget(f"customer:c{n}", "orders", "cents") for n in range(7)]
         counters = tuple(sum(int(one[part] or 0) for one in hashes) for part in range(2))
     found = {"Kafka": wanted, "MySQL": table, "Elasticsearch": index, "Redis": counters}
@@ -142,7 +157,7 @@ def change_data_capture(world: World) -> bool:
     with connect_mysql(world.shop) as client, client.cursor() as cursor:
         cursor.execute("SELECT id, stock FROM products")
         table = dict(cursor.fetchall())
-    with connect_elasticsearch(world.elasticsearch.url) as client:
+    with connect_elasticsearch(world.elasticsearch) as client:
         client.indices.refresh(index="products")
         hits = client.search(index="products", size=1000)["hits"]["hits"]
         index = {hit["_source"]["id"]: hit["_source"]["stock"] for hit in hits}
@@ -151,15 +166,55 @@ def change_data_capture(world: World) -> bool:
     return table == wanted == index
 
 
-EXAMPLES: dict[str, Callable[[World], bool]] = {
-    "kafka_to_stores": kafka_to_stores,
-    "change_data_capture": change_data_capture,
+def mysql_to_elasticsearch(world: World) -> bool:
+    """Two runs over one checkpoint; the index against the table, document by document."""
+    draw = random.Random(7)
+    with connect_mysql(world.shop) as client, client.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE products (id INT PRIMARY KEY, name VARCHAR(40), stock INT NOT NULL)"
+        )
+        rows = [(one, f"p{one}", draw.randrange(1000)) for one in range(CHANGES)]
+        cursor.executemany("INSERT INTO products VALUES (%s, %s, %s)", rows)
+        print(f"{CHANGES:,} products are in the table; the program runs", flush=True)
+        world.run("mysql_to_elasticsearch")
+        for _ in range(CHANGES // 20):
+            cursor.execute(*_change(draw))
+        print("some were changed, others deleted or renumbered; the program runs", flush=True)
+        world.run("mysql_to_elasticsearch")
+        cursor.execute("SELECT id, stock FROM products")
+        table = dict(cursor.fetchall())
+    with connect_elasticsearch(world.elasticsearch) as client:
+        client.indices.refresh(index="products")
+        hits = scan(client, index="products", size=5000)
+        index = {hit["_source"]["id"]: hit["_source"]["stock"] for hit in hits}
+    for name, found in {"MySQL": table, "Elasticsearch": index}.items():
+        print(f"  {name:<14}{len(found):>6,} products {sum(found.values()):>10,} in stock")
+    return table == index
+
+
+def _change(draw: random.Random) -> tuple[str, tuple[int, ...]]:
+    one, other = draw.randrange(CHANGES), draw.randrange(2 * CHANGES)
+    return draw.choice(
+        [
+            ("UPDATE products SET stock = stock + 1 WHERE id BETWEEN %s AND %s", (one, one + 9)),
+            ("DELETE FROM products WHERE id = %s", (one,)),
+            ("UPDATE IGNORE products SET id = %s WHERE id = %s", (other, one)),
+        ]
+    )
+
+
+Example = Callable[[World], bool]
+EXAMPLES: dict[str, tuple[Example, Sequence[str]]] = {
+    "kafka_to_stores": (kafka_to_stores, tuple(SERVERS)),
+    "change_data_capture": (change_data_capture, ("KAFKA", "MYSQL", "ELASTICSEARCH")),
+    "mysql_to_elasticsearch": (mysql_to_elasticsearch, ("MYSQL", "ELASTICSEARCH")),
 }
 
 
 def main(name: str) -> int:
+    example, servers = EXAMPLES[name]
     with ExitStack() as stack:
-        exact = EXAMPLES[name](World(stack))
+        exact = example(World(stack, servers))
     print("exactly once" if exact else "NOT exactly once")
     return 0 if exact else 1
 

@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 import redis
 from elasticsearch import Elasticsearch
+from integration.mysql.following import GTIDS, LOGGED
+from integration.servers.finder import or_skip
+from integration.servers.mysql import MySqlProcess, private_binary
+from integration.servers.mysql import connect as connect_mysql
 from pymysql.cursors import Cursor
 from pyspark.sql import DataFrame, SparkSession
 
@@ -89,7 +93,7 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 def test_each_program_is_run_by_some_test() -> None:
     here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 5}
-    here["reading.md"] = 3
+    here |= {"reading.md": 3, "following.md": 1}
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
     readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
@@ -151,6 +155,26 @@ def test_a_table_is_read(spark: SparkSession, mysql: Cursor, shop: str, unique: 
     mysql.execute(f"INSERT INTO {unique}.orders VALUES (5, 1, 'x'), (6, 1, NULL)")
     code = programs("reading.md")[0].replace("mysql://app@db:3306/shop", shop)
     assert read(spark, code, "orders") == [(5, 1, "x"), (6, 1, None)]
+
+
+def test_a_table_is_followed_into_an_index(
+    run: Run, spark: SparkSession, elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    settings = (*LOGGED, *GTIDS["mysql"])
+    with or_skip(lambda: MySqlProcess(private_binary("mysql"), *settings)) as server:
+        with connect_mysql(server.url) as client, client.cursor() as cursor:
+            cursor.execute("CREATE TABLE orders (id INT PRIMARY KEY, name TEXT)")
+            cursor.execute("INSERT INTO orders VALUES (5, 'x')")
+        elastic.indices.create(index=index, mappings={"properties": {"id": {"type": "long"}}})
+        changed = {
+            "https://search:9200": elasticsearch_url,
+            '"index", "orders"': f'"index", "{index}"',
+        }
+        changed["mysql://app@db:3306/shop"] = server.url
+        run(programs("following.md")[0], "id", changed, spark=spark)
+    elastic.indices.refresh(index=index)
+    (hit,) = elastic.search(index=index)["hits"]["hits"]
+    assert (hit["_source"]["id"], hit["_source"]["name"]) == (5, "x")
 
 
 def test_an_index_is_read(

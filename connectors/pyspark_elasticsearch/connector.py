@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyspark_elasticsearch.following.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from pyspark_elasticsearch.models.plan import overwriting, plan
-from pyspark_elasticsearch.options import OPTIONS, READING
+from pyspark_elasticsearch.options import FOLLOWING, OPTIONS, READING
 from pyspark_elasticsearch.reading.source import ElasticsearchSource, inferred
 from pyspark_elasticsearch.server.answers import Unread
 from pyspark_elasticsearch.server.client import Cluster
@@ -23,7 +24,7 @@ class ElasticsearchConnector:
     """See `sparkonce.store.Connector`."""
 
     name = "elasticsearch"
-    options, reads = OPTIONS, READING
+    options, reads, follows = OPTIONS, READING, FOLLOWING
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Documents]:
         """See `Connector.plan`."""
@@ -50,6 +51,14 @@ class ElasticsearchConnector:
     def source(self, options: Options, scan: Scan) -> ElasticsearchSource:
         """See `Readable.source`."""
         return ElasticsearchSource(Cluster(options, Unread), options, scan)
+
+    def infer_feed(self, options: Options) -> pa.Schema:
+        """See `Followable.infer_feed`. As of batches."""
+        return self.infer(options)
+
+    def feed(self, options: Options, scan: Scan) -> ElasticsearchFeed:
+        """See `Followable.feed`."""
+        return ElasticsearchFeed(Cluster(options, Unread), options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""

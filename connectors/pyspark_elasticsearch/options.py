@@ -9,6 +9,7 @@ from pyspark_elasticsearch.models.documents import MODES
 from pyspark_elasticsearch.models.names import index_name, plain_name
 from pyspark_elasticsearch.server import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
 from sparkonce.options import COMMON, Option, gone
 from sparkonce.reading import READS
@@ -160,14 +161,7 @@ OPTIONS = (
     ),
 )
 
-READING = (
-    URL,
-    Option(
-        "index",
-        "What is read: indices, aliases, data streams and patterns, `orders,logs-*`.",
-        pattern(r"[^\s#?/]+", "names with commas between, without spaces"),
-        required=True,
-    ),
+WHICH = (
     Option(
         "query",
         'Which documents, in the cluster\'s own words: `{"term": {"country": "FR"}}`.',
@@ -180,17 +174,51 @@ READING = (
         columns,
     ),
     Option(
-        "numPartitions",
-        "Most splits. Default: as many as there are shards, and not below 4.",
-        integer(1, 1024),
-    ),
-    Option(
         "keepAlive",
         "For how long the cluster keeps the read's point in time after its last page.",
         pattern(r"[1-9]\d*(s|m|h)", "a time such as 90s, 10m or 2h"),
         "10m",
     ),
+)
+"""Which documents are read, and how."""
+
+READING = (
+    URL,
+    Option(
+        "index",
+        "What is read: indices, aliases, data streams and patterns, `orders,logs-*`.",
+        pattern(r"[^\s#?/]+", "names with commas between, without spaces"),
+        required=True,
+    ),
+    *WHICH,
+    Option(
+        "numPartitions",
+        "Most splits. Default: as many as there are shards, and not below 4.",
+        integer(1, 1024),
+    ),
     *ACCESS,
     *READS,
 )
 """Of `spark.read`."""
+
+FOLLOWING = (
+    URL,
+    Option(
+        "index",
+        "What is followed: indices, aliases, data streams and patterns, `orders,logs-*`. Indices"
+        " that come to match it later are read from their beginning.",
+        pattern(r"[^\s#?/:]+", "names in this cluster with commas between, without spaces"),
+        required=True,
+    ),
+    Option(
+        STARTS,
+        "Where a new query begins: `earliest`, with all documents that are there, or `latest`.",
+        choice("earliest", "latest"),
+        required=True,
+    ),
+    *WHICH,
+    Option("numPartitions", "Most splits of a shard.", integer(1, 1024), 2),
+    *ACCESS,
+    *FOLLOWS,
+)
+"""Of `spark.readStream`."""

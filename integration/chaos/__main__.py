@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 
 from integration.chaos.disk import go_apart
+from integration.chaos.pipelines.result import Result as PipelinesResult
+from integration.chaos.pipelines.run import Run as PipelinesRun
 from integration.chaos.result import Result
 from integration.chaos.run import Run
 from integration.chaos.target import ALL, MAKERS, maker
 from integration.servers.finder import NoServerError, UnavailableError
 from integration.servers.process import tidy_when_terminated
 
+PIPELINES = "pipelines"
 OUT = Path(__file__).parents[2] / ".build" / "chaos"
 
 
@@ -28,7 +31,8 @@ def main() -> int:
 
 def _one(store: str, given: argparse.Namespace) -> bool:
     home = given.out.resolve() / store
-    run = Run(maker(store), home, rows=given.rows, kills=given.kills, seed=given.seed, tell=_tell)
+    how = {"rows": given.rows, "kills": given.kills, "seed": given.seed, "tell": _tell}
+    run = PipelinesRun(home, **how) if store == PIPELINES else Run(maker(store), home, **how)
     try:
         result = run()
     except (NoServerError, UnavailableError) as absent:
@@ -40,15 +44,18 @@ def _one(store: str, given: argparse.Namespace) -> bool:
     return result.good
 
 
-def _explain(result: Result, report: Path) -> None:
-    for what in (*result.broken, *result.residue):
+def _explain(result: Result | PipelinesResult, report: Path) -> None:
+    for what in result.broken:
         _tell(f"BROKEN: {what}")
     for error in result.alarms:
         _tell(f"false alarm: {error}")
-    for fault, why in result.missed.items():
-        _tell(f"missed: {fault}: {why}")
-    for fault, why in result.skipped.items():
-        _tell(f"skipped: {fault}: {why}")
+    if isinstance(result, Result):
+        for what in result.residue:
+            _tell(f"BROKEN: {what}")
+        for fault, why in result.missed.items():
+            _tell(f"missed: {fault}: {why}")
+        for fault, why in result.skipped.items():
+            _tell(f"skipped: {fault}: {why}")
     _tell(f"{report}: {result.seconds / 60:.1f} minutes")
     print(result.line, flush=True)
 
@@ -59,7 +66,7 @@ def _tell(what: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="integration.chaos", description=__doc__)
-    parser.add_argument("--store", default="all", choices=[*MAKERS, "all"])
+    parser.add_argument("--store", default="all", choices=[*MAKERS, PIPELINES, "all"])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from integration.chaos.query import Job
+from typing import ClassVar, Protocol
 
 from sparkonce.tck.spark.processes import Session
 
@@ -31,6 +30,19 @@ PYTHONS = re.compile(
 OTHER = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception))(: .*)", re.MULTILINE)
 
 
+class Job(Protocol):
+    """What a driver runs.
+
+    Attributes:
+        program: the module that does, as a program that is given the job's file.
+    """
+
+    program: ClassVar[str]
+
+    def write(self, path: Path) -> None:
+        """Write the job's file."""
+
+
 @dataclass(frozen=True)
 class Mode:
     """How a driver runs.
@@ -45,13 +57,13 @@ class Mode:
 
 
 class ChaosDriver:
-    """A driver process."""
+    """A driver process; its program is the module of its job."""
 
     def __init__(self, home: Path, job: Job, env: Mapping[str, str], mode: Mode) -> None:
         home.mkdir(parents=True)
         self.home, self.mode = home, mode
         job.write(home / "job.json")
-        program = [sys.executable, "-m", "integration.chaos.query", str(home / "job.json")]
+        program = [sys.executable, "-m", job.program, str(home / "job.json")]
         self.session = Session(program, home / "driver.log", env)
 
     @property

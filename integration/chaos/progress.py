@@ -24,7 +24,7 @@ class Progress:
 
     def epochs(self) -> dict[str, int]:
         """The last epoch that each has committed; -1 before the first."""
-        return {name: _last(home / "commits") for name, home in self._homes.items()}
+        return {name: last(home / "commits") for name, home in self._homes.items()}
 
     def committed(self) -> dict[str, Ends]:
         """The offsets up to which each has committed."""
@@ -32,7 +32,8 @@ class Progress:
         return {name: _ends(home, epochs[name]) for name, home in self._homes.items()}
 
 
-def _last(log: Path) -> int:
+def last(log: Path) -> int:
+    """The number of the last file of a query's log; -1 if there is none."""
     return max((int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()), default=-1)
 
 

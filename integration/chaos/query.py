@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from integration.chaos.target import ROWS, SIDES
 from integration.chaos.topic import NAME
@@ -44,6 +44,8 @@ class Job:
         sinks: by the names of the queries.
         settings: of Spark.
     """
+
+    program: ClassVar[str] = "integration.chaos.query"
 
     kafka: str
     format: str
@@ -103,15 +105,20 @@ def _counters(events: DataFrame, _: Job) -> DataFrame:
 
 
 def main(path: str) -> None:
+    job = read(Path(path))
+    run(session(job.settings), job)
+
+
+def session(settings: Mapping[str, str]) -> SparkSession:
+    """A driver's session with these settings."""
     from pyspark.sql import SparkSession
 
-    job = read(Path(path))
     builder = SparkSession.builder.appName("chaos")
-    for key, value in job.settings.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
-    run(spark, job)
+    return spark
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from random import Random
 
 import pyarrow as pa
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import ApiError, Elasticsearch, TransportError
 from integration import counted
 from integration.counted import counting_anew as counting
 from integration.counted import make_counters
@@ -20,8 +21,13 @@ from integration.epochs import ElasticsearchQuery
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from integration.servers.process import wait_until
 
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.following.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.log import Found, Place
+from sparkonce import options
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
+from sparkonce.feeds import Position
+from sparkonce.reading import Scan
 
 pytestmark = pytest.mark.long
 
@@ -186,3 +192,62 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
     assert counts(first.url) == Counter(dict.fromkeys(ids, 6))
     with connect(first.url) as client:
         assert home_of_primary(client) == "one"
+
+
+def follow_until(feed: ElasticsearchFeed, is_enough: Callable[[], bool]) -> list[int]:
+    """The ids of all rows of epochs that begin before it is enough, each as a query tries it."""
+    at, found = Position(), list[int]()
+    last = False
+    while not last:
+        last = is_enough()
+        try:
+            end = feed.advance(at, feed.latest(), None)
+            parts = feed.between(at, end)
+            rows = [
+                row["id"] for one in parts for batch in feed.read(one) for row in batch.to_pylist()
+            ]
+        except StoreUnreachable:
+            last = False
+            time.sleep(0.3)
+        else:
+            at, found = end, found + rows
+    return found
+
+
+def test_documents_are_followed_once_each_past_a_primary_that_is_killed(
+    two_nodes: tuple[ElasticsearchProcess, ElasticsearchProcess],
+) -> None:
+    first, second = two_nodes
+    raw = {"url": first.url, "index": "counters", "startingPosition": "earliest", "timeout": "60"}
+    parsed = options.parse(ElasticsearchConnector.follows, raw)
+    feed = ElasticsearchConnector().feed(parsed, Scan(pa.schema([("id", pa.int64())])))
+    written, enough = list[int](), threading.Event()
+
+    def write() -> None:
+        with connect(first.url) as client:
+            for n in range(1_000_000):
+                if enough.is_set():
+                    return
+                with suppress(ApiError, TransportError):
+                    client.create(index="counters", id=str(n), document={"id": n})
+                    written.append(n)
+
+    def kill() -> int:
+        wait_until(lambda: len(written) > 200, 60, "nothing is written")
+        second.kill()
+        there = len(written)
+        wait_until(lambda: len(written) > there + 200, 120, "nothing is written any more")
+        enough.set()
+        return there
+
+    with connect(first.url) as client, ThreadPoolExecutor(2) as pool:
+        client.cluster.health(wait_for_status="green", timeout="60s")
+        assert home_of_primary(client) == "two"
+        writing, killing = pool.submit(write), pool.submit(kill)
+        found = follow_until(feed, lambda: writing.done() and killing.done())
+        assert killing.result() > 200
+        assert home_of_primary(client) == "one"
+        client.indices.refresh(index="counters")
+        assert len(found) == client.count(index="counters")["count"]
+    assert max(Counter(found).values()) == 1
+    assert {*written} <= {*found}

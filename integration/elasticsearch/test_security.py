@@ -95,6 +95,7 @@ def _certificates(folder: Path) -> tuple[Path, bytes, bytes]:
 
 PAGE = Path("docs/permissions.md").read_text("utf-8")
 READS = "{" + re.findall(r"`spark.read` needs, on what it reads, `(.*)`", PAGE)[0] + "}"
+FOLLOWS = "{" + re.findall(r"needs, on what it follows, `(.*?)`", PAGE, re.DOTALL)[0] + "}"
 RIGHTS = re.search(r"PUT /_security/role/app\n(.*?)\n\n", PAGE, re.DOTALL)
 
 
@@ -150,6 +151,7 @@ def test_api_key_with_the_documented_rights_over_tls(
                 ("none made", without),
                 ("nothing", {"cluster": ["monitor"]}),
                 ("reads", {"indices": [{"names": ["counters"], **json.loads(READS)}]}),
+                ("follows", {"indices": [{"names": ["counters"], **json.loads(FOLLOWS)}]}),
             )
         }
         encoded = {name: key["encoded"] for name, key in keys.items()}
@@ -164,6 +166,12 @@ def test_api_key_with_the_documented_rights_over_tls(
         source = ElasticsearchConnector().source(reads, Scan(schema))
         found = [batch.to_pylist() for one in source.splits() for batch in source.read(one)]
         assert found == [[{"id": 1, "n": 2}]]
+        raw |= {"startingPosition": "earliest", "apiKey": encoded["follows"]}
+        feed = ElasticsearchConnector().feed(
+            options.parse(ElasticsearchConnector.follows, raw), Scan(schema)
+        )
+        parts = feed.between(feed.begin(), feed.latest())
+        assert [batch.to_pylist() for one in parts for batch in feed.read(one)] == found
 
     with pytest.raises(StoreRefused, match="certificate"):
         counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.check()

@@ -15,6 +15,8 @@ from sparkonce.following import BEGINNING, Follower, Offset
 class Numbers:
     """A feed of numbers that begins at its end; each split is a number."""
 
+    unit = "rows"
+
     def __init__(self, end: int) -> None:
         self.there = end
         self.asked: list[str] = []
@@ -26,8 +28,8 @@ class Numbers:
     def latest(self) -> Position:
         return {"n": self.there}
 
-    def advance(self, after: Position, goal: Position, most: int) -> Position:
-        return {"n": min(goal["n"], after["n"] + most)}
+    def advance(self, after: Position, goal: Position, most: int | None) -> Position:
+        return goal if most is None else {"n": min(goal["n"], after["n"] + most)}
 
     def between(self, after: Position, end: Position) -> list[int]:
         return [*range(after["n"] + 1, end["n"] + 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ TEXTS = (
 )
 """Types whose values are texts, or numbers and booleans as JSON has them; of others, any JSON."""
 
-META = {"_id": pa.string(), "_index": pa.string()}
+META = {"_id": pa.string(), "_index": pa.string(), "_seq_no": pa.int64()}
 """What every document has beside its fields; read where a schema or option ``columns`` names it."""
 
 PLAIN_DATES = "strict_date_optional_time"
@@ -92,14 +92,19 @@ class Described:
         return found
 
 
-def described(cluster: Cluster, index: str) -> Described:
+def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Described:
     """What the indices, aliases, streams and patterns are that a name stands for.
+
+    Args:
+        cluster: where.
+        index: the name, or several with commas between.
+        all_there: whether each of several must be there.
 
     Raises:
         StoreRefused: there is none, or documents don't keep what was written.
     """
     shown = "*.mappings,*.settings.index.max_result_window"
-    params = {"filter_path": shown}
+    params = {"filter_path": shown, "ignore_unavailable": str(not all_there).lower()}
     answer = cluster.ask("asking for the fields", "GET", path(index), params=params)
     if not answer.body:
         raise StoreRefused(
@@ -130,11 +135,17 @@ def _require_source(index: str, mapping: Mapped) -> None:
             todo="index the documents anew with _source enabled",
         )
     if kept := [name for name in ("includes", "excludes") if source.get(name)]:
-        log.warning(
-            "Index %s does not keep whole documents, so that some columns are null. Why: its"
-            " mapping has _source.%s. What to do: leave them out by option columns",
-            *(index, kept[0]),
-        )
+        _tell_cut(index, kept[0])
+
+
+@lru_cache(maxsize=1000)
+def _tell_cut(index: str, how: str) -> None:
+    """Warn once: a stream asks for the fields at each epoch."""
+    log.warning(
+        "Index %s does not keep whole documents, so that some columns are null. Why: its"
+        " mapping has _source.%s. What to do: leave them out by option columns",
+        *(index, how),
+    )
 
 
 def _merged(each: Sequence[Mapped]) -> dict[str, Mapped | None]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types
 
+from pyspark_elasticsearch.reading.described import META
 from sparkonce.errors import ValueUnreadable
 from sparkonce.values import untext
 from sparkonce.values.spark_types import type_name
@@ -67,7 +68,7 @@ def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
-    meta = {"_id": hit["_id"], "_index": hit["_index"]}
+    meta = {name: hit.get(name) for name in META}
     source, found = hit.get("_source", {}), []
     try:
         document = {**_spread(source), **meta}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -35,7 +36,7 @@ EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
 
 
 def require(schema: pa.Schema, there: Described) -> None:
-    """Refuse columns in which values would change; tell of those that no mapping knows.
+    """Refuse columns in which values would change.
 
     Raises:
         OptionError: there are such.
@@ -43,7 +44,12 @@ def require(schema: pa.Schema, there: Described) -> None:
     for field in schema:
         if field.name in there.fields:
             _require(field.type, there.fields[field.name], field.name)
-        elif field.name not in META and not there.lenient:
+
+
+def tell_unknown(schema: pa.Schema, there: Described) -> None:
+    """Warn of columns that no mapping knows."""
+    for field in schema:
+        if field.name not in (*there.fields, *META) and not there.lenient:
             known = suggestion(field.name, [*there.fields]) or "mend its name, if it has another"
             log.warning(
                 "Column %r is null in each row. Why: no index has such a field. What to do: %s",
@@ -93,6 +99,16 @@ def shape(there: Described) -> Shape:
         mixed=frozenset(at for at, mapping in known if mapping is None),
         millis=frozenset(at for at, mapping in known if mapping and is_millis(mapping)),
     )
+
+
+def search(
+    schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
+) -> dict[str, Any]:
+    """What a search is to give of documents; see `source`."""
+    return {
+        "_source": source(schema, there, exact, asked),
+        "seq_no_primary_term": "_seq_no" in schema.names,
+    }
 
 
 def source(

@@ -52,11 +52,23 @@ def counted(cluster: Cluster, index: str, query: Mapping[str, Any]) -> tuple[int
     return int(told.body["count"]), int(told.body["_shards"]["total"])
 
 
-def opened(cluster: Cluster, index: str, keep: str) -> str:
-    """A point in time, which the cluster keeps for so long after its last page."""
-    params = {"keep_alive": keep}
+def opened(cluster: Cluster, index: str, keep: str, **of: str) -> str:
+    """A point in time, which the cluster keeps for so long after its last page.
+
+    Args:
+        cluster: where.
+        index: what is read.
+        keep: for how long, as the cluster writes it.
+        of: further parameters, such as ``preference``.
+    """
+    params = {"keep_alive": keep, **of}
     told = cluster.ask("opening a point in time", "POST", path(index, "_pit"), params=params)
     return str(told.body["id"])
+
+
+def close(cluster: Cluster, point: str) -> None:
+    """Let the cluster forget a point in time."""
+    cluster.ask("closing a point in time", "DELETE", "/_pit", body={"id": point}, allow=(404,))
 
 
 def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterator[pa.RecordBatch]:

@@ -56,6 +56,7 @@ class ElasticsearchSource:
         there = described(self.cluster, index)
         fit.require_arrays(self.options["arrayFields"] or (), there)
         fit.require(self.scan.schema, there)
+        fit.tell_unknown(self.scan.schema, there)
         shape = fit.shape(there)
         search = self._search(there, shape)
         documents, shards = pages.counted(self.cluster, index, search["query"])
@@ -75,7 +76,7 @@ class ElasticsearchSource:
         asked = [one.column for one in self.scan.filters if one.column in fields]
         return {
             "query": {"bool": {"filter": [self.options["query"], *narrowed]}},
-            "_source": fit.source(self.scan.schema, there, shape, asked),
+            **fit.search(self.scan.schema, there, shape, asked),
         }
 
     def _asked(self, there: Described) -> Mapping[str, Any]:

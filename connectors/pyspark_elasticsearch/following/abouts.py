@@ -1,0 +1,133 @@
+"""What a cluster says of indices: whether they can be followed, and whether they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_elasticsearch.server.client import Cluster, Told, objects, path
+from sparkonce.errors import StoreRefused
+
+LOOKING = "looking at indices"
+OFF = "index.disable_sequence_numbers"
+SETTINGS = (
+    *("number_of_shards", "mode", "disable_sequence_numbers"),
+    *("verified_before_close", "blocks.read_only", "blocks.write"),
+)
+SHOWN = ",".join(
+    (
+        *("*.data_stream", "*.aliases.*.is_write_index"),
+        *(f"*.settings.index.{one}" for one in SETTINGS),
+    )
+)
+NUMBERED = ("standard", "logsdb", "lookup")
+"""Modes of indices that keep numbers, as long as no setting says otherwise."""
+
+
+@dataclass(frozen=True)
+class About:
+    """An index.
+
+    Attributes:
+        shards: how many it has.
+        is_closed: whether nothing can be read of it.
+        is_numbered: whether it keeps the numbers of changes.
+        is_over: whether nothing writes to it any more, as far as the cluster knows.
+    """
+
+    shards: int
+    is_closed: bool
+    is_numbered: bool
+    is_over: bool
+
+
+def abouts(cluster: Cluster, index: str, *, all_there: bool) -> dict[str, About]:
+    """All indices that a name stands for.
+
+    Args:
+        cluster: where.
+        index: names, aliases, data streams and patterns.
+        all_there: whether it is an error that one of several names stands for nothing.
+    """
+    params = {
+        "filter_path": SHOWN,
+        "features": "settings,aliases",
+        "expand_wildcards": "open,closed",
+    }
+    if "," in index and not all_there:  # of a single name, a lack of rights would pass for a lack
+        params["ignore_unavailable"] = "true"
+    allowed = () if all_there else (404,)
+    status, body = cluster.ask(LOOKING, "GET", path(index), params=params, allow=allowed)
+    told = objects(body) if body and status == 200 else {}
+    off, old = _off_by_mode(cluster, index, told), _rolled_over(told)
+    return {name: _about(about, name in off, name in old) for name, about in told.items()}
+
+
+def _about(told: Told, is_off: bool, is_old: bool) -> About:
+    settings = told["settings"]["index"]
+    return About(
+        shards=int(settings["number_of_shards"]),
+        is_closed=settings.get("verified_before_close") == "true",
+        is_numbered=not is_off and settings.get("disable_sequence_numbers") != "true",
+        is_over=is_old or "true" in settings.get("blocks", {}).values(),
+    )
+
+
+def require_fit(index: str, about: About) -> None:
+    """Refuse an index that can't be followed.
+
+    Raises:
+        StoreRefused: it is closed, or keeps no numbers.
+    """
+    out = f"leave it out of option index (such as logs-*,-{index})"
+    if about.is_closed:
+        raise StoreRefused(
+            f"Index {index} is closed, so that it can't be followed",
+            why="nothing can be read of it now",
+            todo=f"open it (POST {index}/_open), or {out}",
+        )
+    if not about.is_numbered:
+        raise StoreRefused(
+            f"Index {index} can't be followed: it does not keep the numbers of its changes",
+            why=f"{OFF} is true, by its settings or its index.mode",
+            todo=f"make it anew with {OFF} false (in its index template), or {out}",
+        )
+
+
+def _off_by_mode(cluster: Cluster, index: str, told: Mapping[str, Told]) -> set[str]:
+    """Indices that lack numbers though no setting of their own says so.
+
+    The cluster takes 2 ms to show the defaults of each, so it is not always asked.
+    """
+    if not any(_may_be_off(about["settings"]["index"]) for about in told.values()):
+        return set()
+    params = {"include_defaults": "true", "flat_settings": "true", "ignore_unavailable": "true"}
+    shown = cluster.ask(LOOKING, "GET", path(index, "_settings", OFF), params=params).body
+    return {name for name, about in shown.items() if about["defaults"].get(OFF) == "true"}
+
+
+def _may_be_off(settings: Mapping[str, Any]) -> bool:
+    mode = settings.get("mode", "standard")
+    return mode not in NUMBERED and "disable_sequence_numbers" not in settings
+
+
+def _rolled_over(told: Mapping[str, Told]) -> set[str]:
+    """Indices in whose place their alias or data stream writes to another one."""
+    streams = [
+        (about["data_stream"], name) for name, about in told.items() if "data_stream" in about
+    ]
+    newest = dict(sorted(streams, key=_generation))
+    old = {name for stream, name in streams if newest[stream] != name}
+    return old | {name for name, about in told.items() if _is_left(about.get("aliases", {}))}
+
+
+def _generation(streamed: tuple[str, str]) -> int:
+    """Which one an index of a data stream is: its name ends with that."""
+    digits = streamed[1].rpartition("-")[2]
+    return int(digits) if digits.isdigit() else -1
+
+
+def _is_left(aliases: Mapping[str, Mapping[str, bool]]) -> bool:
+    writes = [alias["is_write_index"] for alias in aliases.values() if alias]
+    return bool(writes) and not any(writes)

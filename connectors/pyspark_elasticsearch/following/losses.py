@@ -1,0 +1,66 @@
+"""What is gone before it was read, and what may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyspark_elasticsearch.following.positions import Stretch
+from pyspark_elasticsearch.following.shards import Index, Shard
+from sparkonce.errors import UnreadLost
+from sparkonce.feeds import Position
+
+GOES_ON = "failOnDataLoss=false goes on"
+
+
+def require_same(of: Stretch, there: Mapping[str, Index]) -> Shard:
+    """The shard whose numbers a stretch has.
+
+    Raises:
+        UnreadLost: it is not there any more.
+    """
+    what = f"Changes {of.after + 1} to {of.end} of shard {of.shard} of index {of.index}"
+    if of.index not in there:
+        raise UnreadLost(
+            f"{what} are gone before they were read",
+            why="the index was deleted, or the name in option index does not stand for it any more",
+            todo=f"restore it from a snapshot under another name, and read that; {GOES_ON} without"
+            " them",
+        )
+    shards = there[of.index].shards
+    if of.shard >= len(shards) or shards[of.shard].history != of.history:
+        raise UnreadLost(
+            f"{what} are others than those that were to be read",
+            why="the index was made anew under its name or restored, or a stale copy of the shard"
+            " was made its primary",
+            todo=f"look at what was written since; {GOES_ON}, and reads what is there now from its"
+            " beginning",
+        )
+    return shards[of.shard]
+
+
+def unknown(after: Position, end: Position) -> Iterator[UnreadLost]:
+    """An error for each index of which nobody knows any more whether all was read.
+
+    One that was over when all of it was read may go.
+    """
+    for name, known in after.items():
+        if not known["over"] and name not in end:
+            yield UnreadLost(
+                f"Index {name} is gone, and may have had changes that were not read",
+                why="it was still written when it was read last, and was deleted since, or the name"
+                " in option index does not stand for it any more",
+                todo=f"{GOES_ON} without it; before an index is deleted, let its alias or data"
+                " stream roll over, or set index.blocks.write, and the query see that",
+            )
+        elif not known["over"] and _histories(known["read"]) != _histories(end[name]["read"]):
+            yield UnreadLost(
+                f"Index {name} is not the one that was read, or not all of its shards are",
+                why="it was made anew under its name or restored, or a stale copy of a shard was"
+                " made its primary",
+                todo=f"look at what was written since; {GOES_ON}, and reads those shards from"
+                " their beginning",
+            )
+
+
+def _histories(read: Sequence[Sequence[str | int]]) -> list[str | int]:
+    return [history for history, _ in read]
