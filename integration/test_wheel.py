@@ -129,6 +129,7 @@ def test_one_pip_install_makes_a_store_work(
 
 def test_one_pip_install_brings_the_kit(environment: Installed, wheel: Path) -> None:
     environment.install(f"{wheel}[tck]")
-    program = "import sparkonce.tck.streaming, sparkonce.tck.explore.__main__ as e; e.main()"
+    imports = "import sparkonce.tck.streaming, sparkonce.tck.sources"
+    program = f"{imports}, sparkonce.tck.explore.__main__ as e; e.main()"
     kit = environment.command("python", "-c", program, "--seeds", "3")
     assert "explore: schedules=3 failed=0" in kit

@@ -19,3 +19,14 @@ def test_the_streaming_half_of_the_kit_is_green(tmp_path: Path) -> None:
     done = run(home, *tests, JAVA_HOME=str(java_home(scratch)))
     assert done.returncode == 0, done.stdout[-5000:]
     assert "4 passed" in done.stdout
+
+
+@pytest.mark.conformance
+def test_the_source_of_the_page_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "java").mkdir()
+    (tmp_path / "home").mkdir()
+    tests = ["test_files.py", "-k", "f01 or f02 or f05 or f12"]
+    done = run(tmp_path / "home", *tests, JAVA_HOME=str(java_home(tmp_path / "java")))
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "3 passed, 1 skipped" in done.stdout
+    assert "it tells no latestOffset" in done.stdout

@@ -15,6 +15,7 @@ from sparkonce.tck.findings import (
     LEFT_OUT,
     NOT_REACHED,
     Finding,
+    cause,
     judge,
     stems,
     with_error,
@@ -55,6 +56,13 @@ def test_failed_query_breaks_the_rule_and_names_the_cause() -> None:
     finding = with_error(judge(Q02, [], Counter()), error)
     assert (finding.outcome, finding.seen) == (BROKEN, "the query failed: KeyError: 'id'")
     assert with_error(finding, "").seen == "the query failed: no message"
+    called = "From Python: Traceback (most recent call last):\npy4j.E: o1\n: x.Lost: gone\n at x"
+    assert cause(called) == "x.Lost: gone"
+
+
+def test_a_finding_without_counts_says_none() -> None:
+    assert Finding(Q02, BROKEN, seen="it did not end").said == "it did not end"
+    assert Finding(Q02, BROKEN, lost=3, seen="x").said == "0 sent, 3 lost, 0 doubled; x"
 
 
 # -- findings

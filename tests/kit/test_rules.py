@@ -29,8 +29,8 @@ def numbers_of(suite: type) -> Counter[str]:
 def test_numbers_are_unique_and_well_formed() -> None:
     numbers = [rule.number for rule in RULES]
     assert len(set(numbers)) == len(numbers)
-    assert all(re.fullmatch(r"[SCAIQBR]\d\d", number) for number in numbers)
-    for letter in "SCAIQR":
+    assert all(re.fullmatch(r"[SCAIQBRF]\d\d", number) for number in numbers)
+    for letter in "SCAIQBRF":
         own = [number for number in numbers if number[0] == letter]
         assert own == [f"{letter}{n:02}" for n in range(1, len(own) + 1)]
 
@@ -163,9 +163,10 @@ def test_a_declared_limit_is_skipped_with_its_reason(ability: str, check: str) -
         getattr(StoreContract(), check)(limited(ability))
 
 
-def test_of_a_store_whole_epochs_alone_may_be_left_out() -> None:
+def test_what_may_be_left_out() -> None:
+    """Of a store whole epochs alone; of a source what its users see."""
     may = [rule.number for rule in RULES if rule.level == MAY]
-    assert may == ["C13", "B08", "B09"]
+    assert may == ["C13", "B08", "B09", "F12"]
 
 
 def test_oracles_are_numbered() -> None:

@@ -17,9 +17,9 @@ from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_GIVEN, NOT_REACHED
 from sparkonce.tck.on_spark import REPORT, Record, SparkContract
 from sparkonce.tck.rules.rulebook import RULES
+from sparkonce.tck.sources import SourceContract, StreamingSource
 from sparkonce.tck.spark import run
 from sparkonce.tck.spark.bench import Bench
-from sparkonce.tck.spark.sink import Sink
 from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, Trial
 from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
@@ -45,15 +45,19 @@ def bench(tmp_path: Path) -> Bench:
 
 
 @pytest.mark.parametrize(
-    ("letter", "contract", "kind"),
-    [("Q", StreamingContract, StreamingSink), ("B", BatchContract, BatchSink)],
+    ("letter", "contract", "subject"),
+    [
+        ("Q", StreamingContract, StreamingSink(Counter, format="any")),
+        ("B", BatchContract, BatchSink(Counter, format="any")),
+        ("F", SourceContract, StreamingSource(append=list, format="any")),
+    ],
 )
 def test_every_rule_has_a_check_and_a_test(
-    letter: str, contract: type[SparkContract], kind: type[Sink]
+    letter: str, contract: type[SparkContract], subject: run.Subject
 ) -> None:
     rules = {rule.number for rule in RULES if rule.number.startswith(letter)}
     tests = {name[5:8].upper() for name in dir(contract) if name.startswith("test_")}
-    assert rules == set(run.numbers(kind(Counter, format="any"))) == tests
+    assert rules == set(run.numbers(subject)) == tests
 
 
 def test_limit_shows_as_skipped_with_its_reason(bench: Bench, target: Target) -> None:

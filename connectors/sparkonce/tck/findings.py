@@ -6,11 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from sparkonce.tck.rules.rule import Rule, RuleBroken
 
 _TRACEBACK = "Traceback (most recent call last):"
+_JAVA = ": "
+"""Before what Java said, where Python's code has called it."""
 _RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
 HELD, BROKEN, LEFT_OUT, NOT_REACHED = "held", "broken", "left out", "not reached"
 NOT_GIVEN = "not given"
@@ -49,7 +52,9 @@ class Finding:
 
     @property
     def said(self) -> str:
-        """All of it in one line."""
+        """All of it in one line; without counts where none were made."""
+        if not (self.sent or self.lost or self.doubled or self.alien):
+            return self.seen
         counts = f"{self.sent} sent, {self.lost} lost, {self.doubled} doubled"
         counts += f", {self.alien} never sent" if self.alien else ""
         return f"{counts}; {self.seen}" if self.seen else counts
@@ -113,11 +118,13 @@ def with_story(finding: Finding, seen: str) -> Finding:
 
 def with_error(finding: Finding, error: str) -> Finding:
     """The finding of a check whose query failed for good: whatever took effect, that is broken."""
-    return replace(finding, outcome=BROKEN, seen=f"the query failed: {_cause(error)}")
+    return replace(finding, outcome=BROKEN, seen=f"the query failed: {cause(error)}")
 
 
-def _cause(error: str) -> str:
-    """The line that counts: of a Python traceback the last, of anything else the first."""
+def cause(error: str) -> str:
+    """The line of an error that counts: a Python traceback's last, or Java's first, or its own."""
     lines = error.strip().splitlines() or ["no message"]
     after = lines[lines.index(_TRACEBACK) + 1 :] if _TRACEBACK in lines else []
-    return next((line for line in after if _RAISED.match(line)), lines[0])
+    raised = (line for line in after if _RAISED.match(line))
+    java = (line.removeprefix(_JAVA) for line in lines if line.startswith(_JAVA))
+    return next(chain(raised, java, lines))

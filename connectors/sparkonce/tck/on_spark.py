@@ -13,8 +13,7 @@ import pytest
 from sparkonce.tck import report
 from sparkonce.tck.findings import LEFT_OUT, NOT_GIVEN, Finding
 from sparkonce.tck.spark.bench import Bench
-from sparkonce.tck.spark.run import run_check
-from sparkonce.tck.spark.sink import Sink
+from sparkonce.tck.spark.run import Subject, run_check
 from sparkonce.tck.suites.suite import Contract
 
 REPORT = "SPARKONCE_TCK_REPORT"
@@ -28,10 +27,10 @@ class Record:
         self.title = ""
         self.findings: list[Finding] = []
 
-    def check(self, number: str, sink: Sink) -> None:
+    def check(self, number: str, subject: Subject) -> None:
         """Check one rule; the test passes, fails or is skipped by what is found."""
-        self.title = sink.title
-        finding = run_check(self.bench, number, sink)
+        self.title = subject.title
+        finding = run_check(self.bench, number, subject)
         self.findings.append(finding)
         if finding.outcome in (LEFT_OUT, NOT_GIVEN):
             pytest.skip(finding.seen)

@@ -8,12 +8,13 @@ from sparkonce.tck.rules.rule import MUST, Rule
 from sparkonce.tck.rules.rulebook import ORACLES, RULES
 
 _HEAD = """\
-# The rules of an exactly-once sink
+# The rules of an exactly-once sink, and of a source
 
 What `python -m sparkonce.tck.spec` prints. Each rule has a number; the names of the
 tests that check it carry the number. A test that fails prints the rule, and where to look. A rule
 marked MAY can be left out with a reason; its tests are then skipped with that reason, and so are
-those of a rule that the Spark at hand can't give to any sink.
+those of a rule that the Spark at hand can't give to any sink, and of one for which a source has
+nothing to check it by.
 """
 
 _CHAPTERS = {
@@ -24,6 +25,7 @@ _CHAPTERS = {
     "Q": "A streaming query, seen from outside",
     "B": "A batch, seen from outside",
     "R": "Reads",
+    "F": "A streaming source, seen from outside",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkonce.tck.rules.of_reads import READS
+from sparkonce.tck.rules.of_sources import SOURCES
 from sparkonce.tck.rules.of_steps import STEPS
 from sparkonce.tck.rules.on_spark import BATCHES, QUERIES
 from sparkonce.tck.rules.rule import MAY, MUST, Rule
@@ -215,6 +216,7 @@ RULES: Sequence[Rule] = (
     *QUERIES,
     *BATCHES,
     *READS,
+    *SOURCES,
 )
 
 BY_NUMBER = {rule.number: rule for rule in RULES}

@@ -12,9 +12,9 @@ from types import TracebackType
 from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
+from sparkonce.tck.spark.described import Described
 from sparkonce.tck.spark.faults import SIDE, Board
 from sparkonce.tck.spark.remote import RemoteDriver
-from sparkonce.tck.spark.sink import Sink
 
 SEED = "SPARKONCE_TCK_SEED"
 
@@ -39,17 +39,26 @@ class Bench:
         """Moments for the kills and stops of the check of a rule."""
         return Random(f"{self.seed} {number}")  # noqa: S311
 
-    def local(self, sink: Sink) -> RemoteDriver:
+    def local(self, subject: Described) -> RemoteDriver:
         """The driver whose tasks run in its own JVM."""
-        return self._keep(("local", sink.settings, sink.env), lambda: self.victim(sink))
+        return self._keep(("local", subject.settings, subject.env), lambda: self.victim(subject))
 
-    def clustered(self, sink: Sink) -> RemoteDriver:
+    def clustered(self, subject: Described) -> RemoteDriver:
         """The driver with two executors, and speculation."""
-        return self._keep(("cluster", sink.settings, sink.env), lambda: self._on_cluster(sink))
+        return self._keep(
+            ("cluster", subject.settings, subject.env), lambda: self._on_cluster(subject)
+        )
 
-    def victim(self, sink: Sink) -> RemoteDriver:
+    def victim(self, subject: Described) -> RemoteDriver:
         """A driver for the caller to kill."""
-        return self._launch(sink, setup.LOCAL)
+        return self._launch(subject, setup.LOCAL)
+
+    def kill(self) -> None:
+        """SIGKILL for the driver that is kept; the next check starts its own."""
+        if self._driver is not None:
+            self._driver.kill()
+        self._driver = None
+        self.reset()
 
     def new_home(self, name: str) -> Path:
         """A directory that nobody else uses."""
@@ -81,15 +90,15 @@ class Bench:
             self._driver, self._kept = start(), wanted
         return self._driver
 
-    def _on_cluster(self, sink: Sink) -> RemoteDriver:
-        self._cluster = Cluster(self.new_home("cluster"), self._environment(sink))
-        return self._launch(sink, {**setup.SPECULATIVE, "spark.master": self._cluster.url})
+    def _on_cluster(self, subject: Described) -> RemoteDriver:
+        self._cluster = Cluster(self.new_home("cluster"), self._environment(subject))
+        return self._launch(subject, {**setup.SPECULATIVE, "spark.master": self._cluster.url})
 
-    def _launch(self, sink: Sink, settings: Mapping[str, str]) -> RemoteDriver:
-        home, env = self.new_home("driver"), self._environment(sink)
-        return RemoteDriver(home, {**self._settings(home), **settings, **sink.settings}, env)
+    def _launch(self, subject: Described, settings: Mapping[str, str]) -> RemoteDriver:
+        home, env = self.new_home("driver"), self._environment(subject)
+        return RemoteDriver(home, {**self._settings(home), **settings, **subject.settings}, env)
 
-    def _environment(self, sink: Sink) -> dict[str, str]:
+    def _environment(self, subject: Described) -> dict[str, str]:
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -98,7 +107,7 @@ class Bench:
             "SPARK_LOCAL_IP": "127.0.0.1",
             **setup.environment(self._scratch),
             SIDE: str(self._side),
-            **sink.env,
+            **subject.env,
         }
 
     def _settings(self, home: Path) -> dict[str, str]:

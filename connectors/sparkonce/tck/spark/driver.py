@@ -17,7 +17,15 @@ from pyspark.sql import functions as F
 from sparkonce.tck.spark.batches import Job, imported, write
 from sparkonce.tck.spark.draws import DRAW, with_draw
 from sparkonce.tck.spark.faults import SIDE, watch
-from sparkonce.tck.spark.query import DescribedQuery, Known, Shape, Status
+from sparkonce.tck.spark.follow import follow
+from sparkonce.tck.spark.query import (
+    DescribedQuery,
+    FollowedQuery,
+    Known,
+    Progress,
+    Shape,
+    Status,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,9 +47,17 @@ class DriverProgram:
     def start(self, query: dict[str, Any]) -> Status:
         """Start a query or a batch."""
         described = DescribedQuery(**{**query, "shape": Shape(**query["shape"])})
+        return self._begin(lambda: _started(self.spark, described))
+
+    def follow(self, query: dict[str, Any]) -> Status:
+        """Start a query over a source."""
+        return self._begin(lambda: follow(self.spark, FollowedQuery(**query)))
+
+    def _begin(self, start: Callable[[], StreamingQuery | Job]) -> Status:
+        self.stop()
         self.query, self.error = None, ""
         try:
-            self.query = _started(self.spark, described)
+            self.query = start()
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
         return self.status()
@@ -59,6 +75,12 @@ class DriverProgram:
             with suppress(StreamingQueryException):
                 self.query.stop()
         return self.status()
+
+    def progress(self) -> Progress:
+        """What Spark says of the last epochs of the query."""
+        if self.query is None or isinstance(self.query, Job):
+            return Progress([])
+        return Progress([json.loads(epoch.json) for epoch in self.query.recentProgress])
 
     def knows(self, setting: str) -> Known:
         """Whether this Spark has such a setting: one that it has not can be set all the same."""

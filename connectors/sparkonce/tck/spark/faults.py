@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SIDE, EXECUTOR = "SPARKONCE_TCK_SIDE", "SPARKONCE_TCK_EXECUTOR"
 AFTER_WRITE, AFTER_ROWS, RELEASED, DRAWN = "after write", "after rows", "released", "drawn"
+RECORDED = "recorded"
 PASS, FAIL, HOLD = "pass", "fail", "hold"
 LONGEST_HOLD, LINGER = 200.0, 0.3
 HANDFUL = 10
@@ -32,8 +33,9 @@ class Plan:
     """Who is hit, where, and how.
 
     Attributes:
-        point: `AFTER_WRITE`, when the sink's own Python code is through with a task's rows, or
-            `AFTER_ROWS`, when the operator before the sink has sent it the last one.
+        point: `AFTER_WRITE`, when the sink's own Python code is through with a task's rows;
+            `AFTER_ROWS`, when the operator before the sink has sent it the last one; or `RECORDED`,
+            when a sink of the suite, on the driver, has kept an epoch that Spark has not noted yet.
         act: `PASS`; `FAIL`; or `HOLD`, until the plan is another.
         epoch: of the task.
         attempts: how many attempts of its first partition are hit.
@@ -118,9 +120,14 @@ class Board:
         self._write(f"note-{uuid.uuid4().hex}", asdict(note))
 
     def _write(self, name: str, content: object) -> None:
-        hidden = self.home / f".{uuid.uuid4().hex}"
-        hidden.write_text(json.dumps(content))
-        hidden.rename(self.home / name)
+        put(self.home / name, content)
+
+
+def put(path: Path, content: object) -> None:
+    """Write a file of JSON, whole or not at all."""
+    hidden = path.with_name(f".{uuid.uuid4().hex}")
+    hidden.write_text(json.dumps(content))
+    hidden.rename(path)
 
 
 def note(point: str, context: TaskContext, digest: int = 0) -> Note:

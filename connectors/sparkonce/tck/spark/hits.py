@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.faults import AFTER_ROWS, Note, Plan
 from sparkonce.tck.spark.remote import RemoteDriver
-from sparkonce.tck.spark.trial import ROWS, Trial, until
+from sparkonce.tck.spark.trial import ROWS, Repeated, Trial, until
 
 
 def epoch_to_hit(
@@ -33,7 +33,7 @@ def _of_the_hit(bench: Bench, point: str, epoch: int) -> list[Note]:
 
 
 def await_hit(
-    bench: Bench, trial: Trial, driver: RemoteDriver, point: str, epoch: int
+    bench: Bench, trial: Repeated, driver: RemoteDriver, point: str, epoch: int
 ) -> Note | None:
     """The task that is held; None where no first attempt of the sink comes to that point."""
 

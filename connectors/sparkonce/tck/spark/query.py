@@ -1,9 +1,10 @@
-"""A query or a batch, as the suite describes it to a driver in another process."""
+"""A query or a batch, as a suite describes it to a driver in another process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,25 @@ class DescribedQuery:
 
 
 @dataclass(frozen=True)
+class FollowedQuery:
+    """One run of a streaming query over a source; see `StreamingSource` for what is not told here.
+
+    Attributes:
+        records: a directory for what it delivers.
+        ends: whether it ends with what is there when it begins (``availableNow``).
+    """
+
+    checkpoint: str
+    records: str
+    format: str
+    options: Mapping[str, str]
+    attach: str
+    schema: str
+    column: str
+    ends: bool
+
+
+@dataclass(frozen=True)
 class Status:
     """How a query is doing.
 
@@ -57,6 +77,13 @@ class Status:
 
     running: bool
     error: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What Spark says of the epochs of a query, as JSON; of the last ones, if there are many."""
+
+    epochs: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

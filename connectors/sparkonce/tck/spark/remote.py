@@ -7,14 +7,14 @@ import os
 import select
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sparkonce.tck.spark.processes import Session
-from sparkonce.tck.spark.query import DescribedQuery, Status
+from sparkonce.tck.spark.query import DescribedQuery, FollowedQuery, Status
 
 START, ANSWER = 300.0, 300.0
 
@@ -39,9 +39,10 @@ class RemoteDriver:
         self._replies = os.fdopen(reading)
         self._ready = False
 
-    def start(self, query: DescribedQuery) -> Status:
-        """Start a query."""
-        return self._ask("start", query=asdict(query))
+    def start(self, query: DescribedQuery | FollowedQuery) -> Status:
+        """Start a query; one that still runs is stopped."""
+        call = "follow" if isinstance(query, FollowedQuery) else "start"
+        return self._ask(call, query=asdict(query))
 
     def wait(self, seconds: float = 0.0) -> Status:
         """How the query is doing, by its end or after so long."""
@@ -56,6 +57,11 @@ class RemoteDriver:
     def stop(self) -> Status:
         """Stop the query, whatever it is doing."""
         return self._ask("stop")
+
+    def epochs(self) -> Sequence[Mapping[str, Any]]:
+        """What Spark says of the last epochs of the query."""
+        told: Sequence[Mapping[str, Any]] = self._tell("progress")["epochs"]
+        return told
 
     def knows(self, setting: str) -> bool:
         """Whether this Spark has such a setting, whatever its value."""

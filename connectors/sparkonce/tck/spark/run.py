@@ -27,6 +27,9 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS
 from sparkonce.tck.spark.remote import SparkTrouble
 from sparkonce.tck.spark.sink import BatchSink, Sink
+from sparkonce.tck.spark.source import StreamingSource
+from sparkonce.tck.spark.source_checks import SOURCE_CHECKS
+from sparkonce.tck.spark.source_trial import SourceTrial
 from sparkonce.tck.spark.trial import (
     BatchTrial,
     NotGiven,
@@ -34,7 +37,10 @@ from sparkonce.tck.spark.trial import (
     QueryFailed,
     ReadFailed,
     Trial,
+    WrongDoing,
 )
+
+Subject = Sink | StreamingSource
 
 # Time for the requests of tasks that Spark has given up to arrive.
 SETTLE = {
@@ -56,15 +62,15 @@ CHOSEN = ("Q08", "B07")
 
 
 def run_contract(
-    sink: Sink | Callable[[], Sink],
+    subject: Subject | Callable[[], Subject],
     seed: int | None = None,
     tell: Callable[[Finding], object] = lambda _: None,
 ) -> list[Finding]:
-    """Check all rules of a sink of streams, or of one of batches, without pytest.
+    """Check all rules of a sink of streams, of one of batches, or of a source, without pytest.
 
     Args:
-        sink: the sink; or a function that gives it a new target, and is called for each check,
-            for a target that takes the rows of one query only.
+        subject: the sink; or a function that gives it a new target, and is called for each check,
+            for a target that takes the rows of one query only. Of a source, always the function.
         seed: of the moments at which things are killed and stopped.
         tell: is told each finding as soon as there is one.
     """
@@ -73,51 +79,60 @@ def run_contract(
         tempfile.TemporaryDirectory(prefix="sparkonce-tck-", ignore_cleanup_errors=True) as home,
         Bench(Path(home) / "bench", seed) as bench,
     ):
-        described = sink() if callable(sink) else sink
+        described = subject() if callable(subject) else subject
         for number in numbers(described):
-            if findings and callable(sink):
-                described = sink()
+            if findings and callable(subject):
+                described = subject()
             findings.append(run_check(bench, number, described))
             tell(findings[-1])
     return sorted(findings, key=lambda finding: finding.rule.number)
 
 
-def numbers(sink: Sink) -> Sequence[str]:
-    """The rules of a sink of its kind, in an order that starts few Sparks."""
-    return [*BATCH_CHECKS, *IN_FOREACH_BATCH] if isinstance(sink, BatchSink) else list(CHECKS)
+def numbers(subject: Subject) -> Sequence[str]:
+    """The rules of a subject of its kind, in an order that starts few Sparks."""
+    if isinstance(subject, StreamingSource):
+        return [*SOURCE_CHECKS]
+    return [*BATCH_CHECKS, *IN_FOREACH_BATCH] if isinstance(subject, BatchSink) else [*CHECKS]
 
 
-def run_check(bench: Bench, number: str, sink: Sink) -> Finding:
-    """Check one rule of a sink."""
+def run_check(bench: Bench, number: str, subject: Subject) -> Finding:
+    """Check one rule of a sink, or of a source."""
     rule = BY_NUMBER[number]
-    if number in sink.limits:
-        return Finding(rule, LEFT_OUT, seen=sink.limits[number])
+    if reason := subject.left_out(number):
+        return Finding(rule, LEFT_OUT, seen=reason)
     began = time.monotonic()
-    finding = _checked(bench, rule, sink)
+    finding = _checked(bench, rule, subject)
     return replace(finding, seconds=time.monotonic() - began)
 
 
-def _checked(bench: Bench, rule: Rule, sink: Sink) -> Finding:
+def _checked(bench: Bench, rule: Rule, subject: Subject) -> Finding:
     tag = f"{rule.number.lower()}-{uuid.uuid4().hex[:6]}"
     try:
-        return _tried(bench, rule, *_check(sink, rule.number, bench.new_home(rule.number), tag))
+        return _tried(bench, rule, *_check(subject, rule.number, bench.new_home(rule.number), tag))
     except ReadFailed as error:
         return Finding(rule, BROKEN, seen=str(error))
 
 
-def _check(sink: Sink, number: str, home: Path, tag: str) -> tuple[Trial, Callable[[Bench], str]]:
+def _check(
+    subject: Subject, number: str, home: Path, tag: str
+) -> tuple[Trial | SourceTrial, Callable[[Bench], str]]:
     """What is tried, and the check of it."""
-    if not isinstance(sink, BatchSink):
-        trial = Trial(sink, home, tag)
+    if isinstance(subject, StreamingSource):
+        source = SourceTrial(subject, home, tag)
+        return source, lambda bench: SOURCE_CHECKS[number](bench, source)
+    if not isinstance(subject, BatchSink):
+        trial = Trial(subject, home, tag)
         return trial, lambda bench: CHECKS[number](bench, trial)
     if number in IN_FOREACH_BATCH:
-        inside = Trial(sink.in_foreach_batch(), home, tag)
+        inside = Trial(subject.in_foreach_batch(), home, tag)
         return inside, lambda bench: IN_FOREACH_BATCH[number](bench, inside)
-    batch = BatchTrial(sink, home, tag)
+    batch = BatchTrial(subject, home, tag)
     return batch, lambda bench: BATCH_CHECKS[number](bench, batch)
 
 
-def _tried(bench: Bench, rule: Rule, trial: Trial, check: Callable[[Bench], str]) -> Finding:
+def _tried(
+    bench: Bench, rule: Rule, trial: Trial | SourceTrial, check: Callable[[Bench], str]
+) -> Finding:
     try:
         seen = check(bench)
     except NotGiven as error:
@@ -128,10 +143,12 @@ def _tried(bench: Bench, rule: Rule, trial: Trial, check: Callable[[Bench], str]
     except QueryFailed as error:
         bench.reset()
         return with_error(_judged(rule, trial), str(error))
+    except WrongDoing as error:
+        return Finding(rule, BROKEN, seen=str(error))
     return with_story(_judged(rule, trial), seen)
 
 
-def _judged(rule: Rule, trial: Trial) -> Finding:
+def _judged(rule: Rule, trial: Trial | SourceTrial) -> Finding:
     time.sleep(SETTLE.get(rule.number, 0.0))
     found = trial.found()
     return judge(rule, trial.sent, stems(found) if rule.number in CHOSEN else found)

@@ -7,49 +7,25 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sparkonce.tck.spark.described import Described
+
 IN_FOREACH_BATCH = "sparkonce.tck.spark.batches:attach"
 
 
 @dataclass(frozen=True)
-class Sink:
-    """A sink to be checked, whoever wrote it: how rows get there, and how to read them back.
+class Sink(Described):
+    """A sink to be checked: how rows get there, and how to read them back.
 
     The rows have two columns: ``id``, a string that no other row has, and ``n``, a bigint
     that is always 1. The target must be the suite's own while it runs.
 
     Attributes:
         read: how often each id has taken effect in the target: a multiset, never a set.
-        name: what reports call the sink; by default its format or its function.
-        format: the format's name.
-        options: the options of the format, or those that ``attach`` is given.
-        attach: ``module:function``, for a sink that a format's name does not say; see the
-            subclasses. It is imported by the driver, a process of its own, along the ``sys.path``
-            of this one.
         columns: SQL expressions that make the sink's columns out of ``id`` and ``n``.
-        limits: what the sink can't do: the number of a rule, and the reason.
-        settings: Spark settings of the session.
-        env: environment variables for the processes of Spark.
     """
 
     read: Callable[[], Counter[str]]
-    name: str = ""
-    format: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-    attach: str = ""
     columns: Sequence[str] = ("id", "n")
-    limits: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if bool(self.format) == bool(self.attach):
-            kind = type(self).__name__
-            raise ValueError(f"a {kind} needs a format, or else a function to attach it")
-
-    @property
-    def title(self) -> str:
-        """The name in reports."""
-        return self.name or self.format or self.attach
 
 
 @dataclass(frozen=True)
@@ -83,9 +59,9 @@ class BatchSink(Sink):
     def in_foreach_batch(self) -> StreamingSink:
         """The same sink, written to by the function of a ``foreachBatch``."""
         told = {"format": self.format, "attach": self.attach, "options": dict(self.options)}
-        given = self.read, f"{self.title} in foreachBatch"
         return StreamingSink(
-            *given,
+            self.read,
+            name=f"{self.title} in foreachBatch",
             attach=IN_FOREACH_BATCH,
             options={"batch": json.dumps(told)},
             columns=self.columns,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sparkonce.tck.spark.query import DescribedQuery, Shape, Status
+from sparkonce.tck.spark.query import DescribedQuery, FollowedQuery, Shape, Status
 from sparkonce.tck.spark.remote import RemoteDriver
 from sparkonce.tck.spark.sink import BatchSink, Sink
 
@@ -34,46 +35,19 @@ class ReadFailed(Exception):
     """The sink's author could not read the target: nobody knows what took effect."""
 
 
-class Trial:
-    """A streaming query that is run again and again over its input and its checkpoint."""
+class WrongDoing(Exception):
+    """What is checked did something that its rule forbids, whatever became of the rows."""
 
-    def __init__(self, sink: Sink, home: Path, tag: str) -> None:
-        self.sink, self.tag = sink, tag
-        self.input, self.checkpoint = home / "input", home / "checkpoint"
-        self.input.mkdir(parents=True)
-        self.sent: list[str] = []
-        self.files = 0
-        self._before = self._read()
 
-    def put(self, files: int = 1, rows: int = ROWS) -> None:
-        """Add input files, so epochs, of so many new rows."""
-        for _ in range(files):
-            ids = [f"{self.tag}-{self.files}-{n}" for n in range(rows)]
-            self.sent += ids
-            self._write("".join(json.dumps({"id": one, "n": 1}) + "\n" for one in ids))
+class Repeated(ABC):
+    """A query that is run again and again over its checkpoint."""
 
-    def _write(self, text: str) -> None:
-        hidden = self.input / f".{self.files:05d}"
-        hidden.write_text(text)
-        # Spark takes files in the order of their times.
-        os.utime(hidden, (1e9 + self.files, 1e9 + self.files))
-        hidden.rename(self.input / f"{self.files:05d}.json")
-        self.files += 1
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint = checkpoint
 
-    # -- the query
-
-    def query(self, shape: Shape | None = None) -> DescribedQuery:
-        """The query that carries the rows to the sink."""
-        sink = self.sink
-        return DescribedQuery(
-            input=str(self.input),
-            checkpoint=str(self.checkpoint),
-            format=sink.format,
-            options=dict(sink.options),
-            attach=sink.attach,
-            columns=list(sink.columns),
-            shape=shape or Shape(),
-        )
+    @abstractmethod
+    def query(self, shape: Shape | None = None) -> DescribedQuery | FollowedQuery:
+        """What is run, until its input is used up."""
 
     def run(self, driver: RemoteDriver, shape: Shape | None = None) -> None:
         """Run until the input is used up."""
@@ -131,6 +105,46 @@ class Trial:
     def in_mid_epoch(self) -> bool:
         """Whether an epoch has begun, and Spark has not noted its end."""
         return self.noted("offsets") > self.noted("commits")
+
+
+class Trial(Repeated):
+    """A streaming query over files, and the sink that it writes to."""
+
+    def __init__(self, sink: Sink, home: Path, tag: str) -> None:
+        super().__init__(home / "checkpoint")
+        self.sink, self.tag, self.input = sink, tag, home / "input"
+        self.input.mkdir(parents=True)
+        self.sent: list[str] = []
+        self.files = 0
+        self._before = self._read()
+
+    def put(self, files: int = 1, rows: int = ROWS) -> None:
+        """Add input files, so epochs, of so many new rows."""
+        for _ in range(files):
+            ids = [f"{self.tag}-{self.files}-{n}" for n in range(rows)]
+            self.sent += ids
+            self._write("".join(json.dumps({"id": one, "n": 1}) + "\n" for one in ids))
+
+    def _write(self, text: str) -> None:
+        hidden = self.input / f".{self.files:05d}"
+        hidden.write_text(text)
+        # Spark takes files in the order of their times.
+        os.utime(hidden, (1e9 + self.files, 1e9 + self.files))
+        hidden.rename(self.input / f"{self.files:05d}.json")
+        self.files += 1
+
+    def query(self, shape: Shape | None = None) -> DescribedQuery:
+        """The query that carries the rows to the sink."""
+        sink = self.sink
+        return DescribedQuery(
+            input=str(self.input),
+            checkpoint=str(self.checkpoint),
+            format=sink.format,
+            options=dict(sink.options),
+            attach=sink.attach,
+            columns=list(sink.columns),
+            shape=shape or Shape(),
+        )
 
     # -- the target
 

@@ -1,0 +1,91 @@
+"""`SourceContract`: a black box around any streaming source of PySpark, in Python or in the JVM.
+
+A third party joins with one fixture::
+
+    from sparkonce.tck.sources import SourceContract, StreamingSource
+
+    class TestMySource(SourceContract):
+        @pytest.fixture
+        def source(self) -> StreamingSource:
+            return StreamingSource(
+                format="mine",
+                options={"table": new_table, "startingPosition": "earliest"},
+                append=write_a_row_for_each_of_these_ids,
+                latest={"startingPosition": "latest"},
+                limit="maxRowsPerBatch",
+            )
+
+The store is new for each check. What the subject does not give is left out, and the report says so.
+What is said of `sparkonce.tck.streaming` holds here, too: Java, the report, and `run_contract` for
+whom pytest does not serve.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkonce.tck.findings import Finding
+from sparkonce.tck.on_spark import SparkContract
+from sparkonce.tck.spark.run import run_contract
+from sparkonce.tck.spark.source import StreamingSource
+
+__all__ = ["Finding", "SourceContract", "StreamingSource", "run_contract"]
+
+
+class SourceContract(SparkContract):
+    """The rules of a source."""
+
+    @pytest.fixture
+    def source(self) -> StreamingSource:
+        """The source to be checked: a subclass must say."""
+        raise NotImplementedError("a subclass of SourceContract needs a fixture `source`")
+
+    def test_f01_every_row_comes_once(self, source: StreamingSource) -> None:
+        """Checks F01."""
+        self.record.check("F01", source)
+
+    def test_f02_a_replayed_range(self, source: StreamingSource) -> None:
+        """Checks F02."""
+        self.record.check("F02", source)
+
+    def test_f03_a_query_that_was_down(self, source: StreamingSource) -> None:
+        """Checks F03."""
+        self.record.check("F03", source)
+
+    def test_f04_where_a_query_begins(self, source: StreamingSource) -> None:
+        """Checks F04."""
+        self.record.check("F04", source)
+
+    def test_f05_a_limit(self, source: StreamingSource) -> None:
+        """Checks F05."""
+        self.record.check("F05", source)
+
+    def test_f06_what_is_available_now(self, source: StreamingSource) -> None:
+        """Checks F06."""
+        self.record.check("F06", source)
+
+    def test_f07_rows_that_vanish(self, source: StreamingSource) -> None:
+        """Checks F07."""
+        self.record.check("F07", source)
+
+    def test_f08_offsets_are_json(self, source: StreamingSource) -> None:
+        """Checks F08."""
+        self.record.check("F08", source)
+
+    def test_f09_nothing_new(self, source: StreamingSource) -> None:
+        """Checks F09."""
+        self.record.check("F09", source)
+
+    def test_f11_a_stop(self, source: StreamingSource) -> None:
+        """Checks F11."""
+        self.record.check("F11", source)
+
+    def test_f12_progress(self, source: StreamingSource) -> None:
+        """Checks F12."""
+        self.record.check("F12", source)
+
+    def test_f10_a_task_that_fails_and_a_driver_that_is_killed(
+        self, source: StreamingSource
+    ) -> None:
+        """Checks F10."""
+        self.record.check("F10", source)

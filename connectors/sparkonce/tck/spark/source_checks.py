@@ -1,0 +1,247 @@
+"""The checks of rules F01 to F12: what a source gives, in what epochs, and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sparkonce.spark import features
+from sparkonce.tck.findings import cause
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.offset_log import foreign, offsets, write_anew
+from sparkonce.tck.spark.remote import RemoteDriver
+from sparkonce.tck.spark.source import StreamingSource
+from sparkonce.tck.spark.source_faults import begun_at_the_end, hit_in_mid_epoch, stopped
+from sparkonce.tck.spark.source_trial import SOON, SourceTrial
+from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, WrongDoing
+
+SourceCheck = Callable[[Bench, SourceTrial], str]
+FEW, LOST = 4, 10
+PAUSE, IDLE = 0.02, 3.0
+NO_LIMITS = "this Spark sets no limits to a source in Python"
+
+
+def plain(bench: Bench, trial: SourceTrial) -> str:
+    """F01: appends of several sizes, while the query runs."""
+    driver = bench.local(trial.source)
+    driver.start(trial.endless())
+    came = all(trial.append(rows) and trial.await_rows(driver) for rows in (100, 1, 30, 2, 300))
+    trial.stop(driver)
+    trial.run(driver)
+    if not came and trial.records.ids() >= {*trial.sent}:
+        raise WrongDoing("rows came when the query was started again, and not while it ran")
+    return f"{trial.noted('commits')} epochs"
+
+
+def replay(bench: Bench, trial: SourceTrial) -> str:
+    """F02: each epoch again, while there is more to come, or rows have changed; the last alone."""
+    driver, rows = bench.local(trial.source), trial.append()
+    trial.run(driver)
+    for epoch in range(3):
+        if epoch == 1:
+            trial.change(rows[:5])
+        if epoch < 2:
+            rows = trial.append()
+        trial.replay(driver, epoch)
+        if len(trial.records.of(epoch)) < 2:
+            raise NotReached(f"Spark did not ask for the rows of epoch {epoch} again")
+    changed = "" if trial.source.change else "; no row was changed: the subject gives no `change`"
+    return f"3 epochs replayed{changed}"
+
+
+def down(bench: Bench, trial: SourceTrial) -> str:
+    """F03: rows that come while nobody reads."""
+    driver = bench.local(trial.source)
+    for _ in range(2):
+        trial.append()
+        driver.start(trial.endless())
+        trial.await_rows(driver)
+        trial.stop(driver)
+    trial.append()
+    trial.run(driver)
+    return "2 stops"
+
+
+def limited(bench: Bench, trial: SourceTrial) -> str:
+    """F05: many small appends, and a large one where the limit counts rows."""
+    source, most = trial.source, trial.source.at_most(FEW)
+    _require_limits(source)
+    trial.options[source.limit] = str(FEW)
+    for _ in range(4 * FEW + 1):
+        trial.append(1)
+    if not source.limits_appends:
+        trial.append(2 * FEW + 1)
+    driver = bench.local(source)
+    driver.start(trial.endless())
+    trial.await_rows(driver)
+    trial.stop(driver)
+    sizes = [len(one.ids) for one in trial.records.deliveries()]
+    if max(sizes, default=0) > most:
+        raise WrongDoing(f"an epoch had {max(sizes)} rows, and {most} are its most")
+    if source.ordered:
+        _require_order(trial)
+    trial.run(driver)
+    return f"{len(sizes)} epochs of at most {max(sizes, default=0)} rows, where {FEW} are the limit"
+
+
+def _limits_given(source: StreamingSource) -> bool:
+    return source.jvm or features.limits is not None
+
+
+def _require_limits(source: StreamingSource) -> None:
+    if not _limits_given(source):
+        raise NotGiven(NO_LIMITS)
+
+
+def _require_order(trial: SourceTrial) -> None:
+    numbers = {row: at for at, row in enumerate(trial.sent)}
+    before = -1
+    for one in trial.records.deliveries():
+        found = [numbers[row] for row in one.ids if row in numbers]
+        if min(found, default=before) < before:
+            raise WrongDoing(f"epoch {one.epoch} has rows that are older than those before it")
+        before = max(found, default=before)
+
+
+def available_now(bench: Bench, trial: SourceTrial) -> str:
+    """F06: a query that is to end, while somebody appends row after row."""
+    driver, source = bench.local(trial.source), trial.source
+    if source.limit and _limits_given(source):
+        trial.options[source.limit] = str(FEW)
+    there = trial.append(3 * FEW)
+    with trial.trickle(PAUSE) as meanwhile:
+        driver.start(trial.query())
+        status = driver.wait(SOON)
+    trial.sent += meanwhile
+    trial.ended(driver.stop())
+    if status.running:
+        raise WrongDoing(f"it had not ended after {SOON:.0f} s, while row after row was appended")
+    if missing := {*there} - trial.records.ids():
+        raise WrongDoing(f"it ended without {len(missing)} rows that were there when it began")
+    trial.options = dict(source.options)
+    trial.run(driver)
+    return f"it ended while {len(meanwhile)} rows were appended"
+
+
+def losing(bench: Bench, trial: SourceTrial) -> str:
+    """F07: rows vanish before they are read, and before they are read again."""
+    driver, source = bench.local(trial.source), trial.source
+    trial.append()
+    trial.run(driver)
+    gone = trial.append()[:LOST]
+    trial.lose(gone)
+    trial.sent = [row for row in trial.sent if row not in gone]
+    told = _refused(trial, driver, "rows vanished before they were read")
+    if source.tolerant is None:
+        return f"{told}; whether it can go on was not tried: the subject gives no `tolerant`"
+    trial.options |= source.tolerant
+    trial.append()
+    trial.run(driver)
+    trial.options = dict(source.options)
+    return f"{told}; {_lost_again(trial, driver)}"
+
+
+def _lost_again(trial: SourceTrial, driver: RemoteDriver) -> str:
+    rows = trial.append()
+    trial.run(driver)
+    trial.uncommit(trial.noted("commits") - 1)
+    trial.lose(rows[:LOST])
+    _refused(trial, driver, "rows vanished before they were read again")
+    return "it went on where that was tolerated, and failed again in a replay"
+
+
+def _refused(trial: SourceTrial, driver: RemoteDriver, what: str) -> str:
+    """What the query says when it fails.
+
+    Raises:
+        WrongDoing: it does not.
+    """
+    driver.start(trial.query())
+    error = driver.wait(3 * SOON).error
+    if not error:
+        raise WrongDoing(f"{what}, and the query did not fail")
+    return f"the query failed: {cause(error)[:150]}"
+
+
+def respelt_offsets(bench: Bench, trial: SourceTrial) -> str:
+    """F08: a replay, by offsets that are the same JSON in another spelling."""
+    driver = bench.local(trial.source)
+    for _ in range(2):
+        trial.append()
+        trial.run(driver)
+    _require_plain_json(trial)
+    write_anew(trial.checkpoint)
+    trial.append()
+    trial.replay(driver, trial.noted("commits") - 1)
+    return "the offsets of all epochs were spelt anew, and the last one replayed"
+
+
+def _require_plain_json(trial: SourceTrial) -> None:
+    try:
+        found = [what for one in offsets(trial.checkpoint) for what in foreign(one)]
+    except ValueError as error:
+        raise WrongDoing(f"an offset is no JSON: {error}") from None
+    if found:
+        raise WrongDoing(f"an offset holds {found[0]}")
+
+
+def idle(bench: Bench, trial: SourceTrial) -> str:
+    """F09: a query that has read all there is, and the same query after a restart."""
+    driver = bench.local(trial.source)
+    trial.append()
+    driver.start(trial.endless())
+    if not trial.await_rows(driver):
+        raise QueryFailed("its rows did not come")
+    _require_rest(trial, 0)
+    trial.stop(driver)
+    driver.start(trial.endless())
+    _require_rest(trial, 1)
+    trial.stop(driver)
+    return f"{trial.noted('commits')} epochs, with one restart"
+
+
+def _require_rest(trial: SourceTrial, most: int) -> None:
+    before = trial.noted("offsets")
+    time.sleep(IDLE + most)
+    if (epochs := trial.noted("offsets") - before) > most:
+        raise WrongDoing(f"{epochs} epochs in {IDLE + most:.0f} s, and nothing was new")
+
+
+def progress(bench: Bench, trial: SourceTrial) -> str:
+    """F12: what Spark is told, after each of two epochs."""
+    _require_limits(trial.source)
+    driver, ends = bench.local(trial.source), list[object]()
+    for _ in range(2):
+        trial.append()
+        trial.run(driver)
+        ends.append(_latest(driver.epochs()))
+    if ends[0] == ends[1]:
+        raise WrongDoing(f"latestOffset did not move when rows came: {ends[0]}")
+    return "latestOffset moves with the rows"
+
+
+def _latest(epochs: Sequence[Mapping[str, Any]]) -> object:
+    told = [epoch["sources"][0] for epoch in epochs if epoch["numInputRows"]]
+    if not told or told[-1]["endOffset"] is None:
+        raise WrongDoing("progress has no endOffset of an epoch that had rows")
+    if told[-1]["latestOffset"] is None:
+        raise WrongDoing("progress has no latestOffset")
+    return told[-1]["latestOffset"]
+
+
+SOURCE_CHECKS: dict[str, SourceCheck] = {
+    "F01": plain,
+    "F02": replay,
+    "F03": down,
+    "F04": begun_at_the_end,
+    "F05": limited,
+    "F06": available_now,
+    "F07": losing,
+    "F08": respelt_offsets,
+    "F09": idle,
+    "F11": stopped,
+    "F12": progress,
+    "F10": hit_in_mid_epoch,
+}
+"""In an order that starts few Sparks."""
