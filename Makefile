@@ -108,6 +108,7 @@ bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.mysql_speed
 	@$(BIN)/python -m integration.bench.mysql_reads
 	@$(BIN)/python -m integration.bench.redis_reads
+	@$(BIN)/python -m integration.bench.follows
 	@$(BIN)/python -m integration.bench.elasticsearch_reads
 	@$(BIN)/python -m integration.bench.elasticsearch_speed
 
@@ -182,7 +183,9 @@ conformance: $(DEV)
 		integration/elasticsearch/test_contract.py \
 		integration/redis/test_streaming.py integration/mysql/test_streaming.py \
 		integration/elasticsearch/test_streaming.py integration/spark/test_batch_contract.py \
-		integration/spark/test_outside_sinks.py integration/spark/test_tutorial_streaming.py \
+		integration/spark/test_outside_sinks.py integration/spark/test_outside_sources.py \
+		integration/spark/test_source_contract.py integration/redis/test_source_contract.py \
+		integration/spark/test_tutorial_streaming.py \
 		integration/spark/test_failures.py integration/spark/test_remote_checkpoints.py \
 		integration/spark/test_connect.py integration/spark/test_cluster.py \
 		tests/kit/test_memory_contract.py tests/kit/test_tutorial.py $(PYTEST_ARGS)

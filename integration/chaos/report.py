@@ -19,6 +19,8 @@ RECORDS = DOCS / "reliability"
 PAGE = DOCS / "reliability.md"
 TEMPLATE = Path(__file__).with_name("reliability.md")
 
+PIPELINES = "pipelines.json"
+
 POINTS = {
     "stage": "a task appends a chunk to the log",
     "prepare": "the driver checks that every chunk is there",
@@ -36,23 +38,48 @@ POINTS = {
 Record = dict[str, Any]
 
 
-def records(home: Path = RECORDS) -> list[Record]:
-    """The runs on record, by store.
+def records(home: Path = RECORDS) -> tuple[list[Record], Record]:
+    """The runs on record, by store, and that of the pipelines.
 
     Raises:
         ValueError: one is not good, so it has survived nothing.
     """
-    runs = [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
-    if bad := [run["store"] for run in runs if not run["good"]]:
-        raise ValueError(f"not good: {', '.join(bad)}")
-    return runs
+    files = [path for path in sorted(home.glob("*.json")) if path.name != PIPELINES]
+    return [_good(path) for path in files], _good(home / PIPELINES)
 
 
-def page(runs: Sequence[Record]) -> str:
+def _good(path: Path) -> Record:
+    run: Record = json.loads(path.read_text())
+    if not run["good"]:
+        raise ValueError(f"not good: {path.stem}")
+    return run
+
+
+def page(runs: Sequence[Record], pipelines: Record) -> str:
     """The whole page."""
     return TEMPLATE.read_text().format(
-        totals=_totals(runs), kinds=_kinds(runs), points=_points(runs), checks=_checks(runs)
+        totals=_totals(runs),
+        kinds=_kinds(runs),
+        points=_points(runs),
+        checks=_checks(runs),
+        command=f"make chaos STORE=pipelines KILLS={pipelines['kills']} ROWS={pipelines['asked']}"
+        f" SEED={pipelines['seed']}",
+        pipelines=_pipelines(pipelines),
+        struck=_struck(pipelines),
     )
+
+
+def _pipelines(run: Record) -> str:
+    rows = (
+        (name, run["epochs"][name] + 1, run["lost"][name], run["doubled"][name])
+        for name in run["epochs"]
+    )
+    return table(("pipeline", "epochs", "lost or stale", "doubled"), rows)
+
+
+def _struck(run: Record) -> str:
+    counts = Counter(one["fault"] for one in run["struck"])
+    return table(("fault", "times"), sorted(counts.items()))
 
 
 def _totals(runs: Sequence[Record]) -> str:
@@ -112,8 +139,8 @@ def _kind(struck: Record) -> str:
 def main() -> None:
     from integration.chaos.plot import draw
 
-    runs = records()
-    PAGE.write_text(page(runs))
+    runs, pipelines = records()
+    PAGE.write_text(page(runs, pipelines))
     draw(runs, RECORDS / "pace.svg")
     draw(runs, RECORDS / "pace.png")
 

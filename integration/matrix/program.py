@@ -23,6 +23,7 @@ from sparkonce.tck.spark.run import run_check
 QUICK = [("redis", "Q02"), ("mysql", "Q02"), ("elasticsearch", "Q02")]
 QUICK += [("redis", "Q08"), ("mysql", "Q08"), ("elasticsearch", "Q08")]
 SLOW = [("redis", "Q04"), ("redis", "Q10")]
+FOLLOWED = ("F02", "F03")
 KEPT = ("rule", "outcome", "sent", "lost", "doubled", "alien", "seen", "seconds")
 WARNING = "Spark may mix two computations"
 
@@ -30,15 +31,22 @@ WARNING = "Spark may mix two computations"
 def checked(urls: dict[str, str], whole: bool, home: Path, java: Path) -> dict[str, Any]:
     """What the kit finds, of each store that there is."""
     from integration.sinks import counting
+    from integration.sources import redis_stream
 
     env, name = {"JAVA_HOME": str(java)}, f"m{uuid.uuid4().hex[:10]}"
     sinks = {store: counting(url, name, env=env) for store, url in urls.items()}
+    subjects: list[tuple[str, str, Any]] = [
+        (store, rule, sinks[store])
+        for store, rule in QUICK + (SLOW if whole else [])
+        if store in sinks
+    ]
+    for rule in FOLLOWED if "redis" in urls else ():
+        subjects.append(("redis", rule, redis_stream(urls["redis"], f"{name}:{rule}", env)))
     found = []
     with Bench(home / "bench") as bench:
-        for store, rule in QUICK + (SLOW if whole else []):
-            if store in sinks:
-                finding = run_check(bench, rule, sinks[store]).as_json()
-                found.append({"store": store, **{name: finding[name] for name in KEPT}})
+        for store, rule, subject in subjects:
+            finding = run_check(bench, rule, subject).as_json()
+            found.append({"store": store, **{name: finding[name] for name in KEPT}})
     logs = "".join(path.read_text() for path in (home / "bench").rglob("driver.log"))
     return {"findings": found, "warned": WARNING in logs}
 

@@ -17,6 +17,9 @@ from integration.chaos import elasticsearch, plan, redis, report
 from integration.chaos.alerts import due
 from integration.chaos.drivers import EXPECTED
 from integration.chaos.oracle import Verdict, compare
+from integration.chaos.pipelines.result import Result as PipelinesResult
+from integration.chaos.pipelines.result import Struck as PipelineStruck
+from integration.chaos.pipelines.stores import apart
 from integration.chaos.plan import Fault
 from integration.chaos.progress import Progress
 from integration.chaos.reader import Reader
@@ -247,11 +250,44 @@ def test_errors_that_are_expected_are_the_connectors() -> None:
     assert set(errors.__all__) >= EXPECTED
 
 
+def pipelines(**changed: Any) -> PipelinesResult:
+    struck = PipelineStruck("failover", 1.0, 2.0, "", {})
+    made = PipelinesResult(seed=1, kills=2, asked=3, versions={}, struck=[struck])
+    made.lost = made.doubled = {"log-to-index": 0}
+    made.epochs = {"log-to-index": 7}
+    return replace(made, **changed)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"lost": {"log-to-index": 1}},
+        {"doubled": {"log-to-index": 1}},
+        {"lost": {}},
+        {"alarms": ["TypeError, once"]},
+        {"broken": ["a query did not get on"]},
+    ],
+    ids=str,
+)
+def test_result_of_pipelines_is_not_good(harm: dict[str, Any]) -> None:
+    assert pipelines().good
+    assert not pipelines(**harm).good
+
+
+def test_rows_that_are_lost_stale_or_too_many_are_counted() -> None:
+    source = {1: (1, "a"), 2: (2, "b"), 3: (3, None)}
+    assert apart(source, source) == (0, 0)
+    assert apart(source, {1: (1, "a"), 2: (2, "x"), 4: (4, "b")}) == (2, 1)
+
+
 def test_page_is_made_from_records(tmp_path: Path) -> None:
     result().write(tmp_path / "redis.json")
-    page = report.page(report.records(tmp_path))
+    pipelines().write(tmp_path / report.PIPELINES)
+    page = report.page(*report.records(tmp_path))
     assert "redis 7 | 10 | 1 | 0 | 0 | 4 | 1 | 1 | 0 | 0 | 0 of 5 | 0\n" in page
     assert "\ndriver killed | 1\n" in page
+    assert "\nlog-to-index | 8 | 0 | 0\n" in page
+    assert "\nfailover | 1\n" in page
 
 
 class FakeRedis:
@@ -288,7 +324,7 @@ def test_page_takes_no_run_that_is_not_good(tmp_path: Path) -> None:
 
 
 def test_page_on_record_is_what_the_records_say() -> None:
-    assert report.PAGE.read_text() == report.page(report.records()), "run `make reliability`"
+    assert report.PAGE.read_text() == report.page(*report.records()), "run `make reliability`"
 
 
 def test_faults_call_for_alerts() -> None:

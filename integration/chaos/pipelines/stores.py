@@ -184,8 +184,8 @@ class Stores:
         orders, index, hashes = self._orders(), self._index(), self._hashes()
         return {
             "stream-to-table": ((entries - landed).total(), (landed - entries).total()),
-            "log-to-index": _apart(orders, index),
-            "log-to-hashes": _apart(orders, hashes),
+            "log-to-index": apart(orders, index),
+            "log-to-hashes": apart(orders, hashes),
         }
 
     def count(self) -> int:
@@ -233,7 +233,8 @@ class Stores:
             return list(cursor.fetchall())
 
 
-def _apart(source: Mapping[int, Row], target: Mapping[int, Row]) -> tuple[int, int]:
+def apart(source: Mapping[int, Row], target: Mapping[int, Row]) -> tuple[int, int]:
+    """How many rows of the source are missing or stale in the target, and how many are too many."""
     stale = sum(target.get(key) != row for key, row in source.items())
     return stale, len(target.keys() - source.keys())
 
