@@ -58,10 +58,14 @@ class Follower:
         return self._last
 
     def end_of_all(self) -> Offset:
-        """The same for a Spark that neither tells where an epoch begins nor sets limits."""
-        at = self.feed.latest()
+        """The same for a Spark that neither tells where an epoch begins nor sets limits.
+
+        It asks for this before it asks where the query begins, and for that of a query that has
+        begun, too.
+        """
+        begun, at = self._begin(), self.feed.latest()
         if not self._last or _position(self._last) != at:
-            self._last = _offset(at, self._begun)
+            self._last = _offset(at, None if self._last else begun)
         return self._last
 
     def between(self, start: Offset, end: Offset) -> Sequence[Split]:

@@ -135,6 +135,15 @@ def test_an_older_spark_gets_all_there_is() -> None:
     assert query.between(first, query.end_of_all()) == [6]
 
 
+def test_an_older_spark_asks_for_an_end_before_it_asks_for_the_beginning() -> None:
+    feed = Numbers(3)
+    query = Follower(feed)
+    first = kept(query.end_of_all())
+    assert query.between(query.beginning(), first) == []
+    feed.there = 5
+    assert query.between(first, kept(query.end_of_all())) == [4, 5]
+
+
 def test_an_older_spark_that_starts_again_goes_on() -> None:
     feed = Numbers(3)
     query = Follower(feed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +17,15 @@ from functools import cached_property
 import pyarrow as pa
 
 from pyspark_mysql.binlog.gtids import gtids
-from pyspark_mysql.binlog.images import PADDING, Image
-from pyspark_mysql.binlog.log import End, Log, Rows, Statement, Step, refused
+from pyspark_mysql.binlog.log import Log, Rows, Statement, Step, refused
 from pyspark_mysql.binlog.transactions import Everything, Gtids, Stretch
 from pyspark_mysql.following import fitness, snapshot
 from pyspark_mysql.following.changes import BEFORE, META, Changes
 from pyspark_mysql.following.columns import require_readable
+from pyspark_mysql.following.epochs import Epoch
 from pyspark_mysql.following.fitness import Server
-from pyspark_mysql.following.losses import purged, require_all, require_dialect, strange
+from pyspark_mysql.following.layout import Layout
+from pyspark_mysql.following.losses import altered, purged, require_all, require_dialect, strange
 from pyspark_mysql.following.request import log_behind
 from pyspark_mysql.following.snapshot import Piece, Snapshot
 from pyspark_mysql.following.table import Followed, followed, tell_cascades
@@ -43,10 +44,15 @@ SNAPSHOT = "snapshot"
 
 @dataclass(frozen=True)
 class Transactions:
-    """A split: those that are among `end`, and not among `behind`."""
+    """A split: those that are among `end`, and not among `behind`.
+
+    Attributes:
+        layout: of rows whose columns have no names in the log; None where that was not looked at.
+    """
 
     behind: str
     end: str
+    layout: Layout | None = None
 
 
 QUIET_SECONDS = 600
@@ -76,6 +82,7 @@ class MySqlFeed:
     def __init__(self, session: Session, options: Options, wanted: Scan) -> None:
         self.session, self.options, self.schema = session, options, wanted.schema
         self._quiet = Quiet({}, "", 0.0)
+        self._named, self._is_laid_out = True, False
 
     def begin(self) -> Position:
         """See `Feed.begin`. A table that can't be followed is refused."""
@@ -109,8 +116,12 @@ class MySqlFeed:
             self._quiet = Quiet(after, begin, time.monotonic())
         scanned = self._gtids(begin).joined(self._quiet.upto)
         stretch = self._gtids(scanned).to(goal["gtids"])
-        if self._any_rows(scanned, stretch, most):
-            return goal if most is None or stretch.done else {"gtids": stretch.reached()}
+        epoch = Epoch(most)
+        with self._steps(scanned, stretch) as steps:
+            epoch.take(steps)
+        self._named = self._named and epoch.named
+        if epoch.rows:
+            return goal if stretch.done else {"gtids": stretch.reached()}
         require_all(scanned, stretch)
         self._quiet.upto = goal["gtids"]
         return goal if time.monotonic() - self._quiet.since > QUIET_SECONDS else after
@@ -122,24 +133,16 @@ class MySqlFeed:
                 border = snapshot.next_border(self.session, self.table, low, most)
         return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
 
-    def _any_rows(self, behind: str, stretch: Stretch, most: int | None) -> bool:
-        """Take transactions up to the end of an epoch; whether it has anything."""
-        rows = 0
-        with self._steps(behind, stretch) as steps:
-            for step in _until_statement(steps):
-                rows += self._many(step)
-                if rows and (most is None or (rows >= most and isinstance(step, End))):
-                    break
-        return rows > 0
-
     def between(self, after: Position, end: Position) -> Sequence[Piece | Transactions]:
         """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
         begin, upto = self._begin(after), self._there(end["gtids"])
         with translated(READING):
             self._require_readable()
             pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
-        more = [Transactions(begin, upto)] if self._gtids(begin).lacks(upto) else []
-        return [*pieces, *more]
+            if not self._gtids(begin).lacks(upto):
+                return pieces
+            layout = None if self._named else self._layout(begin)
+        return [*pieces, Transactions(begin, upto, layout)]
 
     def behind(self, after: Position, end: Position) -> int:
         """See `Feed.behind`. It tells of transactions of all tables."""
@@ -153,10 +156,39 @@ class MySqlFeed:
                 reader = Snapshot(self.session, table, self.schema)
                 yield from reader.read(split, self._rows(split.behind, Everything()))
             else:
-                stretch = self._gtids(split.behind).to(split.end)
-                changes = Changes(self.schema, table.key, table.layout)
-                yield from changes.batches(self._rows(split.behind, stretch))
-                require_all(split.behind, stretch)
+                yield from self._changes(split)
+
+    def _changes(self, split: Transactions) -> Iterator[pa.RecordBatch]:
+        stretch, known = self._gtids(split.behind).to(split.end), split.layout
+
+        def rows() -> Iterator[Rows]:
+            for one in self._rows(split.behind, stretch):
+                if known is None and not one.table.named:
+                    self._layout(split.behind)
+                yield one
+
+        changes = Changes(self.schema, self.table.key, known or self.table.layout)
+        yield from changes.batches(rows())
+        require_all(split.behind, stretch)
+
+    def _layout(self, behind: str) -> Layout:
+        """The layout of rows that have no names, if none was altered since.
+
+        All that is logged behind them is looked at, once.
+
+        Raises:
+            StoreRefused: a statement that may have altered the table came behind rows.
+        """
+        if not self._is_laid_out:
+            unnamed, _ = False, self.table  # as it is before the log is looked at
+            every = Log(self.table.name, Everything(), (), mariadb=self._mariadb)
+            with log_behind(self.session, behind) as events:
+                for step in every.steps(events):
+                    if isinstance(step, Statement) and unnamed:
+                        raise altered(".".join(self.table.name), step)
+                    unnamed = unnamed or (isinstance(step, Rows) and not step.table.named)
+            self._is_laid_out = True
+        return self.table.layout
 
     @cached_property
     def table(self) -> Followed:
@@ -225,18 +257,6 @@ class MySqlFeed:
             with log_behind(self.session, behind) as events:
                 yield found.steps(events)
 
-    def _many(self, step: Step) -> int:
-        """How many rows a step has; a statement counts, as it must be told."""
-        if not isinstance(step, Rows):
-            return int(isinstance(step, Statement))
-        image = self._images.setdefault(id(step.table), (step.table, Image(step.table.columns)))[1]
-        found = len(image.starts(step.data + PADDING, len(step.data)))
-        return found // 2 if step.operation == "u" else found
-
-    @cached_property
-    def _images(self) -> dict[int, tuple[object, Image]]:
-        return {}
-
     def _require_readable(self) -> None:
         """Refuse columns that the table does not have, or not as what is asked for.
 
@@ -249,14 +269,3 @@ class MySqlFeed:
             inner = [*field.type] if field.name == BEFORE else [field]
             for one in inner if field.name not in META else ():
                 require_readable(there[checks.column("columns", one.name, names)], one.type)
-
-
-def _until_statement(steps: Iterable[Step]) -> Iterator[Step]:
-    """Steps up to a statement behind rows: it stops the next epoch, and not this one."""
-    rows = ended = False
-    for step in steps:
-        if isinstance(step, Statement) and ended:
-            return
-        rows = rows or isinstance(step, Rows)
-        ended = ended or (rows and isinstance(step, End))
-        yield step

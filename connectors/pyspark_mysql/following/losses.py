@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pyspark_mysql.binlog.gtids import is_of
+from pyspark_mysql.binlog.log import Statement
 from pyspark_mysql.binlog.transactions import Stretch
 from pyspark_mysql.following.fitness import Server
-from sparkonce.errors import OptionError, StoreUnreachable, UnreadLost
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.feeds import STARTS
 
 
@@ -61,3 +62,15 @@ def require_all(behind: str, stretch: Stretch) -> None:
             why=f"they were there when an epoch was planned behind {behind}",
             todo="look whether option url leads to another server now, and at its replication",
         )
+
+
+def altered(table: str, by: Statement) -> StoreRefused:
+    """The error for rows without names of columns, behind which their table was altered."""
+    return StoreRefused(
+        f"Rows of {table} can't be told that were logged before transaction {by.gtid}:"
+        f" {by.text[:200]}",
+        why="the table may have other columns since, and the log has no names of them"
+        " (binlog_row_metadata)",
+        todo="bring the target in line with the table, SET GLOBAL binlog_row_metadata=FULL, and"
+        " begin a new query behind that transaction",
+    )
