@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from integration.servers.redis import connect
+from integration.servers.elasticsearch import connect as connect_elasticsearch
+from integration.servers.mysql import connect as connect_mysql
+from integration.servers.redis import connect as connect_redis
 
 from sparkonce.tck.spark.source import StreamingSource
 
 
 def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
     """A stream of Redis with this key."""
-    client = connect(url)
+    client = connect_redis(url)
 
     def append(ids: Sequence[str]) -> None:
         with client.pipeline(transaction=False) as pipeline:
@@ -35,4 +37,53 @@ def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
         append=append,
         lose=lose,
         change=append,
+    )
+
+
+def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
+    """A new table, of a server whose log can be followed."""
+    client = connect_mysql(url)
+    cursor = client.cursor()
+    cursor.execute(f"CREATE TABLE {name} (id VARCHAR(40) PRIMARY KEY, times INT NOT NULL)")
+
+    def append(ids: Sequence[str]) -> None:
+        cursor.executemany(f"INSERT INTO {name} VALUES (%s, 1)", [(one,) for one in ids])
+
+    def change(ids: Sequence[str]) -> None:
+        cursor.executemany(
+            f"UPDATE {name} SET times = times + 1 WHERE id = %s", [(one,) for one in ids]
+        )
+
+    return StreamingSource(
+        format="mysql",
+        options={"url": url, "dbtable": name, "startingPosition": "snapshot"},
+        latest={"startingPosition": "latest"},
+        limit="maxRowsPerBatch",
+        ordered=True,
+        env=env,
+        append=append,
+        change=change,
+    )
+
+
+def index_of_elasticsearch(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
+    """A new index, of one shard."""
+    client = connect_elasticsearch(url)
+    fields = {"id": {"type": "keyword"}}
+    settings = {"number_of_shards": 1, "number_of_replicas": 0}
+    client.indices.create(index=name, mappings={"properties": fields}, settings=settings)
+
+    def write(ids: Sequence[str]) -> None:
+        lines = [part for one in ids for part in ({"index": {"_id": one}}, {"id": one})]
+        assert not client.bulk(index=name, operations=lines)["errors"]
+
+    return StreamingSource(
+        format="elasticsearch",
+        options={"url": url, "index": name, "startingPosition": "earliest"},
+        latest={"startingPosition": "latest"},
+        limit="maxRowsPerBatch",
+        newest=True,
+        env=env,
+        append=write,
+        change=write,
     )

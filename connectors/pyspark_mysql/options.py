@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyspark_mysql.binlog.gtids import is_gtids
+from pyspark_mysql.binlog.gtids import is_gtids, is_one
 from pyspark_mysql.models.plan import MODES
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
@@ -60,8 +60,8 @@ def transactions(text: str) -> frozenset[str]:
         ValueError: one is none.
     """
     found = frozenset("".join(text.split()).lower().split(","))
-    if not all(one and is_gtids(one) for one in found):
-        raise ValueError("GTIDs with commas between, as the error names them")
+    if not all(map(is_one, found)):
+        raise ValueError("GTIDs with commas between, as the error names them: no ranges")
     return found
 
 

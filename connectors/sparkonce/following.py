@@ -54,6 +54,8 @@ class Follower:
         after = _position(start) if start else self._begin()
         goal = self._goal or self.feed.latest()
         at = goal if goal == after else self.feed.advance(after, goal, most)
+        if self._goal and at == after:
+            at = goal  # there is nothing between, and the next query need not look there again
         self._last = start if start and at == after else _offset(at, None if start else after)
         return self._last
 
@@ -64,7 +66,9 @@ class Follower:
         begun, too.
         """
         begun, at = self._begin(), self.feed.latest()
-        if not self._last or _position(self._last) != at:
+        after = _position(self._last) if self._last else at
+        at = at if at == after else self.feed.advance(after, at, None)
+        if not self._last or after != at:
             self._last = _offset(at, None if self._last else begun)
         return self._last
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, between, feed, told
+from integration.mysql.following import GTIDS, LOGGED, between, feed, purge, told
 from integration.servers.mysql import MySqlProcess, connect
 from integration.servers.process import wait_until
 
@@ -170,3 +170,67 @@ def test_a_log_that_was_begun_anew_is_told(followed: MySqlProcess, mysql_name: s
         made.between(begin, end)
     with pytest.raises(StoreUnreachable, match="has never had transactions"):
         made.advance(begin, end, None)
+
+
+def test_a_replica_that_logs_not_what_it_gets_is_refused(
+    private_mysql: Private, mysql_name: str
+) -> None:
+    off = "--log-slave-updates=0" if mysql_name == "mariadb" else "--log-replica-updates=0"
+    server = private_mysql(*LOGGED, *GTIDS[mysql_name], off)
+    create(server)
+    if mysql_name == "mariadb":
+        feed(server.url, "t").begin()
+        run(server, "SET GLOBAL gtid_slave_pos = '7-9-6'")
+    with pytest.raises(StoreRefused, match=r"The server's log_\w+_updates is off"):
+        feed(server.url, "t").begin()
+
+
+def test_a_log_that_leaves_databases_out_is_refused(
+    private_mysql: Private, mysql_name: str
+) -> None:
+    server = private_mysql(*LOGGED, *GTIDS[mysql_name], "--binlog-ignore-db=other")
+    create(server)
+    with pytest.raises(StoreRefused, match="leaves out databases: other"):
+        feed(server.url, "t").begin()
+
+
+def test_a_number_that_two_servers_gave_is_two_transactions(
+    private_mysql: Private, mysql_name: str
+) -> None:
+    if mysql_name == "mysql":
+        pytest.skip("its numbers are by server")
+    server, other = private_mysql(*LOGGED), private_mysql(*LOGGED)
+    create(server)
+    create(other)
+    made = feed(server.url, "t")
+    begin = made.begin()
+    run(server, "SET gtid_seq_no = 50", "INSERT INTO t VALUES (1)")
+    middle = made.latest()
+    run(server, "SET server_id = 2, gtid_seq_no = 50", "INSERT INTO t VALUES (2)")
+    end = made.latest()
+    assert told(made, begin, middle, "id") == [("c", 1)]
+    assert made.advance(middle, end, None) == end
+    assert told(made, middle, end, "id") == [("c", 2)]
+    run(other, "SET server_id = 3, gtid_seq_no = 50", "INSERT INTO t VALUES (3)")
+    run(other, "SET server_id = 3, gtid_seq_no = 60", "INSERT INTO t VALUES (4)")
+    promoted = feed(other.url, "t")
+    with pytest.raises(StoreUnreachable, match="has never had transactions 0-2-50"):
+        promoted.between(end, promoted.latest())
+
+
+def test_a_domain_that_was_deleted_is_none_any_more(
+    followed: MySqlProcess, mysql_name: str
+) -> None:
+    if mysql_name == "mysql":
+        pytest.skip("it has no domains")
+    create(followed)
+    run(followed, "SET gtid_domain_id = 7", "INSERT INTO t VALUES (1)")
+    with closing(connect(followed.url)) as client, client.cursor() as cursor:
+        cursor.execute("FLUSH BINARY LOGS")
+        cursor.execute("FLUSH BINARY LOGS")
+        purge(cursor)
+        cursor.execute("FLUSH BINARY LOGS DELETE_DOMAIN_ID = (7)")
+    made = feed(followed.url, "t")
+    begin = made.begin()
+    run(followed, "INSERT INTO t VALUES (2)")
+    assert told(made, begin, made.latest(), "id") == [("c", 2)]

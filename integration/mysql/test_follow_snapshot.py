@@ -213,6 +213,65 @@ def test_a_table_whose_changes_can_t_be_told_apart_is_refused(
         snapshot(url, table).begin()
 
 
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_an_invisible_key_is_there(mysql: Cursor, url: str, unique: str, metadata: str) -> None:
+    mysql.execute(f"SET GLOBAL binlog_row_metadata = {metadata}")
+    mysql.execute(f"CREATE TABLE {unique} (id INT AUTO_INCREMENT INVISIBLE PRIMARY KEY, n INT)")
+    with closing(connect(url)) as client, client.cursor() as writer:
+        writer.execute(f"INSERT INTO {unique} (n) VALUES (7), (8)")
+        made = snapshot(url, unique)
+        begin = made.begin()
+        writer.execute(f"UPDATE {unique} SET n = 9 WHERE id = 2")
+    found = told(made, begin, made.latest(), "id", "n")
+    assert sorted(found[:2]) == [("r", 1, 7), ("r", 2, 8)]
+    assert found[2:] == [("u", 2, 9)]
+
+
+def test_a_schema_may_spell_columns_in_another_case(mysql: Cursor, url: str, table: str) -> None:
+    schema = pa.schema([("ID", pa.int32()), ("T", pa.string()), ("_op", pa.string())])
+    made = feed(url, table, schema, startingPosition="snapshot")
+    begin = made.begin()
+    mysql.execute(f"UPDATE {table} SET t = 'new' WHERE id = 3")
+    found = told(made, begin, made.latest(), "ID", "T")
+    assert sorted(found[:-1]) == sorted(("r", at, f"x{at}") for at in range(100))
+    assert found[-1] == ("u", 3, "new")
+
+
+def test_a_key_of_tinyint_1_may_be_any_number(mysql: Cursor, url: str, unique: str) -> None:
+    mysql.execute(f"CREATE TABLE {unique} (id TINYINT(1) PRIMARY KEY, n INT)")
+    mysql.execute(f"INSERT INTO {unique} VALUES (-128, 0), (0, 0), (1, 0), (5, 0)")
+    schema = pa.schema([("id", pa.int32()), ("n", pa.int32()), ("_op", pa.string())])
+    made = feed(url, unique, schema, startingPosition="snapshot")
+    begin = made.begin()
+    mysql.execute(f"UPDATE {unique} SET n = 1 WHERE id IN (1, 5)")
+    found = told(made, begin, {"gtids": begin["gtids"]}, "id", "n")
+    assert sorted(found) == [("r", -128, 0), ("r", 0, 0), ("r", 1, 0), ("r", 5, 0)]
+
+
+def test_rows_that_a_foreign_key_changes_are_in_a_snapshot_or_refused(
+    mysql: Cursor, url: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mysql.execute(f"CREATE TABLE {unique}_p (id INT PRIMARY KEY)")
+    mysql.execute(
+        f"CREATE TABLE {unique} (id INT PRIMARY KEY, p INT, CONSTRAINT {unique}_k FOREIGN KEY (p)"
+        f" REFERENCES {unique}_p (id) ON DELETE CASCADE)"
+    )
+    mysql.execute(f"INSERT INTO {unique}_p VALUES (1)")
+    mysql.execute(f"INSERT INTO {unique} VALUES (5, 1)")
+    mysql.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
+    are_logged = [value for _, value in mysql.fetchall()] == ["OFF"]
+    feed(url, unique).begin()
+    assert ("does not have these changes" in caplog.text) is not are_logged
+    made = snapshot(url, unique)
+    if not are_logged:
+        with pytest.raises(StoreRefused, match=f"foreign key {unique}_k changes rows of table"):
+            made.begin()
+        return
+    begin = made.begin()
+    mysql.execute(f"DELETE FROM {unique}_p")
+    assert told(made, begin, made.latest(), "id") == [("r", 5), ("d", 5)]
+
+
 def test_a_snapshot_whose_log_was_purged_can_t_go_on(mysql: Cursor, url: str, table: str) -> None:
     made = snapshot(url, table, failOnDataLoss="false")
     begin = made.begin()

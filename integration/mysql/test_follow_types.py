@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, between, feed, read, rows
+from integration.mysql.following import GTIDS, LOGGED, between, feed, read, rows, told
 from integration.mysql.test_reading import source, values
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect, private_binary
+from pymysql import MySQLError
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
@@ -65,8 +66,9 @@ COLUMNS = {
     "CHAR(20) CHARACTER SET latin1": ("'café €'", "''", "NULL"),
     "VARCHAR(20) CHARACTER SET utf16": ("'ü\U0001f600'", "NULL"),
     "VARCHAR(20) CHARACTER SET cp1251": ("'Привет'", "NULL"),
-    "VARCHAR(20) CHARACTER SET sjis": ("'日本'", "NULL"),
-    "VARCHAR(20) CHARACTER SET gbk": ("'中文'", "NULL"),
+    "VARCHAR(20) CHARACTER SET ucs2": ("'日本'", "NULL"),
+    "VARCHAR(20) CHARACTER SET utf16le": ("'中文'", "NULL"),
+    "VARCHAR(20) CHARACTER SET utf32": ("'中文'", "NULL"),
     "VARCHAR(20) CHARACTER SET ascii": ("'plain'", "NULL"),
     "TINYTEXT": TEXTS,
     "MEDIUMTEXT": TEXTS,
@@ -75,6 +77,13 @@ COLUMNS = {
     "VARBINARY(300)": ("x'00ff0000'", "REPEAT('x', 300)", "''", "NULL"),
     "BLOB": ("x'00ff'", "REPEAT('x', 60000)", "''", "NULL"),
     "ENUM('x', 'ü', 'a''b')": ("'x'", "'ü'", "'a''b'", "NULL"),
+    r"ENUM('a\\b', 'c\nd', 'e\rf', '\\''')": (r"'a\\b'", r"'c\nd'", r"'e\rf'", r"'\\'''", "NULL"),
+    "ENUM('x COMPRESSED', 'COMPRESSED*/')": ("'COMPRESSED*/'", "NULL"),
+    r"SET('a\\', 'b\n')": (r"'a\\,b\n'", r"'b\n'", "NULL"),
+    "ENUM('Щ', 'я') CHARACTER SET cp866": ("'Щ'", "'я'", "NULL"),
+    "SET('Щ', 'я') CHARACTER SET utf16": ("'Щ,я'", "NULL"),
+    "ENUM('a', 'b') CHARACTER SET binary": ("'b'", "NULL"),
+    "SET('a', 'b') CHARACTER SET binary": ("'a,b'", "''", "NULL"),
     "SET('a', 'ü', 'c')": ("'a,c'", "''", "'a,ü,c'", "NULL"),
     "JSON": JSONS,
     "POINT": ("ST_GeomFromText('POINT(1 2)')", "NULL"),
@@ -152,6 +161,141 @@ def test_each_value_is_as_a_read_has_it(mysql: Cursor, url: str, unique: str) ->
 def _json(text: str | None) -> Any:
     """What a text means: numbers may be spelt in several ways."""
     return text and json.loads(text)
+
+
+@pytest.fixture
+def sets(mysql: Cursor) -> dict[str, int]:
+    """The server's character sets, and how many bytes a character has at most."""
+    mysql.execute("SELECT character_set_name, maxlen FROM information_schema.character_sets")
+    return {name: int(most) for name, most in mysql.fetchall()}
+
+
+def test_each_byte_of_each_set_of_one_byte_is_as_a_read_has_it(
+    mysql: Cursor, url: str, unique: str, sets: dict[str, int]
+) -> None:
+    names = [one for one, most in sets.items() if most == 1 and one not in ("ascii", "binary")]
+    columns = ", ".join(f"{one} VARCHAR(1) CHARACTER SET {one}" for one in names)
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, {columns})")
+    made = feed(url, unique)
+    begin = made.begin()
+    each = (f"({at}" + f", x'{at:02x}'" * len(names) + ")" for at in range(256))
+    mysql.execute(f"INSERT INTO {unique} VALUES {', '.join(each)}")
+    there, found = values(source(url, None, dbtable=unique)[1]), read(made, begin, made.latest())
+    assert len(names) > 20
+    for name in names:
+        assert found[name].to_pylist() == there[name].to_pylist(), name
+
+
+def test_columns_of_other_sets_of_several_bytes_are_refused(
+    mysql: Cursor, url: str, unique: str, sets: dict[str, int]
+) -> None:
+    names = [one for one, most in sets.items() if most > 1 and not one.startswith(("utf", "ucs"))]
+    assert {"sjis", "cp932", "big5", "gbk", "euckr", "ujis"} < {*names}
+    columns = ", ".join(f"{one} VARCHAR(9) CHARACTER SET {one}" for one in names)
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, {columns})")
+    for name in names:
+        made = feed(url, unique, pa.schema([(name, pa.string())]))
+        at = made.latest()
+        with pytest.raises(StoreRefused, match=f"Column '{name}' of character set {name} can't"):
+            made.between(at, at)
+
+
+ODD = {
+    "UUID": "'123e4567-e89b-12d3-a456-426655440000'",
+    "INET6": "'2001:db8::1'",
+    "INET4": "'1.2.3.4'",
+    "VARCHAR(50) COMPRESSED": "REPEAT('x', 50)",
+    "TEXT COMPRESSED": "REPEAT('x', 5000)",
+    "VECTOR(3)": "x'000000000000000000000000'",
+    "VARCHAR(9) CHARACTER SET sjis": "'日本'",
+}
+NAMED = pytest.mark.parametrize("logging", ["with names", "without names"], indirect=True)
+
+
+@NAMED
+@pytest.mark.usefixtures("logging")
+@pytest.mark.parametrize("column", ODD)
+def test_a_column_that_can_t_be_followed_may_be_left_out(
+    mysql: Cursor, url: str, unique: str, column: str
+) -> None:
+    a, z = (f"VARCHAR(9) CHARACTER SET {one}" for one in ("latin1", "latin2"))
+    _create(mysql, unique, f"id INT PRIMARY KEY, a {a}, v {column}, z {z}")
+    made = feed(url, unique)
+    begin = made.begin()
+    with closing(connect(url)) as client, client.cursor() as writer:
+        writer.execute(f"INSERT INTO {unique} VALUES (1, 'ä', {ODD[column]}, 'ő')")
+        writer.execute(f"UPDATE {unique} SET id = 2")
+    with pytest.raises(StoreRefused, match=r"Column 'v' of .* can't be followed"):
+        made.between(begin, made.latest())
+    some = feed(url, unique, pa.schema([(one, pa.string()) for one in ("id", "a", "z", "_op")]))
+    assert told(some, begin, some.latest(), "id", "a", "z") == [
+        ("c", "1", "ä", "ő"),
+        ("d", "1", "ä", "ő"),
+        ("c", "2", "ä", "ő"),
+    ]
+
+
+def _create(mysql: Cursor, table: str, columns: str) -> None:
+    """Make a table, if the server knows the types."""
+    try:
+        mysql.execute(f"CREATE TABLE {table} ({columns}) CHARACTER SET utf8mb4")
+    except MySQLError as error:
+        if error.args[0] not in (1064, 4161):
+            raise
+        pytest.skip("the server has no such type")
+
+
+@NAMED
+@pytest.mark.usefixtures("logging")
+@pytest.mark.parametrize("key", ["UUID", "VARCHAR(9) CHARACTER SET sjis"])
+def test_a_key_that_can_t_be_followed_may_be_left_out(
+    mysql: Cursor, url: str, unique: str, key: str
+) -> None:
+    _create(mysql, unique, f"id {key} PRIMARY KEY, n INT")
+    made = feed(url, unique, pa.schema([("n", pa.int32()), ("_op", pa.string())]))
+    begin = made.begin()
+    with closing(connect(url)) as client, client.cursor() as writer:
+        writer.execute(f"INSERT INTO {unique} VALUES ({ODD[key]}, 1)")
+        writer.execute(f"UPDATE {unique} SET n = 2")
+    assert told(made, begin, made.latest(), "n") == [("c", 1), ("u", 2)]
+    with pytest.raises(StoreRefused, match=r"Column 'id' of .* can't be followed"):
+        feed(url, unique, startingPosition="snapshot").begin()
+
+
+HIDDEN = {"mysql": "KEY ((n * 2))", "mariadb": "UNIQUE (t), UNIQUE (t, n), UNIQUE (n) USING HASH"}
+"""Keys that have columns of their own, which MariaDB logs."""
+
+
+@NAMED
+@pytest.mark.usefixtures("logging")
+def test_columns_that_the_server_hides_are_no_obstacle(
+    mysql: Cursor, url: str, unique: str, mysql_name: str
+) -> None:
+    _create(mysql, unique, f"id INT PRIMARY KEY, n INT, t TEXT, {HIDDEN[mysql_name]}")
+    made = feed(url, unique)
+    begin = made.begin()
+    with closing(connect(url)) as client, client.cursor() as writer:
+        writer.execute(f"INSERT INTO {unique} VALUES (1, 2, 'x')")
+    assert told(made, begin, made.latest(), "id", "n", "t") == [("c", 1, 2, "x")]
+
+
+def test_a_table_with_history_is_refused(
+    mysql: Cursor, url: str, unique: str, mysql_name: str
+) -> None:
+    if mysql_name == "mysql":
+        pytest.skip("MySQL has no such tables")
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+    with pytest.raises(StoreRefused, match=f"{unique} is system versioned"):
+        feed(url, unique)
+
+
+@pytest.mark.parametrize("name", ["_op", "_OP", "_Before"])
+def test_a_column_that_has_the_name_of_a_stream_s_own_is_refused(
+    mysql: Cursor, url: str, unique: str, name: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, {name} INT)")
+    with pytest.raises(StoreRefused, match=f"The table has a column '{name}'"):
+        feed(url, unique)
 
 
 ASKED = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -168,7 +169,7 @@ def test_a_statement_that_changes_the_table_stops_the_stream_and_can_be_passed(
     assert made.advance(before, end, None) == end
     with pytest.raises(StoreRefused, match="changes the table by a statement") as refused:
         rows(made, before, end)
-    skipped = str(refused.value).split("skipTransactions=")[1].split(",")[0]
+    skipped = _skipped(refused.value)
     assert skipped == between(made, before, end)
     if not text.startswith("RENAME"):
         passed = feed(url, table, made.schema, skipTransactions=skipped)
@@ -254,8 +255,141 @@ def test_xa_transactions_of_the_table_are_refused(mysql: Cursor, url: str, table
         mysql.execute(f"XA COMMIT '{table}{number}'")
         if number == 0:
             assert rows(made, begin, made.latest()) == []
-    with pytest.raises(StoreRefused, match="is prepared and decided later"):
+    with pytest.raises(StoreRefused, match="is an XA transaction that changes the table"):
         rows(made, begin, made.latest())
+
+
+def _skipped(error: StoreRefused) -> str:
+    """The transaction that an error names."""
+    return str(error).split("skipTransactions=")[1].split(",")[0]
+
+
+ROLLED_BACK = {
+    "whole": ("ROLLBACK",),
+    "in part": ("ROLLBACK TO a", "INSERT INTO {table} VALUES (5, 5, '')", "COMMIT"),
+}
+
+
+@pytest.mark.parametrize("how", ROLLED_BACK)
+def test_rows_that_were_rolled_back_are_no_changes(
+    mysql: Cursor, url: str, table: str, mysql_name: str, how: str
+) -> None:
+    """MariaDB logs them, and then the ROLLBACK, where a temporary table was created meanwhile."""
+    made = feed(url, table)
+    begin = made.begin()
+    statements = ("BEGIN", "SAVEPOINT a", "INSERT INTO {table} VALUES (1, 1, '')")
+    for one in (*statements, "CREATE TEMPORARY TABLE {table}_tmp (i INT)", *ROLLED_BACK[how]):
+        mysql.execute(one.format(table=table))
+    end = made.latest()
+    if mysql_name == "mysql":
+        assert told(made, begin, end, "id") == [("c", 5)] * (how == "in part")
+        return
+    with pytest.raises(StoreRefused, match="was rolled back, whole or in part") as refused:
+        rows(made, begin, end)
+    skipping = feed(url, table, skipTransactions=_skipped(refused.value))
+    assert rows(skipping, begin, end) == []
+
+
+LOGGED_AS_THEY_ARE = {
+    "of a view": ("CREATE VIEW {table}_v AS SELECT * FROM {table}", "UPDATE {table}_v SET n = 2"),
+    "by LOAD DATA": ("SET @a = 1", "LOAD DATA INFILE '{file}' INTO TABLE {table}"),
+    "by a client of latin1": ("SET NAMES latin1", b"TRUNCATE `gr\xf6\xdfe`"),
+}
+
+
+@pytest.mark.parametrize("how", LOGGED_AS_THEY_ARE)
+def test_a_statement_that_a_session_logs_as_it_is_stops_the_stream(
+    mysql: Cursor, url: str, table: str, how: str, tmp_path: Path
+) -> None:
+    if how == "by a client of latin1":
+        mysql.execute("DROP TABLE IF EXISTS größe")
+        mysql.execute(f"RENAME TABLE {table} TO größe")
+        table = "größe"
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    (tmp_path / "rows").write_text("7\t7\tx\n")
+    tmp_path.chmod(0o755)
+    first, last = LOGGED_AS_THEY_ARE[how]
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute("SET SESSION binlog_format = STATEMENT")
+    mysql.execute(first.format(table=table))
+    mysql.execute(
+        last if isinstance(last, bytes) else last.format(table=table, file=tmp_path / "rows")
+    )
+    with pytest.raises(StoreRefused, match="changes the table by a statement"):
+        rows(made, begin, made.latest())
+
+
+def test_rows_before_what_is_refused_come_first(mysql: Cursor, url: str, table: str) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    before = made.latest()
+    mysql.execute("SET SESSION binlog_row_image = MINIMAL")
+    mysql.execute(f"UPDATE {table} SET n = 2")
+    for most in (None, 10):
+        assert made.advance(begin, made.latest(), most) == before
+    assert told(made, begin, before, "id", "n") == [("c", 1, 1)]
+
+
+def test_a_snapshot_is_not_passed_over_a_statement(mysql: Cursor, url: str, table: str) -> None:
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    made = feed(url, table, startingPosition="snapshot")
+    begin = made.begin()
+    mysql.execute(f"TRUNCATE {table}")
+    skipped = between(made, begin, made.latest())
+    skipping = feed(url, table, startingPosition="snapshot", skipTransactions=skipped)
+    with pytest.raises(StoreRefused, match="begin a new query: this one's snapshot"):
+        rows(skipping, begin, {"gtids": begin["gtids"]})
+
+
+def test_rows_are_kept_for_a_reader_that_is_slow(mysql: Cursor, url: str, table: str) -> None:
+    mysql.execute(f"ALTER TABLE {table} ADD COLUMN b LONGBLOB")
+    mysql.execute("SELECT @@global.net_write_timeout")
+    ((before,),) = mysql.fetchall()
+    mysql.execute("SET GLOBAL net_write_timeout = 1")
+    try:
+        made = feed(url, table, columns="id,b")
+        begin = made.begin()
+        for at in range(20):
+            mysql.execute(f"INSERT INTO {table} VALUES ({at}, 1, '', REPEAT('x', 2000000))")
+        (split,) = made.between(begin, made.latest())
+        batches = made.read(split)
+        found = len(next(batches))
+        sleep(3)
+        assert found + sum(map(len, batches)) == 20
+    finally:
+        mysql.execute(f"SET GLOBAL net_write_timeout = {before}")
+
+
+def test_logs_that_are_purged_between_plan_and_read_are_told(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    (split,) = made.between(begin, made.latest())
+    mysql.execute("FLUSH BINARY LOGS")
+    purge(mysql)
+    with pytest.raises(UnreadLost, match="were purged before they were read"):
+        list(feed(url, table).read(split))
+
+
+def test_of_another_table_nothing_needs_to_be_known(
+    mysql: Cursor, url: str, table: str, mysql_name: str
+) -> None:
+    if mysql_name == "mysql":
+        pytest.skip("it makes no columns of types that went long ago")
+    mysql.execute("SET GLOBAL mysql56_temporal_format = OFF")
+    try:
+        mysql.execute(f"CREATE TABLE {table}_old (d DATETIME)")
+    finally:
+        mysql.execute("SET GLOBAL mysql56_temporal_format = ON")
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table}_old VALUES (NOW())")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    assert told(made, begin, made.latest(), "id") == [("c", 1)]
 
 
 @pytest.fixture
@@ -286,6 +420,26 @@ def test_columns_without_names_are_told_by_place_until_the_table_is_altered(
             rows(feed(url, table, **skipped), begin, end)
     later = feed(url, table, skipTransactions=_at(made, end))
     assert told(later, end, later.latest(), "n", "more") == [("c", 3, 4)]
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_without_names_a_query_goes_on_past_what_changes_no_column(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    end = made.latest()
+    mysql.execute(f"ALTER TABLE {table} ADD INDEX (n), COMMENT = 'a, b'")
+    before = made.latest()
+    mysql.execute("SET SESSION binlog_row_image = MINIMAL")
+    mysql.execute(f"UPDATE {table} SET n = 2")
+    mysql.execute("SET SESSION binlog_row_image = FULL")
+    gap = between(made, before, made.latest())
+    mysql.execute(f"INSERT INTO {table} VALUES (2, 2, '')")
+    assert told(feed(url, table), begin, end, "id") == [("c", 1)]
+    late = feed(url, table, skipTransactions=gap)
+    assert told(late, begin, late.latest(), "id") == [("c", 1), ("c", 2)]
 
 
 def _at(made: MySqlFeed, end: Position) -> str:

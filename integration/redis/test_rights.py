@@ -12,6 +12,7 @@ import redis
 from click.testing import CliRunner
 from integration.counters import ones
 from integration.epochs import DirectQuery
+from integration.redis.test_following import feed, numbers
 from integration.servers.redis import RedisProcess
 from integration.servers.redis_cluster import RedisCluster
 
@@ -119,6 +120,29 @@ def test_a_reader_of_a_cluster_needs_no_more(cluster: RedisCluster, unique: str)
     for at in range(20):
         cluster.owner(slot_of(f"{unique}:{at}".encode())).ask("HSET", f"{unique}:{at}", "n", at)
     assert read(cluster.url, key=f"{unique}:{{id}}") == 40
+
+
+@pytest.mark.parametrize("where", ["server", "cluster"])
+def test_a_follower_needs_no_more(
+    private_redis: Callable[..., RedisProcess], cluster: RedisCluster, unique: str, where: str
+) -> None:
+    key = f"{unique}:1"
+    if where == "cluster":
+        for node in cluster.nodes:
+            node.ask("ACL", "SETUSER", "follower", "reset", *documented("follower", unique))
+        url, ask = cluster.url, cluster.owner(slot_of(key.encode())).ask
+    else:
+        server = private_redis()
+        url, client = server.url, redis.Redis.from_url(server.url)
+        ask = client.execute_command
+        ask("ACL", "SETUSER", "follower", *documented("follower", unique))
+    for at in range(50):
+        ask("XADD", key, "*", "n", str(at))
+    made = feed(url, key, user="follower", password="secret")
+    begin, goal = made.begin(), made.latest()
+    some = made.advance(begin, goal, 20)
+    found = numbers(made, begin, some) + numbers(made, some, goal)
+    assert found == [*range(50)]
 
 
 def test_an_operator_needs_no_more(private_redis: Callable[..., RedisProcess], unique: str) -> None:

@@ -144,6 +144,32 @@ def test_an_older_spark_asks_for_an_end_before_it_asks_for_the_beginning() -> No
     assert query.between(first, kept(query.end_of_all())) == [4, 5]
 
 
+class Quiet(Numbers):
+    """A feed in which nothing that is new is a row."""
+
+    def advance(self, after: Position, *_: object) -> Position:
+        return after
+
+
+def test_what_holds_no_row_makes_no_epoch() -> None:
+    feed = Quiet(3)
+    query, older = Follower(feed), Follower(feed)
+    first, begun = query.end(query.beginning(), None), older.end_of_all()
+    feed.there = 5
+    assert query.end(first, None) == first
+    assert older.end_of_all() == begun
+
+
+def test_a_run_of_what_is_there_goes_past_what_holds_no_row() -> None:
+    """Or runs of a schedule would look at more each time, until it is gone."""
+    feed = Quiet(3)
+    query = Follower(feed)
+    first = query.end(query.beginning(), None)
+    feed.there = 5
+    query.stop_at_what_is_there()
+    assert query.end(first, None)["at"] == {"n": 5}
+
+
 def test_an_older_spark_that_starts_again_goes_on() -> None:
     feed = Numbers(3)
     query = Follower(feed)

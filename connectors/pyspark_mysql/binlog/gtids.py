@@ -26,3 +26,8 @@ def is_gtids(text: str) -> bool:
 def is_of(text: str, *, mariadb: bool) -> bool:
     """Whether a text is what such a server writes; an empty one is of both."""
     return not text or bool((POSITION if mariadb else SET).fullmatch(text))
+
+
+def is_one(text: str) -> bool:
+    """Whether a text names one transaction."""
+    return bool(re.fullmatch(rf"{FORM}(:[a-z_]\w*)?:\d+|\d+-\d+-\d+", text))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pymysql
 
 from pyspark_mysql.binlog.packets import Event, inner
 from pyspark_mysql.binlog.tables import length
@@ -30,6 +31,12 @@ COMPRESSED |= {169 + at: (one, 2) for at, one in enumerate(OPERATIONS)}
 
 STANDALONE, PREPARED = 1, 64
 """Of a transaction of MariaDB's: it is one statement; it is prepared, and decided later."""
+
+LOAD_DATA = 18
+QUERY_HEADER, LOAD_HEADER = 13, 13
+CLIENT_CHARSET = 4
+STATUS_SIZES = {0: 4, 1: 8, 3: 4}
+"""Bytes of what stands before that: flags, SQL mode, increments."""
 
 MICROS = (1 << 55) - 1
 ZSTD = 0
@@ -79,8 +86,8 @@ def begin(event: Event) -> Begin:
     data, at = event.data, event.at
     number = int.from_bytes(data[at + 17 : at + 25], "little", signed=True)
     micros = int.from_bytes(data[at + 42 : at + 49], "little")
-    if micros >> 55:  # that of the server where it was committed first follows
-        micros = int.from_bytes(data[at + 49 : at + 56], "little")
+    if micros >> 55:  # that of the server where it was committed first follows, if it told
+        micros = int.from_bytes(data[at + 49 : at + 56], "little") or micros
     return Begin(Tagged(data[at + 1 : at + 17], "", number), micros & MICROS)
 
 
@@ -109,7 +116,7 @@ def begin_tagged(event: Event) -> Begin:
         else:
             break
     # Numbers 2 and up are signed, the sign in the lowest bit; 7 is there where it differs from 6.
-    return Begin(Tagged(found[1], found.get(3, ""), found[2] >> 1), found.get(7, found.get(6, 0)))
+    return Begin(Tagged(found[1], found.get(3, ""), found[2] >> 1), found.get(7) or found.get(6, 0))
 
 
 def begin_in_domain(event: Event) -> Begin:
@@ -127,11 +134,31 @@ def statement(event: Event) -> tuple[str, str]:
     """The default database of a statement, and its text."""
     data, at = event.data, event.at
     name, status = data[at + 8], int.from_bytes(data[at + 11 : at + 13], "little")
-    start = at + 13 + status
+    # A statement of LOAD DATA has more before that: of its file.
+    at += QUERY_HEADER + (LOAD_HEADER if event.kind == LOAD_DATA else 0)
+    start = at + status
     text = data[start + name + 1 : event.end]
     if event.kind == MARIADB_QUERY:
         text = _inflated(text)
-    return _decoded(data[start : start + name]), _decoded(text)
+    codec = _client_codec(data[at:start])
+    return data[start : start + name].decode(), text.decode(codec, errors="replace")
+
+
+def _client_codec(status: bytes) -> str:
+    """In which character set a client wrote its statement, by "Query event status variables"."""
+    at = 0
+    while at < len(status) and status[at] != CLIENT_CHARSET:
+        if status[at] in (2, 6):  # the name of a catalog
+            at += 2 + status[at + 1] + (status[at] == 2)
+        elif status[at] in STATUS_SIZES:
+            at += 1 + STATUS_SIZES[status[at]]
+        else:
+            return "utf-8"
+    try:
+        number = int.from_bytes(status[at + 1 : at + 3], "little")
+        return str(pymysql.charset.charset_by_id(number).encoding)
+    except KeyError:  # newer than the client's list: of utf8mb4
+        return "utf-8"
 
 
 def rows(event: Event) -> Body:
@@ -182,7 +209,3 @@ def _inflated(body: bytes) -> bytes:
     width = body[0] & 7
     size = int.from_bytes(body[1 : 1 + width], "big")
     return zlib.decompress(body[1 + width :], bufsize=size)
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode(errors="replace")

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from pyspark_mysql.binlog import headers
 from pyspark_mysql.binlog.headers import Begin
 from pyspark_mysql.binlog.packets import Event
-from pyspark_mysql.binlog.tables import Table, table
+from pyspark_mysql.binlog.statements import Effect, effect
+from pyspark_mysql.binlog.tables import Table, table, whose
 from pyspark_mysql.binlog.transactions import Gtid, Stretch
 from sparkonce.errors import StoreRefused
 
@@ -30,11 +31,22 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A statement that names the table: what it did to rows is not in the log."""
+class Refusal:
+    """What the log does not tell row by row, or not so that it can be told on.
+
+    Attributes:
+        gtid: of the transaction.
+        what: it did.
+        why: its rows can't be told.
+        todo: about it.
+        alters: whether the table may have other columns since.
+    """
 
     gtid: Gtid
-    text: str
+    what: str
+    why: str
+    todo: str
+    alters: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,19 +56,11 @@ class End:
     gtid: Gtid
 
 
-Step: TypeAlias = Rows | Statement | End
+Step: TypeAlias = Rows | Refusal | End
 
 OPENS = re.compile(r"BEGIN$|XA START|.*START TRANSACTION$", re.DOTALL)
-CLOSES = re.compile(r"(COMMIT|ROLLBACK)( /\*.*\*/)?$")
-
-HARMLESS = re.compile(
-    r"(\s|/\*.*?\*/|--.*?\n|#.*?\n)*(CREATE(?!\s+OR\s+REPLACE\s+TABLE)|ANALYZE|OPTIMIZE|CHECK|REPAIR"
-    r"|FLUSH|GRANT|REVOKE|SET|LOCK|UNLOCK|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|COMMIT|XA)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Statements that change no row and no column of a table that is there."""
-
-DROPS = re.compile(r"(\s|/\*.*?\*/)*DROP\s+(DATABASE|SCHEMA)\b", re.IGNORECASE | re.DOTALL)
+ROLLBACK = re.compile(r"ROLLBACK\b", re.IGNORECASE)
+ENDS = re.compile(r"(COMMIT|ROLLBACK(?!\s+(WORK\s+)?TO\b))\b", re.IGNORECASE)
 
 
 class Log:
@@ -81,12 +85,13 @@ class Log:
         self.stretch, self.skipped, self._mariadb = stretch, skipped, mariadb
         self._begin: Begin | None = None
         self._checksum, self._open, self._xa, self._told = 0, False, False, True
+        self._has_rows = False
         self._tables: dict[bytes, Table | None] = {}
-        self._is_named, self._is_database = _naming(self.name), _naming(self.database)
         self._takes: dict[int, Callable[[Event, Begin], Sequence[Step]]] = {
             headers.TABLE_MAP: self._map,
             headers.QUERY: self._query,
             headers.MARIADB_QUERY: self._query,
+            headers.LOAD_DATA: self._query,
             headers.XID: self._end,
             headers.XA_PREPARE: self._end,
             headers.PAYLOAD: self._payload,
@@ -133,7 +138,7 @@ class Log:
     def _start(self, begin: Begin) -> None:
         self._begin = begin if self.stretch.wants(begin.gtid) else None
         self._open = self._mariadb and not begin.alone
-        self._xa = begin.prepared
+        self._xa, self._has_rows = begin.prepared, False
         self._told = not self.skipped or str(begin.gtid) not in self.skipped
 
     def _end(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
@@ -149,24 +154,28 @@ class Log:
             self._open = True
             self._xa = self._xa or text.startswith("XA")
             return ()
-        if CLOSES.match(text):
-            return self._end(event, begin)
-        about = self._told and self._is_about(database, text)
-        found = (Statement(begin.gtid, text),) if about else ()
-        return found if self._open else (*found, *self._end(event, begin))
+        found = self._refused(begin, database, text) if self._told else ()
+        is_over = not self._open or ENDS.match(text)
+        return (*found, *self._end(event, begin)) if is_over else found
 
-    def _is_about(self, database: str, text: str) -> bool:
-        """Whether a statement may have changed rows or columns of the table."""
-        if DROPS.match(text):
-            return self._is_database(text)
-        here = database == self.database or self._is_database(text)
-        return here and self._is_named(text) and not HARMLESS.match(text)
+    def _refused(self, begin: Begin, database: str, text: str) -> Sequence[Refusal]:
+        """Refuse a statement that may have changed the table, or take back rows of it."""
+        if ROLLBACK.match(text):
+            return (_rolled_back(begin.gtid),) if self._has_rows else ()
+        done = effect(text, database, (self.database, self.name))
+        if done is Effect.NOTHING:
+            return ()
+        what = f"changes the table by a statement: {text[:200]}"
+        why = "what it did to rows is not in the log, and columns may be others since"
+        todo = "bring the target in line with the table"
+        return (Refusal(begin.gtid, what, why, todo, alters=done is Effect.COLUMNS),)
 
     def _map(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
         data, at = event.data, event.at
-        found = table(data[at + 6 : event.end], mariadb=self._mariadb)
-        is_wanted = (found.database, found.name) == (self.database, self.name)
-        self._tables[data[at : at + 6]] = found if is_wanted else None
+        body = data[at + 6 : event.end]
+        is_wanted = whose(body) == (self.database, self.name)
+        found = table(body, mariadb=self._mariadb) if is_wanted else None
+        self._tables[data[at : at + 6]] = found
         return ()
 
     def _rows(self, event: Event, begin: Begin) -> Sequence[Step]:
@@ -174,27 +183,13 @@ class Log:
         if found is None or not self._told:
             return ()
         if event.kind == headers.PARTIAL_UPDATE:
-            raise refused(
-                begin.gtid,
-                "updates a part of a JSON column",
-                "binlog_row_value_options=PARTIAL_JSON logs no whole values",
-                "SET GLOBAL binlog_row_value_options=''",
-            )
+            return (_partial(begin.gtid),)
         if self._xa:
-            raise refused(
-                begin.gtid,
-                "is prepared and decided later (XA)",
-                "its rows are logged before it is known whether they take effect",
-                "write that table in transactions that are no XA transactions",
-            )
+            return (_undecided(begin.gtid),)
         body = headers.rows(event)
         if any(_has_gaps(bits, body.columns) for bits in body.present):
-            raise refused(
-                begin.gtid,
-                "has rows without all of their columns",
-                "binlog_row_image was not FULL in the session that wrote them",
-                "SET GLOBAL binlog_row_image=FULL",
-            )
+            return (_gaps(begin.gtid),)
+        self._has_rows = True
         return (Rows(begin, body.operation, found, body.data),)
 
 
@@ -205,12 +200,39 @@ BEGINS: dict[int, Callable[[Event], Begin]] = {
 }
 
 
-def refused(gtid: Gtid, what: str, why: str, todo: str) -> StoreRefused:
-    """The error for a transaction whose rows can't be told."""
-    return StoreRefused(
-        f"Transaction {gtid} {what}",
-        why,
-        f"{todo}; the stream can go on behind it with skipTransactions={gtid}, without its rows",
+def _partial(gtid: Gtid) -> Refusal:
+    return Refusal(
+        gtid,
+        "updates a part of a JSON column",
+        "binlog_row_value_options=PARTIAL_JSON logs no whole values",
+        "SET GLOBAL binlog_row_value_options=''",
+    )
+
+
+def _undecided(gtid: Gtid) -> Refusal:
+    return Refusal(
+        gtid,
+        "is an XA transaction that changes the table",
+        "its rows are logged before it is known whether they take effect",
+        "write that table in transactions that are no XA transactions",
+    )
+
+
+def _gaps(gtid: Gtid) -> Refusal:
+    return Refusal(
+        gtid,
+        "has rows without all of their columns",
+        "binlog_row_image was not FULL in the session that wrote them",
+        "SET GLOBAL binlog_row_image=FULL",
+    )
+
+
+def _rolled_back(gtid: Gtid) -> Refusal:
+    return Refusal(
+        gtid,
+        "was rolled back, whole or in part, when rows of the table had been logged",
+        "it also did what can't be rolled back, such as creating a temporary table (MariaDB)",
+        "look at what it left in the table, and bring the target in line",
     )
 
 
@@ -228,12 +250,6 @@ def _require_known(kind: int) -> None:
             " was read",
             todo="set gtid_mode=ON on the server, and begin behind those",
         )
-
-
-def _naming(name: str) -> Callable[[str], bool]:
-    """Whether a text has a name as a word, in any case of letters."""
-    found = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])", re.IGNORECASE)
-    return lambda text: found.search(text.replace("``", "`")) is not None
 
 
 def _has_gaps(present: bytes, columns: int) -> bool:

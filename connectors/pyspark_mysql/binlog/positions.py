@@ -40,9 +40,8 @@ class GtidPosition:
         """See `Gtids.common`. Where the other is behind in a domain, its position."""
         there, both = GtidPosition(other), GtidPosition(str(self))
         for domain in GtidPosition(there.lacks(str(self))).last:
-            del both.last[domain]
-            if domain in there.last:
-                both.last[domain] = there.last[domain]
+            both.last[domain] = there.last.get(domain, NONE)
+        both.last = {domain: one for domain, one in both.last.items() if one != NONE}
         return str(both)
 
     def many(self, end: str) -> int:
@@ -56,6 +55,23 @@ class GtidPosition:
     def to(self, end: str) -> PositionStretch:
         """See `Gtids.to`."""
         return PositionStretch(self, GtidPosition(end))
+
+
+def lacking(state: str, position: str) -> str:
+    """Where a position is further on than a server has ever been, by the number of each server.
+
+    Args:
+        state: the server's ``gtid_binlog_state``: the last transaction of each domain and server.
+        position: what was read.
+    """
+    had = {tuple(one.split("-")[:2]): _number(one) for one in state.split(",") if one}
+    found = GtidPosition()
+    found.last = {
+        domain: one
+        for domain, one in GtidPosition(position).last.items()
+        if had.get(tuple(one.split("-")[:2]), -1) < _number(one)
+    }
+    return str(found)
 
 
 class PositionStretch:

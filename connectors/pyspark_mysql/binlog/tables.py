@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from pyspark_mysql.binlog.charsets import Charset
 from pyspark_mysql.binlog.types import (
     CHOICES,
     ENUM,
@@ -32,15 +33,15 @@ class Column:
         name: empty where the log has no names (``binlog_row_metadata``).
         unsigned: None where the log does not tell.
         collation: its number; 0 where the log does not tell.
-        charset: as the server names it; None of bytes. Who reads the log says it.
-        words: of an ENUM or a SET, where they are known.
+        charset: None of bytes. Who reads the log says it.
+        words: of an ENUM or a SET in that character set, where they are known.
     """
 
     type: Type
     name: str = ""
     unsigned: bool = False
     collation: int = 0
-    charset: str | None = None
+    charset: Charset | None = None
     words: tuple[bytes, ...] = ()
 
     @property
@@ -75,6 +76,12 @@ def length(data: bytes, at: int) -> tuple[int, int]:
         return first, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
     return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
+
+
+def whose(body: bytes) -> tuple[str, str]:
+    """The database and the name of the table that an event describes, see `table`."""
+    database, at = _text(body, 2)
+    return database, _text(body, at + 1)[0]
 
 
 @lru_cache(maxsize=1024)  # the same bytes come before each statement

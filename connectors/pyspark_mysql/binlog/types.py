@@ -15,19 +15,22 @@ LONGLONG, INT24, DATE, YEAR, NEWDATE, VARCHAR, BIT = 8, 9, 10, 13, 14, 15, 16
 TIMESTAMP2, DATETIME2, TIME2 = 17, 18, 19
 JSON, NEWDECIMAL, ENUM, SET = 245, 246, 247, 248
 BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
+BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR = 140, 141, 242
+UNREAD = (BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR)
+"""Of these only is known how long values are."""
 
 FIXED = {TINY: 1, SHORT: 2, INT24: 3, LONG: 4, LONGLONG: 8, FLOAT: 4, DOUBLE: 8, YEAR: 1}
 FIXED |= {DATE: 3, NEWDATE: 3}
 NUMBERS = (TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, YEAR, NEWDECIMAL)
-OF_CHARACTERS = (VARCHAR, VAR_STRING, STRING, BLOB)
+OF_CHARACTERS = (VARCHAR, VAR_STRING, STRING, BLOB, *UNREAD)
 CHOICES = (ENUM, SET)
 MOMENTS = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
 """Bytes before the fraction of a second."""
 
 METADATA = {FLOAT: 1, DOUBLE: 1, BLOB: 1, GEOMETRY: 1, JSON: 1, TIMESTAMP2: 1, DATETIME2: 1}
 METADATA |= {TIME2: 1, VARCHAR: 2, BIT: 2, NEWDECIMAL: 2, VAR_STRING: 2, STRING: 2}
-METADATA |= {ENUM: 2, SET: 2, 140: 1, 141: 2, 242: 1}
-"""Bytes that tell more of a type; the last ones of types that are not read here."""
+METADATA |= {ENUM: 2, SET: 2, BLOB_COMPRESSED: 1, VARCHAR_COMPRESSED: 2, VECTOR: 1}
+"""Bytes that tell more of a type."""
 
 DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Bytes of so many decimal digits."""
@@ -63,9 +66,9 @@ def lengths(code: int, meta: bytes) -> Type:
     number = int.from_bytes(meta, "little")
     if code == STRING:
         return _string(*meta)
-    if code in (VARCHAR, VAR_STRING, 141):
+    if code in (VARCHAR, VAR_STRING, VARCHAR_COMPRESSED):
         return Type(code, number, prefix=2 if number > 255 else 1)
-    if code in (BLOB, JSON, GEOMETRY, 140, 242):
+    if code in (BLOB, JSON, GEOMETRY, BLOB_COMPRESSED, VECTOR):
         return Type(code, number, prefix=number)
     if size := _size(code, meta, number):
         return Type(code, number, size)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pyspark_mysql.binlog import types
 from pyspark_mysql.binlog.images import Buffer, Numbers, Place
-from pyspark_mysql.binlog.texts import codec
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 
@@ -153,12 +153,20 @@ def _words(limbs: list[Numbers], negative: Numbers, many: int) -> Numbers:
 def _choice(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
     """Of an ENUM the number of its word, from 1; of a SET a bit for each."""
     found, column = buffer.little(at, place.column.type.size), place.column
-    words = [one.decode(codec(column.charset or "")) for one in column.words]
+    words = pa.array(column.words, pa.binary())
+    words = words if column.charset is None else column.charset.texts(words)
     if column.type.code == types.ENUM:  # 0 is a text that was none of them
-        return pa.array(["", *words]).take(made(found.astype(np.int32), place.valid))
+        nothing = pa.array([b""], pa.binary()).cast(words.type)
+        return pa.concat_arrays([nothing, words]).take(made(found.astype(np.int32), place.valid))
     each, which = np.unique(found, return_inverse=True)
-    texts = [",".join(w for at, w in enumerate(words) if one >> at & 1) for one in each.tolist()]
-    return pa.array(texts, pa.string()).take(made(which.astype(np.int32), place.valid))
+    texts = pa.array(_sets(each.tolist(), words.to_pylist()), words.type)
+    return texts.take(made(which.astype(np.int32), place.valid))
+
+
+def _sets(numbers: list[int], words: list[Any]) -> list[Any]:
+    """The words of each SET."""
+    comma = b"," if words and isinstance(words[0], bytes) else ","
+    return [comma.join(w for at, w in enumerate(words) if one >> at & 1) for one in numbers]
 
 
 def _fraction(place: Place, buffer: Buffer, at: Numbers) -> Numbers:

@@ -18,7 +18,7 @@ from pyspark_mysql.binlog import headers
 from pyspark_mysql.binlog.images import PADDING, Buffer, Image, Numbers, Place
 from pyspark_mysql.binlog.log import Rows
 from pyspark_mysql.binlog.tables import Table
-from pyspark_mysql.following.columns import value
+from pyspark_mysql.following.columns import compared, value
 from pyspark_mysql.following.layout import Layout
 from pyspark_mysql.reading.described import Described
 from sparkonce.errors import StoreRefused, ValueUnreadable
@@ -47,10 +47,11 @@ def schema_of(columns: Iterable[Described], asked: Collection[str]) -> pa.Schema
     """
     fields = [pa.field(one.name, one.natural) for one in columns]
     for field in fields:
-        if field.name in (*META, BEFORE):
+        if field.name.lower() in (*META, BEFORE):
             raise StoreRefused(
                 f"The table has a column {field.name!r}",
-                why="a stream has a column of that name, which says what happened to the row",
+                why="a stream has a column of that name, in any case, which says what happened to"
+                " the row",
                 todo="rename the table's column",
             )
     before = [pa.field(BEFORE, pa.struct(fields))] if BEFORE in asked else []
@@ -161,7 +162,7 @@ class _Block:
         old, new = np.nonzero(before)[0], np.nonzero(after)[0]
         for name in self.key if len(old) else ():
             place = self._place(name)
-            was, became = (self._natural(place.of(one), name) for one in (old, new))
+            was, became = (self._compared(place.of(one), name) for one in (old, new))
             differs = pc.not_equal(was, became).to_numpy(zero_copy_only=False)
             moved[old] |= differs
             moved[new] |= differs
@@ -182,9 +183,9 @@ class _Block:
         except (ValueError, pa.ArrowInvalid) as error:
             raise self._unreadable(field, error) from None
 
-    def _natural(self, place: Place, name: str) -> pa.Array:
+    def _compared(self, place: Place, name: str) -> pa.Array:
         try:
-            return value(place, self.buffer, None)
+            return compared(place, self.buffer)
         except (ValueError, pa.ArrowInvalid) as error:
             raise self._unreadable(pa.field(name, pa.string()), error) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +11,7 @@ from pyarrow import types
 
 from pyspark_mysql.binlog.images import Buffer, Place
 from pyspark_mysql.binlog.texts import varying
+from pyspark_mysql.binlog.types import UNREAD
 from pyspark_mysql.binlog.values import fixed
 from pyspark_mysql.reading.described import Described
 from pyspark_mysql.reading.forms import form
@@ -37,24 +39,32 @@ def require_readable(column: Described, kind: pa.DataType) -> None:
         )
 
 
-def value(place: Place, buffer: Buffer, kind: pa.DataType | None) -> pa.Array:
+def value(place: Place, buffer: Buffer, kind: pa.DataType) -> pa.Array:
     """The values of a column.
 
     Args:
         place: where they are.
         buffer: of all rows.
-        kind: wanted; None for what loses nothing.
+        kind: wanted.
 
     Raises:
         ValueError: one is none of that type.
     """
-    column = place.column
-    if column.type.code in (140, 141, 242):
-        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
-    found = (varying if column.type.prefix else fixed)(place, buffer)
+    found = _found(place, buffer)
     if types.is_duration(found.type):
         return _time(found, place, kind)
-    return found if kind is None or found.type == kind else _converted(found, kind)
+    return found if found.type == kind else _converted(found, kind)
+
+
+def compared(place: Place, buffer: Buffer) -> pa.Array:
+    """What tells the values of a column apart: of texts their bytes."""
+    return _found(replace(place, column=replace(place.column, charset=None)), buffer)
+
+
+def _found(place: Place, buffer: Buffer) -> pa.Array:
+    if place.column.type.code in UNREAD:
+        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
+    return (varying if place.column.type.prefix else fixed)(place, buffer)
 
 
 def _converted(found: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -95,10 +105,10 @@ CONVERSIONS: tuple[
 """What Arrow itself does not convert, or converts otherwise."""
 
 
-def _time(found: pa.Array, place: Place, kind: pa.DataType | None) -> pa.Array:
+def _time(found: pa.Array, place: Place, kind: pa.DataType) -> pa.Array:
     """A TIME: of a day, or its text, which may be of several days, or of less than none."""
     micros = found.cast(pa.int64())
-    if kind is not None and types.is_time(kind):
+    if types.is_time(kind):
         if pc.any(pc.or_(pc.less(micros, 0), pc.greater_equal(micros, DAY))).as_py():
             raise ValueError("it is no time of a day")
         return micros.cast(pa.time64("us"))

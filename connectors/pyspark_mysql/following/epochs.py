@@ -1,11 +1,11 @@
-"""Where an epoch ends: with a transaction, and before a statement that nobody can follow."""
+"""Where an epoch ends: with a transaction, and before what nobody can follow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from pyspark_mysql.binlog.images import PADDING, Image
-from pyspark_mysql.binlog.log import End, Rows, Statement, Step
+from pyspark_mysql.binlog.log import End, Refusal, Rows, Step
 from pyspark_mysql.binlog.tables import Table
 
 
@@ -16,7 +16,7 @@ class Epoch:
         most: rows that it may have; more, if a transaction has. None is no limit.
 
     Attributes:
-        rows: so many were taken; without a limit they are not counted one by one. A statement
+        rows: so many were taken; without a limit they are not counted one by one. What is refused
             counts as one, as it must be told.
         named: whether the log has the names of all their columns.
     """
@@ -26,10 +26,10 @@ class Epoch:
         self.rows, self.named = 0, True
 
     def take(self, steps: Iterable[Step]) -> None:
-        """Take steps up to the end. A statement behind rows stops the next epoch, not this one."""
+        """Take steps up to the end. A refusal behind rows stops the next epoch, not this one."""
         ended = False
         for step in steps:
-            if isinstance(step, Statement) and ended:
+            if isinstance(step, Refusal) and ended:
                 return
             self.rows += self._many(step)
             if isinstance(step, End):
@@ -39,7 +39,7 @@ class Epoch:
 
     def _many(self, step: Step) -> int:
         if not isinstance(step, Rows):
-            return int(isinstance(step, Statement))
+            return int(isinstance(step, Refusal))
         self.named = self.named and step.table.named
         if self._most is None:
             return 1

@@ -15,23 +15,30 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pymysql
 
 from pyspark_mysql.binlog.gtids import gtids
-from pyspark_mysql.binlog.log import Log, Rows, Statement, Step, refused
+from pyspark_mysql.binlog.log import Log, Refusal, Rows, Step
 from pyspark_mysql.binlog.transactions import Everything, Gtids, Stretch
 from pyspark_mysql.following import fitness, snapshot
-from pyspark_mysql.following.changes import BEFORE, META, Changes
-from pyspark_mysql.following.columns import require_readable
+from pyspark_mysql.following.changes import Changes
 from pyspark_mysql.following.epochs import Epoch
 from pyspark_mysql.following.fitness import Server
 from pyspark_mysql.following.layout import Layout
-from pyspark_mysql.following.losses import altered, purged, require_all, require_dialect, strange
+from pyspark_mysql.following.losses import (
+    altered,
+    purged,
+    refused,
+    require_all,
+    require_dialect,
+    strange,
+)
+from pyspark_mysql.following.readable import require_columns
 from pyspark_mysql.following.request import log_behind
 from pyspark_mysql.following.snapshot import Piece, Snapshot
 from pyspark_mysql.following.table import Followed, followed, tell_cascades
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import translated
-from sparkonce import checks
+from pyspark_mysql.server.failures import number, translated
 from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -40,6 +47,8 @@ log = logging.getLogger("sparkonce")
 
 READING = "reading the binary log"
 SNAPSHOT = "snapshot"
+NOT_THERE = 1236
+"""The number of the error of a server that has no such place in its log."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +98,12 @@ class MySqlFeed:
         starts: str = self.options[STARTS]
         server = self._server()
         with translated(READING):
+            fitness.require_all_logged(self.session)
             table = self.table
-            tell_cascades(self.session, table)
         if starts == SNAPSHOT:
             snapshot.require_fit(table)
             return {"gtids": server.executed, SNAPSHOT: None}
+        tell_cascades(table)
         if starts == "latest":
             return {"gtids": server.executed}
         require_dialect(starts, server)
@@ -114,7 +124,8 @@ class MySqlFeed:
             return self._next_piece(begin, after[SNAPSHOT], most)
         if self._quiet.after != after:
             self._quiet = Quiet(after, begin, time.monotonic())
-        scanned = self._gtids(begin).joined(self._quiet.upto)
+        quiet = "" if self._server().lacks(self._quiet.upto) else self._quiet.upto
+        scanned = self._gtids(begin).joined(quiet)
         stretch = self._gtids(scanned).to(goal["gtids"])
         epoch = Epoch(most)
         with self._steps(scanned, stretch) as steps:
@@ -137,9 +148,9 @@ class MySqlFeed:
         """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
         begin, upto = self._begin(after), self._there(end["gtids"])
         with translated(READING):
-            self._require_readable()
+            require_columns(self.table, self.schema)
             pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
-            if not self._gtids(begin).lacks(upto):
+            if self._gtids(begin).to(upto).done:
                 return pieces
             layout = None if self._named else self._layout(begin)
         return [*pieces, Transactions(begin, upto, layout)]
@@ -154,7 +165,7 @@ class MySqlFeed:
             table = self.table
             if isinstance(split, Piece):
                 reader = Snapshot(self.session, table, self.schema)
-                yield from reader.read(split, self._rows(split.behind, Everything()))
+                yield from reader.read(split, self._rows(split, Everything()))
             else:
                 yield from self._changes(split)
 
@@ -162,7 +173,7 @@ class MySqlFeed:
         stretch, known = self._gtids(split.behind).to(split.end), split.layout
 
         def rows() -> Iterator[Rows]:
-            for one in self._rows(split.behind, stretch):
+            for one in self._rows(split, stretch):
                 if known is None and not one.table.named:
                     self._layout(split.behind)
                 yield one
@@ -181,10 +192,9 @@ class MySqlFeed:
         """
         if not self._is_laid_out:
             unnamed, _ = False, self.table  # as it is before the log is looked at
-            every = Log(self.table.name, Everything(), (), mariadb=self._mariadb)
-            with log_behind(self.session, behind) as events:
-                for step in every.steps(events):
-                    if isinstance(step, Statement) and unnamed:
+            with self._steps(behind, Everything(), skips=False) as steps:
+                for step in steps:
+                    if isinstance(step, Refusal) and step.alters and unnamed:
                         raise altered(".".join(self.table.name), step)
                     unnamed = unnamed or (isinstance(step, Rows) and not step.table.named)
             self._is_laid_out = True
@@ -220,52 +230,47 @@ class MySqlFeed:
 
     def _there(self, read: str) -> str:
         """Transactions of those that the server has; if it lacks any, that is told."""
-        executed = self._server().executed
-        lacking = self._gtids(executed).lacks(read)
+        server = self._server()
+        lacking = server.lacks(read)
         if not lacking:
             return read
         error = strange(lacking)
         if self.options["failOnDataLoss"]:
             raise error
         log.warning("%s", error)
-        return self._gtids(read).common(executed)
+        return self._gtids(read).common(server.executed)
 
     def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[Piece]:
         high = end.get(SNAPSHOT)
         whole = Piece(begin, after[SNAPSHOT], high)
         return snapshot.pieces(self.session, self.table, whole, self.options["numPartitions"])
 
-    def _rows(self, behind: str, stretch: Stretch) -> Iterator[Rows]:
-        """The rows that transactions changed; a statement that tells of none is refused."""
-        with self._steps(behind, stretch) as steps:
+    def _rows(self, split: Piece | Transactions, stretch: Stretch) -> Iterator[Rows]:
+        """The rows that transactions changed."""
+        in_snapshot = isinstance(split, Piece)
+        with self._steps(split.behind, stretch, skips=not in_snapshot) as steps:
             for step in steps:
-                if isinstance(step, Statement):
-                    raise refused(
-                        step.gtid,
-                        f"changes the table by a statement: {step.text[:200]}",
-                        "what it did to rows is not in the log, and columns may be others since",
-                        "bring the target in line with the table",
-                    )
+                if isinstance(step, Refusal):
+                    raise refused(step, in_snapshot=in_snapshot)
                 if isinstance(step, Rows):
                     yield step
 
     @contextmanager
-    def _steps(self, behind: str, stretch: Stretch) -> Iterator[Iterator[Step]]:
-        skipped = self.options["skipTransactions"] or ()
+    def _steps(
+        self, behind: str, stretch: Stretch, *, skips: bool = True
+    ) -> Iterator[Iterator[Step]]:
+        skipped = (skips and self.options["skipTransactions"]) or ()
         with translated(READING):
             found = Log(self.table.name, stretch, skipped, mariadb=self._mariadb)
-            with log_behind(self.session, behind) as events:
-                yield found.steps(events)
+            try:
+                with log_behind(self.session, behind) as events:
+                    yield found.steps(events)
+            except pymysql.MySQLError as error:
+                if number(error) == NOT_THERE:
+                    self._require_kept(behind)
+                raise
 
-    def _require_readable(self) -> None:
-        """Refuse columns that the table does not have, or not as what is asked for.
-
-        Raises:
-            OptionError: there are such.
-        """
-        there = self.table.columns
-        names = pa.schema([(one, pa.null()) for one in there])
-        for field in self.schema:
-            inner = [*field.type] if field.name == BEFORE else [field]
-            for one in inner if field.name not in META else ():
-                require_readable(there[checks.column("columns", one.name, names)], one.type)
+    def _require_kept(self, read: str) -> None:
+        """Tell by their names transactions behind those that were purged."""
+        if gone := self._gtids(read).lacks(self._server().purged):
+            raise purged(gone, ".".join(self.table.name), in_snapshot=False)

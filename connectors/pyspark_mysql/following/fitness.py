@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
+import pymysql
+
+from pyspark_mysql.binlog.positions import GtidPosition, lacking
+from pyspark_mysql.binlog.sets import GtidSet
+from pyspark_mysql.reading import snapshot
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from sparkonce.errors import StoreRefused
@@ -22,13 +29,21 @@ class Server:
     """A server, and which transactions it has.
 
     Attributes:
-        executed: all that it ever had.
+        executed: all that it ever had, or how far it is in each domain.
         purged: those that are no longer in its log.
+        state: of MariaDB, how far each server's are, which it has had.
     """
 
     mariadb: bool
     executed: str
     purged: str
+    state: str = ""
+
+    def lacks(self, read: str) -> str:
+        """Those that it has never had."""
+        if self.mariadb:
+            return lacking(self.state, read)
+        return GtidSet(self.executed).lacks(read)
 
 
 def server(session: Session) -> Server:
@@ -40,8 +55,40 @@ def server(session: Session) -> Server:
     """
     with session.connected() as live:
         _require_fit(live)
-        executed, purged = _mariadb(live) if live.mariadb else _mysql(live)
-        return Server(live.mariadb, "".join(executed.split()), "".join(purged.split()))
+        return _mariadb(live) if live.mariadb else _mysql(live)
+
+
+def require_all_logged(session: Session) -> None:
+    """Refuse a server whose log lacks changes, as far as the user may see that.
+
+    Raises:
+        pymysql.MySQLError: it does not answer.
+        StoreRefused: it does.
+    """
+    with session.connected() as live:
+        name = "log_slave_updates" if live.mariadb else "log_replica_updates"
+        of = "@@global.gtid_slave_pos" if live.mariadb else "''"
+        ((logs, replicated),) = live.run(f"SELECT @@global.{name}, {of}")
+        if not logs and (replicated or not live.mariadb):
+            raise StoreRefused(
+                f"The server's {name} is off",
+                why="what it gets as a replica is not in its binary log",
+                todo=f"start it with {name}, or follow another server",
+            )
+        for filtered in _filters(live):
+            raise StoreRefused(
+                f"The server's binary log leaves out databases: {filtered}",
+                why="of what is left out nothing would be seen",
+                todo="start it without binlog_do_db and binlog_ignore_db, or follow another server",
+            )
+
+
+def _filters(live: Live) -> Iterator[str]:
+    """What the log has alone, or leaves out; nothing where the user may not see that."""
+    for asked in snapshot.STATUS[live.mariadb]:
+        with suppress(pymysql.MySQLError):  # a right is lacking, or another release has the word
+            for row in live.run(asked):
+                yield from (str(one) for one in row[2:4] if one)
 
 
 def _require_fit(live: Live) -> None:
@@ -56,13 +103,21 @@ def _require_fit(live: Live) -> None:
             )
 
 
-def _mysql(live: Live) -> tuple[str, str]:
+def _mysql(live: Live) -> Server:
     ((executed, purged),) = live.run("SELECT @@global.gtid_executed, @@global.gtid_purged")
-    return executed, purged
+    return Server(False, _one_line(executed), _one_line(purged))
 
 
-def _mariadb(live: Live) -> tuple[str, str]:
-    ((executed,),) = live.run("SELECT @@global.gtid_binlog_pos")
+def _mariadb(live: Live) -> Server:
+    asked = "SELECT @@global.gtid_binlog_pos, @@global.gtid_binlog_state"
+    ((executed, state),) = live.run(asked)
     first, *_ = live.run("SHOW BINARY LOGS")[0]
     ((purged,),) = live.run("SELECT BINLOG_GTID_POS(%s, 4)", first)
-    return executed, purged or ""
+    there = GtidPosition(executed).last
+    gone = GtidPosition(_one_line(purged or ""))  # domains that were deleted are none any more
+    gone.last = {domain: one for domain, one in gone.last.items() if domain in there}
+    return Server(True, _one_line(executed), str(gone), _one_line(state))
+
+
+def _one_line(gtids: str) -> str:
+    return "".join(gtids.split())

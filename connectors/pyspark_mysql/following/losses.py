@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_mysql.binlog.gtids import is_of
-from pyspark_mysql.binlog.log import Statement
+from pyspark_mysql.binlog.log import Refusal
 from pyspark_mysql.binlog.transactions import Stretch
 from pyspark_mysql.following.fitness import Server
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
@@ -43,7 +43,8 @@ def purged(gone: str, table: str, *, in_snapshot: bool) -> UnreadLost:
 def strange(gtids: str) -> StoreUnreachable:
     """The error for transactions that a server has never had."""
     return StoreUnreachable(
-        f"The server has never had transactions {gtids}, which the query has read",
+        f"The server has never had transactions {gtids}, which the query has read, or is to begin"
+        " behind",
         why="it is a replica that is behind, or it lost them in a failover",
         todo="wait for it; if they are lost, bring the target in line with the table:"
         " failOnDataLoss=false goes on without them",
@@ -64,11 +65,20 @@ def require_all(behind: str, stretch: Stretch) -> None:
         )
 
 
-def altered(table: str, by: Statement) -> StoreRefused:
+def refused(by: Refusal, *, in_snapshot: bool) -> StoreRefused:
+    """The error for a transaction whose rows can't be told."""
+    passed = f"; the stream can go on behind it with skipTransactions={by.gtid}, without its rows"
+    begun = ", and begin a new query: this one's snapshot can't be made any more"
+    return StoreRefused(
+        f"Transaction {by.gtid} {by.what}", by.why, by.todo + (begun if in_snapshot else passed)
+    )
+
+
+def altered(table: str, by: Refusal) -> StoreRefused:
     """The error for rows without names of columns, behind which their table was altered."""
     return StoreRefused(
-        f"Rows of {table} can't be told that were logged before transaction {by.gtid}:"
-        f" {by.text[:200]}",
+        f"Rows of {table} can't be told that were logged before transaction {by.gtid}, which"
+        f" {by.what}",
         why="the table may have other columns since, and the log has no names of them"
         " (binlog_row_metadata)",
         todo="bring the target in line with the table, SET GLOBAL binlog_row_metadata=FULL, and"

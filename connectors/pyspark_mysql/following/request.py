@@ -11,6 +11,7 @@ from typing import Any
 from pyspark_mysql.binlog.packets import Event, events
 from pyspark_mysql.binlog.positions import GtidPosition
 from pyspark_mysql.binlog.sets import GtidSet
+from pyspark_mysql.reading.source import WRITE_SECONDS
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 
@@ -40,6 +41,7 @@ def _ask(live: Live, after: str, heartbeat: int) -> None:
     # Two replicas of one number would end each other's connection.
     number = random.randrange(2**31, 2**32)  # noqa: S311 (no secret)
     connection: Any = live.connection
+    live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
     live.run(f"SET @master_heartbeat_period={heartbeat}, @source_heartbeat_period={heartbeat}")
     live.run("SET @master_binlog_checksum='CRC32', @source_binlog_checksum='CRC32'")
     if live.mariadb:

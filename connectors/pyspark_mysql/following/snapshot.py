@@ -21,10 +21,11 @@ from pyspark_mysql.binlog.gtids import gtids
 from pyspark_mysql.binlog.log import Rows
 from pyspark_mysql.following.changes import BEFORE, META, OP, Changes
 from pyspark_mysql.following.fitness import server
+from pyspark_mysql.following.readable import require_key
 from pyspark_mysql.following.table import Followed
 from pyspark_mysql.reading import ranges
 from pyspark_mysql.reading.described import Described
-from pyspark_mysql.reading.forms import form
+from pyspark_mysql.reading.forms import Form, form
 from pyspark_mysql.reading.lines import lines
 from pyspark_mysql.reading.rows import batches, line
 from pyspark_mysql.reading.source import WRITE_SECONDS
@@ -62,7 +63,7 @@ def require_fit(table: Followed) -> None:
     """Refuse a table of which no earlier state can be made.
 
     Raises:
-        StoreRefused: it has no primary key.
+        StoreRefused: it has no primary key, or none that is read, or rows change unlogged.
         StoreUnsafe: its engine has no snapshots.
     """
     shown = ".".join(table.name)
@@ -78,6 +79,14 @@ def require_fit(table: Followed) -> None:
             why="it shows no state of one moment while others write",
             todo="ALTER TABLE ... ENGINE=InnoDB, or begin with startingPosition=latest",
         )
+    if table.cascade:
+        raise StoreRefused(
+            f"startingPosition=snapshot: foreign key {table.cascade} changes rows of table {shown}",
+            why="the binary log does not have these changes, so what rows were can't be told",
+            todo="ALTER it to ON DELETE and ON UPDATE RESTRICT, or begin with"
+            " startingPosition=latest",
+        )
+    require_key(table)
 
 
 def next_border(session: Session, table: Followed, low: int | None, most: int) -> int | None:
@@ -117,7 +126,7 @@ class Snapshot:
     def __init__(self, session: Session, table: Followed, schema: pa.Schema) -> None:
         self.session, self.table, self.schema = session, table, schema
         self.fields = [one for one in schema if one.name not in (*META, BEFORE)]
-        self.key = [(name, table.columns[name].natural) for name in table.key]
+        self.key = [(name, _type(table.columns[name])) for name in table.key]
 
     def read(self, piece: Piece, since: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """The rows of a piece.
@@ -139,21 +148,20 @@ class Snapshot:
         yield from self._former(piece, touched)
 
     def _select(self, piece: Piece) -> str:
-        columns = self._columns()
-        names = [identifier(one.name) for one in columns]
-        forms = [form(self.table.columns[one.name], one.type) for one in columns]
+        names = [identifier(one.name) for one in self._columns()]
         first = _divided(self.table)
         where = _condition(first, piece) if first else ""
-        return f"SELECT {line(forms, names)} FROM {self.table.relation}{where}"
+        return f"SELECT {line(self._forms(), names)} FROM {self.table.relation}{where}"
 
     def _columns(self) -> list[pa.Field]:
         """Those of the key, as they are told apart, and then those that were asked for."""
         return [*(pa.field(*one) for one in self.key), *self.fields]
 
     def _there(self, blocks: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-        columns = self._columns()
-        forms = [form(self.table.columns[one.name], one.type) for one in columns]
-        yield from batches(blocks, forms, pa.schema(columns))
+        yield from batches(blocks, self._forms(), pa.schema(self._columns()))
+
+    def _forms(self) -> list[Form]:
+        return [form(self.table.column(one.name), one.type) for one in self._columns()]
 
     def _touched(self, since: Iterable[Rows]) -> pa.Table:
         """The first touch of each row: its key, whether it was there, and what it was."""
@@ -198,6 +206,11 @@ def _meta(field: pa.Field, many: int) -> pa.Array:
     if field.name == OP:
         return pa.repeat(READ, many).cast(field.type)
     return pa.nulls(many, field.type)
+
+
+def _type(column: Described) -> pa.DataType:
+    """What tells keys apart: a TINYINT(1) may be more than true and false."""
+    return pa.int8() if types.is_boolean(column.natural) else column.natural
 
 
 def _divided(table: Followed) -> Described | None:

@@ -6,15 +6,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pymysql
+import pyarrow as pa
 
+from pyspark_mysql.following.charsets import charsets
 from pyspark_mysql.following.layout import Layout
 from pyspark_mysql.reading.described import Described, described
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.engines import BASE_TABLES
-from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
+from sparkonce import checks
 from sparkonce.errors import StoreRefused
 
 log = logging.getLogger("sparkonce")
@@ -23,11 +23,15 @@ NAMED = """
 SELECT table_schema, table_name, table_type, engine FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s
 """
-CHARSETS = [
-    f"SELECT id, character_set_name FROM information_schema.{table} WHERE id IS NOT NULL"
-    for table in ("collation_character_set_applicability", "collations")
-]
-UNKNOWN_COLUMN = 1054
+HIDDEN = """
+SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics
+WHERE table_schema = %s AND table_name = %s AND index_type = 'HASH'
+"""
+"""MariaDB's unique keys that are too long for an index; each has a column that is not shown."""
+
+LOGS_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb\\_native\\_foreign\\_keys'"
+"""Since MySQL 9.6; OFF where the server logs what foreign keys do to rows."""
+
 CHANGED_BY_OTHERS = """
 SELECT constraint_name FROM information_schema.referential_constraints
 WHERE constraint_schema = %s AND table_name = %s
@@ -45,6 +49,7 @@ class Followed:
         key: columns of its primary key; empty if there is none.
         columns: as the server describes them, by name.
         layout: what rows of the log are named by.
+        cascade: a foreign key that changes its rows, which the log does not tell; or empty.
     """
 
     name: tuple[str, str]
@@ -52,11 +57,21 @@ class Followed:
     key: tuple[str, ...]
     columns: Mapping[str, Described]
     layout: Layout
+    cascade: str = ""
 
     @property
     def relation(self) -> str:
         """What stands behind FROM."""
         return identifier(*self.name)
+
+    def column(self, name: str) -> Described:
+        """The column of that name, in its case or another.
+
+        Raises:
+            OptionError: there is none.
+        """
+        names = pa.schema([(one, pa.null()) for one in self.columns])
+        return self.columns[checks.column("columns", name, names)]
 
 
 def followed(session: Session, named: Sequence[str]) -> Followed:
@@ -73,9 +88,26 @@ def followed(session: Session, named: Sequence[str]) -> Followed:
     name, engine = _found(session, (session.database, *named)[-2:])
     target = lookup.look(session, name)
     primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
-    columns = {one.name: one for one in described(session, identifier(*name))}
-    layout = Layout(name, target.columns, _charsets(session))
-    return Followed(name, engine, tuple(primary), columns, layout)
+    names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
+    columns = {one.name: one for one in described(session, identifier(*name), names)}
+    layout = Layout(name, target.columns, charsets(session), _hidden(session, name, engine))
+    return Followed(name, engine, tuple(primary), columns, layout, _cascade(session, name))
+
+
+def _hidden(session: Session, name: tuple[str, str], engine: str) -> int:
+    """How many columns the log has of which MariaDB does not tell."""
+    if engine == "MEMORY":  # whose indexes are all of that type
+        return 0
+    ((many,),) = session.run(HIDDEN, *name)
+    return int(many)
+
+
+def _cascade(session: Session, name: tuple[str, str]) -> str:
+    """A foreign key that changes rows unlogged."""
+    if session.run(LOGS_KEYS) == (("innodb_native_foreign_keys", "OFF"),):
+        return ""
+    found = session.run(CHANGED_BY_OTHERS, *name)
+    return str(found[0][0]) if found else ""
 
 
 def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:
@@ -89,7 +121,13 @@ def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], st
             why="or the user has no right to read it",
             todo="mend option url or dbtable, or grant SELECT on the table",
         )
-    if row[2] not in BASE_TABLES:
+    if row[2] == "SYSTEM VERSIONED":
+        raise StoreRefused(
+            f"Table {shown} is system versioned",
+            why="the binary log has rows of its history, which look like rows that are there",
+            todo="ALTER TABLE ... DROP SYSTEM VERSIONING, or follow another table",
+        )
+    if row[2] != "BASE TABLE":
         raise StoreRefused(
             f"{shown} is a {row[2].lower()}",
             why="the binary log has rows of base tables alone",
@@ -98,26 +136,15 @@ def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], st
     return (row[0], row[1]), row[3]
 
 
-def _charsets(session: Session) -> dict[int, str]:
-    """Character sets by the numbers of their collations; MariaDB has all in another table."""
-    for asked in CHARSETS:
-        try:
-            return {int(one): str(name) for one, name in session.run(asked)}
-        except pymysql.MySQLError as error:
-            if number(error) != UNKNOWN_COLUMN:
-                raise
-    return {}
-
-
-def tell_cascades(session: Session, table: Followed) -> None:
+def tell_cascades(table: Followed) -> None:
     """Warn of a foreign key that changes rows of which the log does not tell.
 
     See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
     """
-    if found := session.run(CHANGED_BY_OTHERS, *table.name):
+    if table.cascade:
         log.warning(
             "Foreign key %s of %s changes its rows when rows of another table change, and a"
             " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
-            " binary log (before MySQL 9.6). What to do: let applications change rows of both",
-            *(found[0][0], ".".join(table.name)),
+            " binary log. What to do: let applications change rows of both",
+            *(table.cascade, ".".join(table.name)),
         )

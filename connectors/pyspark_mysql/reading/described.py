@@ -89,14 +89,19 @@ class Described:
         return OTHERS.get(self.code, pa.binary())
 
 
-def described(session: Session, relation: str) -> list[Described]:
+def described(session: Session, relation: str, columns: str = "*") -> list[Described]:
     """The columns of what stands behind FROM.
+
+    Args:
+        session: asks.
+        relation: that.
+        columns: what stands behind SELECT.
 
     Raises:
         pymysql.MySQLError: the server does not know it.
     """
     with session.connected() as live:
-        cursor = live.sent(f"SELECT * FROM {relation} LIMIT 0")
+        cursor = live.sent(f"SELECT {columns} FROM {relation} LIMIT 0")
     return [_described(one) for one in cursor._result.fields]
 
 

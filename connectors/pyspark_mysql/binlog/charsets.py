@@ -1,0 +1,101 @@
+"""Character sets: which bytes are which texts, as the server has it.
+
+Python has codecs of these names, but of some bytes they make other characters than the server. So
+the server itself says what each byte is in a set of one byte; those of several bytes are not read,
+but for Unicode's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+CODECS = {
+    "ascii": "utf-8",
+    "utf8": "utf-8",
+    "utf8mb3": "utf-8",
+    "utf8mb4": "utf-8",
+    "ucs2": "utf-16-be",
+    "utf16": "utf-16-be",
+    "utf16le": "utf-16-le",
+    "utf32": "utf-32-be",
+}
+"""Python's names of Unicode's sets."""
+
+
+@dataclass(frozen=True)
+class Charset:
+    """A character set.
+
+    Attributes:
+        name: as the server has it.
+        letters: of a set of one byte, the character of each byte; else empty.
+    """
+
+    name: str
+    letters: str = ""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its texts can be read."""
+        return bool(self.letters) or self.name in CODECS
+
+    def texts(self, found: pa.Array) -> pa.Array:
+        """Bytes as texts.
+
+        Raises:
+            ValueError: one is no text of this set.
+        """
+        if self.letters:
+            return _by_letters(self.letters, found)
+        if not self.is_read:
+            raise ValueError(f"texts in character set {self.name} can't be followed")
+        codec = CODECS[self.name]
+        if codec == "utf-8":
+            return found.cast(pa.string())  # looks whether it is
+        texts = (None if one is None else one.decode(codec) for one in found.to_pylist())
+        return pa.array(texts, pa.string())
+
+
+@dataclass(frozen=True)
+class Charsets:
+    """The character sets of a server.
+
+    Attributes:
+        names: by the numbers of their collations.
+        letters: of those of one byte the character of each byte, by their names.
+    """
+
+    names: Mapping[int, str]
+    letters: Mapping[str, str]
+
+    def of(self, collation: int, name: str = "") -> Charset | None:
+        """The set of a collation; the one of that name if there is none. None of bytes."""
+        found = self.names.get(collation, name)
+        return None if found in ("", "binary") else Charset(found, self.letters.get(found, ""))
+
+
+def _by_letters(letters: str, found: pa.Array) -> pa.Array:
+    """Each byte becomes the UTF-8 of its letter."""
+    forms, sizes = _forms(letters)
+    bitmap, ends, data = found.buffers()
+    offsets = np.frombuffer(ends, np.int32)[: len(found) + 1]
+    old = np.frombuffer(data, np.uint8)[: offsets[-1]] if data else np.zeros(0, np.uint8)
+    new = forms[old][np.arange(forms.shape[1]) < sizes[old][:, None]]
+    to = np.concatenate([[0], np.cumsum(sizes[old])]).astype(np.int32)[offsets]
+    buffers = [bitmap, pa.py_buffer(to), pa.py_buffer(np.ascontiguousarray(new))]
+    return pa.Array.from_buffers(pa.string(), len(found), buffers)
+
+
+@lru_cache
+def _forms(letters: str) -> tuple[np.ndarray, np.ndarray]:
+    """The UTF-8 of each byte's letter, and its length."""
+    forms, sizes = np.zeros((256, 4), np.uint8), np.zeros(256, np.int64)
+    for byte, letter in enumerate(letters):
+        form = letter.encode()
+        forms[byte, : len(form)], sizes[byte] = [*form], len(form)
+    return forms, sizes

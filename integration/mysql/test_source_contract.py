@@ -1,0 +1,30 @@
+"""A table that is followed, under the kit's rules of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from demo.java import java_home
+from integration.mysql.following import GTIDS, LOGGED
+from integration.servers.finder import or_skip
+from integration.servers.mysql import MySqlProcess, private_binary
+from integration.sources import table_of_mysql
+
+from sparkonce.tck.sources import SourceContract, StreamingSource
+
+
+@pytest.fixture(scope="module")
+def server(mysql_name: str) -> Iterator[MySqlProcess]:
+    binary = private_binary(mysql_name)
+    with or_skip(lambda: MySqlProcess(binary, *LOGGED, *GTIDS[mysql_name])) as one:
+        yield one
+
+
+@pytest.mark.conformance
+class TestTable(SourceContract):
+    @pytest.fixture
+    def source(self, server: MySqlProcess, unique: str, tmp_path: Path) -> StreamingSource:
+        env = {"JAVA_HOME": str(java_home(tmp_path))}
+        return table_of_mysql(server.url, unique, env)
