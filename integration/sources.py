@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from integration.servers.elasticsearch import connect as connect_elasticsearch
 from integration.servers.mysql import connect as connect_mysql
 from integration.servers.redis import connect as connect_redis
 
+from pyspark_mysql.connector import MySqlConnector
+from sparkonce import options
+from sparkonce.reading import Scan
 from sparkonce.tck.spark.source import StreamingSource
 
 
@@ -41,22 +45,21 @@ def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
 
 
 def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
-    """A new table, of a server whose log can be followed."""
-    client = connect_mysql(url)
-    cursor = client.cursor()
+    """A new table, of a server whose log can be followed; each row is a transaction."""
+    cursor = connect_mysql(url).cursor()
     cursor.execute(f"CREATE TABLE {name} (id VARCHAR(40) PRIMARY KEY, times INT NOT NULL)")
 
     def append(ids: Sequence[str]) -> None:
-        cursor.executemany(f"INSERT INTO {name} VALUES (%s, 1)", [(one,) for one in ids])
+        for one in ids:
+            cursor.execute(f"INSERT INTO {name} VALUES (%s, 1)", [one])
 
     def change(ids: Sequence[str]) -> None:
-        cursor.executemany(
-            f"UPDATE {name} SET times = times + 1 WHERE id = %s", [(one,) for one in ids]
-        )
+        for one in ids:
+            cursor.execute(f"UPDATE {name} SET times = times + 1 WHERE id = %s", [one])
 
     return StreamingSource(
         format="mysql",
-        options={"url": url, "dbtable": name, "startingPosition": "snapshot"},
+        options={"url": url, "dbtable": name, "startingPosition": _executed(url)},
         latest={"startingPosition": "latest"},
         limit="maxRowsPerBatch",
         ordered=True,
@@ -64,6 +67,13 @@ def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSour
         append=append,
         change=change,
     )
+
+
+def _executed(url: str) -> str:
+    """The transactions that a server has had."""
+    given = {"url": url, "dbtable": "none", "startingPosition": "latest"}
+    parsed = options.parse(MySqlConnector.follows, given)
+    return str(MySqlConnector().feed(parsed, Scan(pa.schema([]))).latest()["gtids"])
 
 
 def index_of_elasticsearch(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
