@@ -138,7 +138,7 @@ test-lowest: $(DEV)
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) $(PYTEST_ARGS) \
 		tests/core tests/redis tests/mysql tests/elasticsearch \
 		$(foreach name,redis mysql elasticsearch,integration/$(name)/test_apply.py) \
-		integration/redis/test_cluster.py
+		integration/redis/test_cluster.py integration/mysql/test_follow_types.py
 
 # Wheel, sdist and bill of materials, in dist/, each checked.
 release: $(DEV)
@@ -184,7 +184,7 @@ conformance: $(DEV)
 		integration/redis/test_streaming.py integration/mysql/test_streaming.py \
 		integration/elasticsearch/test_streaming.py integration/spark/test_batch_contract.py \
 		integration/spark/test_outside_sinks.py integration/spark/test_outside_sources.py \
-		integration/spark/test_source_contract.py integration/redis/test_source_contract.py \
+		$(foreach one,spark redis mysql elasticsearch,integration/$(one)/test_source_contract.py) \
 		integration/spark/test_tutorial_streaming.py \
 		integration/spark/test_failures.py integration/spark/test_remote_checkpoints.py \
 		integration/spark/test_connect.py integration/spark/test_cluster.py \

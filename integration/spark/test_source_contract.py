@@ -26,12 +26,9 @@ LONG = [rule for rule in SOURCE_CHECKS if rule not in (*ALWAYS, *RARELY)]
 LONG_MUTANTS = (
     "UpToNow",
     "BegunInMemory",
-    "OneEpoch",
     "IgnoringLimits",
     "SkippingWhatIsGone",
-    "ByOrderOfKeys",
     "WithTime",
-    "PlannedIsDone",
     "TellingNothing",
 )
 
