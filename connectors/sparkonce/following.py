@@ -52,9 +52,9 @@ class Follower:
             StoreError: the store does not tell, or rows are gone.
         """
         after = _position(start) if start else self._begin()
-        goal = self._goal or self.feed.latest()
+        goal = self.feed.latest() if self._goal is None else self._goal
         at = goal if goal == after else self.feed.advance(after, goal, most)
-        if self._goal and at == after:
+        if self._goal is not None and at == after:
             at = goal  # there is nothing between, and the next query need not look there again
         self._last = start if start and at == after else _offset(at, None if start else after)
         return self._last

@@ -1,7 +1,7 @@
 """Names of options that people bring by habit, and what is meant by them here.
 
-They are those of Spark's JDBC source, elasticsearch-hadoop, spark-redis, Kafka Connect's JDBC sink
-and Flink's connectors, each as its own documentation has it.
+They are those of Spark's JDBC and Kafka sources, elasticsearch-hadoop, spark-redis, Kafka Connect's
+JDBC sink, Debezium and Flink's connectors, each as its own documentation has it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ MEANT = {
     ),
     "apiKey": ("es.net.http.header.authorization",),
     "tlsCaFile": ("es.net.ssl.truststore.location", "trustcertificatekeystoreurl", "sslca"),
-    "dbtable": ("table", "table-name", "tablename", "table.name.format", "path"),
+    "dbtable": (
+        "table",
+        "table.include.list",
+        "table-name",
+        "tablename",
+        "table.name.format",
+        "path",
+    ),
     "index": ("es.resource", "es.resource.write", "resource", "path"),
     "key": (
         *("key.column", "primarykey", "primary_key", "upsertkey", "upsertkeys"),
@@ -45,6 +52,12 @@ MEANT = {
         "es.batch.write.retry.count",
         "es.http.retries",
     ),
+    "startingPosition": (
+        *("startingoffsets", "startingtimestamp", "snapshot.mode", "scan.startup.mode"),
+        "auto.offset.reset",
+    ),
+    "maxRowsPerBatch": ("maxoffsetspertrigger", "maxfilespertrigger", "max.batch.size"),
+    "streams": ("stream.keys", "stream", "stream.key"),
     "onBadRow": ("errors.tolerance", "es.write.rest.error.handlers"),
     "deadLetter": ("errors.deadletterqueue.topic.name", "deadletterqueue"),
     "checkpointLocation": ("checkpoint", "checkpoint.location"),
@@ -52,6 +65,8 @@ MEANT = {
 """By the option that is meant; a name may stand at several, of which a connector has one."""
 
 NOTHING = {
+    "server-id": "each request for the binary log draws one",
+    "database.server.id": "each request for the binary log draws one",
     "driver": "the client is a Python package, which the extra installs",
     "isolationlevel": "an epoch is one transaction",
     "rewritebatchedstatements": "rows are sent by the statement already",

@@ -237,7 +237,7 @@ def _unknown(strangers: Sequence[str], names: Sequence[str]) -> Iterator[OptionE
 def _missing(option: Option) -> OptionError:
     return OptionError(
         f"Option {option.name} is missing",
-        why="the sink can't do without it, and it has no default",
+        why="nothing can be done without it, and it has no default",
         todo=f'add .option("{option.name}", ...). Meaning: {option.meaning}',
     )
 

@@ -39,6 +39,11 @@ def feed(url: str, table: str, schema: pa.Schema | None = None, **raw: str) -> M
     return MySqlConnector().feed(parsed, Scan(schema))
 
 
+def planned(made: MySqlFeed) -> Position:
+    """Where the first epoch ends."""
+    return made.advance(made.begin(), made.latest(), None)
+
+
 def read(made: MySqlFeed, after: Position, end: Position) -> pa.Table:
     """What lies between two positions."""
     batches = [one for split in made.between(after, end) for one in made.read(split)]

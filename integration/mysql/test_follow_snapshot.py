@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, feed, purge, rows, told
+from integration.mysql.following import GTIDS, LOGGED, feed, planned, purge, rows, told
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect, private_binary
 from pymysql.cursors import Cursor
@@ -207,10 +207,10 @@ def test_a_table_whose_changes_can_t_be_told_apart_is_refused(
 ) -> None:
     mysql.execute(f"ALTER TABLE {table} DROP PRIMARY KEY")
     with pytest.raises(StoreRefused, match="has no primary key"):
-        snapshot(url, table).begin()
+        planned(snapshot(url, table))
     mysql.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (id), ENGINE=MyISAM")
     with pytest.raises(StoreUnsafe, match="has the engine MyISAM"):
-        snapshot(url, table).begin()
+        planned(snapshot(url, table))
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
@@ -260,12 +260,13 @@ def test_rows_that_a_foreign_key_changes_are_in_a_snapshot_or_refused(
     mysql.execute(f"INSERT INTO {unique} VALUES (5, 1)")
     mysql.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
     are_logged = [value for _, value in mysql.fetchall()] == ["OFF"]
-    feed(url, unique).begin()
+    late = feed(url, unique)
+    late.between(late.begin(), late.latest())
     assert ("does not have these changes" in caplog.text) is not are_logged
     made = snapshot(url, unique)
     if not are_logged:
         with pytest.raises(StoreRefused, match=f"foreign key {unique}_k changes rows of table"):
-            made.begin()
+            planned(made)
         return
     begin = made.begin()
     mysql.execute(f"DELETE FROM {unique}_p")

@@ -144,6 +144,27 @@ def test_an_older_spark_asks_for_an_end_before_it_asks_for_the_beginning() -> No
     assert query.between(first, kept(query.end_of_all())) == [4, 5]
 
 
+class Names(Numbers):
+    """A feed whose position is empty where nothing is there."""
+
+    def latest(self) -> Position:
+        return {"n": self.there} if self.there else {}
+
+    begin = latest
+
+    def advance(self, _: Position, goal: Position, *__: object) -> Position:
+        return goal
+
+
+def test_a_run_of_what_is_there_ends_where_nothing_is_there() -> None:
+    feed = Names(0)
+    query = Follower(feed)
+    start = query.beginning()
+    query.stop_at_what_is_there()
+    feed.there = 5
+    assert query.end(start, None)["at"] == {}
+
+
 class Quiet(Numbers):
     """A feed in which nothing that is new is a row."""
 

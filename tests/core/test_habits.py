@@ -38,7 +38,8 @@ def test_a_name_of_another_connector_is_answered(connector: Any, given: str, tod
 
 def test_what_is_meant_is_an_option_of_some_connector_and_what_is_brought_of_none() -> None:
     names = {option.name for connector in CONNECTORS for option in connector.options}
-    assert set(habits.MEANT) <= names
+    followed = {option.name for connector in CONNECTORS for option in connector.follows}
+    assert set(habits.MEANT) <= names | followed
     brought = [one for some in habits.MEANT.values() for one in some]
     assert {name.casefold() for name in names}.isdisjoint({*brought, *habits.NOTHING})
     assert all(name == name.casefold() for name in (*brought, *habits.NOTHING))

@@ -17,11 +17,14 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 ON_INDEXES = re.compile(
-    r"ADD (UNIQUE|FULLTEXT|SPATIAL|INDEX|KEY|CONSTRAINT|FOREIGN|CHECK)\b"
+    r"ADD (CONSTRAINT (\w+ )?)?(UNIQUE|FULLTEXT|SPATIAL|INDEX|KEY|FOREIGN|CHECK)\b"
     r"|(DROP|RENAME|ALTER) (INDEX|KEY|FOREIGN|CONSTRAINT|CHECK)\b"
     r"|(COMMENT|AUTO_INCREMENT|STATS_\w+|ALGORITHM|LOCK)\b"
 )
 """Clauses of ALTER TABLE that change neither rows nor columns."""
+
+CASCADES = re.compile(r"\bFOREIGN\b.*\b(CASCADE|SET NULL|SET DEFAULT)\b")
+"""Those behind which rows may change that are not logged."""
 
 ADMINISTRATION = re.compile(
     "ANALYZE|BEGIN|CHECK|COMMIT|CREATE|FLUSH|GRANT|LOCK|OPTIMIZE|RELEASE|REPAIR|REVOKE|ROLLBACK"
@@ -74,9 +77,10 @@ def effect(text: str, default: str, table: tuple[str, str]) -> Effect:
 def _of_table(tokens: Sequence[Token], verb: str) -> Effect:
     if verb == "TRUNCATE":
         return Effect.ROWS
-    if verb == "ALTER" and all(ON_INDEXES.match(one) for one in _clauses(tokens)):
-        return Effect.NOTHING
-    return Effect.COLUMNS
+    clauses = [*_clauses(tokens)] if verb == "ALTER" else [""]
+    if any(not ON_INDEXES.match(one) for one in clauses):
+        return Effect.COLUMNS
+    return Effect.ROWS if any(map(CASCADES.search, clauses)) else Effect.NOTHING
 
 
 def _tables(tokens: Sequence[Token], words: Sequence[str]) -> list[list[Token]] | None:
@@ -92,9 +96,19 @@ def _tables(tokens: Sequence[Token], words: Sequence[str]) -> list[list[Token]] 
         return []
     names = _past(rest, 1, "IF", "EXISTS")
     if words[0] == "ALTER":
-        return [names]
+        return [names, *_given_and_taken(names)]
     ends = [at for at, one in enumerate(names) if one.text == "," or one.word == "TO"]
     return [names[at:] for at in (0, *(end + 1 for end in ends))]
+
+
+def _given_and_taken(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """The name that an ALTER TABLE gives to a table, and the table whose rows it takes."""
+    for at, one in enumerate(tokens[:-1]):
+        after = tokens[at + 1]
+        if one.word == "RENAME" and after.word not in ("COLUMN", "INDEX", "KEY"):
+            yield _past(tokens, at + 1, "TO", "AS") if after.text != "=" else _past(tokens, at + 2)
+        elif (one.word, after.word) == ("WITH", "TABLE"):
+            yield _past(tokens, at + 2)
 
 
 def _of_rows(

@@ -99,11 +99,9 @@ class MySqlFeed:
         server = self._server()
         with translated(READING):
             fitness.require_all_logged(self.session)
-            table = self.table
+            self.table  # noqa: B018 (it must be there)
         if starts == SNAPSHOT:
-            snapshot.require_fit(table)
             return {"gtids": server.executed, SNAPSHOT: None}
-        tell_cascades(table)
         if starts == "latest":
             return {"gtids": server.executed}
         require_dialect(starts, server)
@@ -119,12 +117,13 @@ class MySqlFeed:
         Transactions of other tables alone make no epoch: where a sink writes to the same server,
         each would bring the next one. After a while they do, as the log is kept for a time only.
         """
-        begin = self._begin(after)
+        server = self._server()
+        begin = self._begin(after, server)
         if SNAPSHOT in after:
             return self._next_piece(begin, after[SNAPSHOT], most)
         if self._quiet.after != after:
             self._quiet = Quiet(after, begin, time.monotonic())
-        quiet = "" if self._server().lacks(self._quiet.upto) else self._quiet.upto
+        quiet = "" if server.lacks(self._quiet.upto) else self._quiet.upto
         scanned = self._gtids(begin).joined(quiet)
         stretch = self._gtids(scanned).to(goal["gtids"])
         epoch = Epoch(most)
@@ -139,16 +138,18 @@ class MySqlFeed:
 
     def _next_piece(self, behind: str, low: int | None, most: int | None) -> Position:
         border = None
-        if most is not None:
-            with translated("reading the table"):
+        with translated("reading the table"):
+            snapshot.require_fit(self.table)
+            if most is not None:
                 border = snapshot.next_border(self.session, self.table, low, most)
         return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
 
     def between(self, after: Position, end: Position) -> Sequence[Piece | Transactions]:
         """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
-        begin, upto = self._begin(after), self._there(end["gtids"])
+        server = self._server()
+        begin, upto = self._begin(after, server), self._there(end["gtids"], server)
         with translated(READING):
-            require_columns(self.table, self.schema)
+            self._looked_at  # noqa: B018 (once for all epochs)
             pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
             if self._gtids(begin).to(upto).done:
                 return pieces
@@ -201,6 +202,13 @@ class MySqlFeed:
         return self.table.layout
 
     @cached_property
+    def _looked_at(self) -> bool:
+        """What can't be read is told before any row is."""
+        require_columns(self.table, self.schema)
+        tell_cascades(self.table)
+        return True
+
+    @cached_property
     def table(self) -> Followed:
         """The table that is followed."""
         return followed(self.session, self.options["dbtable"])
@@ -217,20 +225,19 @@ class MySqlFeed:
     def _gtids(self, text: str) -> Gtids:
         return gtids(text, mariadb=self._mariadb)
 
-    def _begin(self, after: Position) -> str:
+    def _begin(self, after: Position, server: Server) -> str:
         """What was read, where the server has it, and all behind it."""
-        read = self._there(after["gtids"])
-        if gone := self._gtids(read).lacks(self._server().purged):
+        read = self._there(after["gtids"], server)
+        if gone := self._gtids(read).lacks(server.purged):
             error = purged(gone, ".".join(self.table.name), in_snapshot=SNAPSHOT in after)
             if SNAPSHOT in after or self.options["failOnDataLoss"]:
                 raise error
             log.warning("%s", error)
-            read = self._gtids(read).joined(self._server().purged)
+            read = self._gtids(read).joined(server.purged)
         return read
 
-    def _there(self, read: str) -> str:
+    def _there(self, read: str, server: Server) -> str:
         """Transactions of those that the server has; if it lacks any, that is told."""
-        server = self._server()
         lacking = server.lacks(read)
         if not lacking:
             return read
@@ -241,6 +248,7 @@ class MySqlFeed:
         return self._gtids(read).common(server.executed)
 
     def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[Piece]:
+        snapshot.require_fit(self.table)
         high = end.get(SNAPSHOT)
         whole = Piece(begin, after[SNAPSHOT], high)
         return snapshot.pieces(self.session, self.table, whole, self.options["numPartitions"])

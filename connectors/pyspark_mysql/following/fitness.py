@@ -10,7 +10,7 @@ import pymysql
 
 from pyspark_mysql.binlog.positions import GtidPosition, lacking
 from pyspark_mysql.binlog.sets import GtidSet
-from pyspark_mysql.reading import snapshot
+from pyspark_mysql.reading.snapshot import STATUS
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from sparkonce.errors import StoreRefused
@@ -22,6 +22,12 @@ WANTED = {
 }
 OF_MYSQL = {"gtid_mode": "ON", "binlog_row_value_options": ""}
 """Settings by which the log tells of each row, whole, what it was and became."""
+
+
+LOGS_REPLICATED = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_replica_updates', 'log_slave_updates')"
+)
+"""The first name is MySQL's since 8.0.26."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,9 @@ def require_all_logged(session: Session) -> None:
         StoreRefused: it does.
     """
     with session.connected() as live:
-        name = "log_slave_updates" if live.mariadb else "log_replica_updates"
-        of = "@@global.gtid_slave_pos" if live.mariadb else "''"
-        ((logs, replicated),) = live.run(f"SELECT @@global.{name}, {of}")
-        if not logs and (replicated or not live.mariadb):
+        name, value = live.run(LOGS_REPLICATED)[0]
+        replicated = live.mariadb and live.run("SELECT @@global.gtid_slave_pos")[0][0]
+        if value != "ON" and (replicated or not live.mariadb):
             raise StoreRefused(
                 f"The server's {name} is off",
                 why="what it gets as a replica is not in its binary log",
@@ -85,7 +90,7 @@ def require_all_logged(session: Session) -> None:
 
 def _filters(live: Live) -> Iterator[str]:
     """What the log has alone, or leaves out; nothing where the user may not see that."""
-    for asked in snapshot.STATUS[live.mariadb]:
+    for asked in STATUS[live.mariadb]:
         with suppress(pymysql.MySQLError):  # a right is lacking, or another release has the word
             for row in live.run(asked):
                 yield from (str(one) for one in row[2:4] if one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from sparkonce import checks, logs
 from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
 from sparkonce.exactly_once.retry import Patience
+from sparkonce.feeds import STARTS
 from sparkonce.filters import Filter
 from sparkonce.options import parse
 from sparkonce.reading import Readable, Rows, Scan, Source
@@ -132,7 +133,22 @@ def opened(connector: str, raw: dict[str, str]) -> tuple[Readable, Options]:
             why="its connector has nothing that reads",
             todo="use df.writeStream or df.write; to read, another connector of the store",
         )
+    _require_none_of_streams(found, raw)
     return found, parse(found.reads, raw)
+
+
+def _require_none_of_streams(found: Readable, raw: Mapping[str, str]) -> None:
+    """Refuse options that streams alone have: one of these tells a stream from a batch."""
+    known = {one.name.lower() for one in found.reads}
+    of_streams = {one.name.lower() for one in getattr(found, "follows", ())} - known
+    for name in raw:
+        if name.lower() in of_streams:
+            raise OptionError(
+                f"Option {name} is one of spark.readStream",
+                why=f"spark.read has no such option, and by {STARTS} a stream is told from a batch",
+                todo=f'to follow changes, use spark.readStream with .option("{STARTS}", ...); for'
+                " spark.read leave it out",
+            )
 
 
 def rows_of(
