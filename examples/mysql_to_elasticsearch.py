@@ -15,7 +15,7 @@ def main() -> None:
         .option("url", os.environ["MYSQL"])
         .option("dbtable", "products")
         .option("startingPosition", "snapshot")
-        .option("maxRowsPerBatch", "5000")
+        .option("maxRowsPerBatch", "1000000")  # of the snapshot, and of what was logged meanwhile
         .load()
     )
     query = (

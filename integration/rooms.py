@@ -24,7 +24,7 @@ class Storey(NamedTuple):
 
 CORE = "connectors/sparkonce"
 CONNECTOR = (
-    ("connector.py", "the door: plan, encoder, store"),
+    ("connector.py", "the door: plan, encoder, store, source, feed"),
     ("store.py", "each step of the protocol"),
     ("preflight.py", "what server and target must be like"),
     ("reading", "splits of what is there, and their rows"),
@@ -88,7 +88,7 @@ STOREYS = [
         "proof",
         [
             [
-                Room(f"{CORE}/tck/rules", "the rules of a sink, as data"),
+                Room(f"{CORE}/tck/rules", "the rules of sinks and sources, as data"),
                 Room(f"{CORE}/tck/suites", "the checks of each rule of a store"),
                 Room(f"{CORE}/tck/simulation", "drivers, faults, a store in memory"),
             ],

@@ -170,7 +170,7 @@ def test_a_table_is_followed_into_an_index(
             "https://search:9200": elasticsearch_url,
             '"index", "orders"': f'"index", "{index}"',
         }
-        changed["mysql://app@db:3306/shop"] = server.url
+        changed["mysql://follower@db:3306/shop"] = server.url
         run(programs("following.md")[0], "id", changed, spark=spark)
     elastic.indices.refresh(index=index)
     (hit,) = elastic.search(index=index)["hits"]["hits"]

@@ -167,7 +167,7 @@ class MissingExtra(SparkonceError):
 
 
 class UnsupportedQuery(SparkonceError):
-    """Exactly-once can't be kept: for a trigger, an output mode, or what Spark made of columns."""
+    """What is asked for can't be done: a trigger, an output mode, offsets of another source."""
 
 
 class BadRow(SparkonceError):

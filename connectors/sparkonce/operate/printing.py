@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -124,4 +125,5 @@ def _rows(table: Iterable[Option]) -> Iterator[str]:
 
 
 def _shown(default: Any) -> str:
-    return "" if default is None else f"`{default}`"
+    shown = json.dumps(default) if isinstance(default, (bool, dict)) else default
+    return "" if default is None else f"`{shown}`"
