@@ -45,6 +45,7 @@ def rows(epoch: int) -> list[dict[str, int]]:
     return [{"epoch": epoch, "n": n} for n in range(SIZE)]
 
 
+@pytest.mark.long
 def test_reader_beside_commits_sees_whole_epochs_and_all_before_them(
     make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
 ) -> None:

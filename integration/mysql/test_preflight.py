@@ -139,7 +139,7 @@ def user(mysql: Cursor, unique: str) -> str:
 def grants(database: str, table: str) -> list[str]:
     """The statements of the page, for these names."""
     page = (DOCS / "permissions.md").read_text()
-    found = re.findall(r"^GRANT .*;$", page, re.MULTILINE)
+    found = re.findall(r"^GRANT .* TO 'app'@'%';$", page, re.MULTILINE)
     assert len(found) == 4
     return [
         text.replace("shop.orders", f"{database}.{table}").replace("shop.", f"{database}.")

@@ -146,6 +146,7 @@ def test_a_row_that_is_longer_than_the_server_sends_is_told(
         values(source(mysql_url, None, dbtable=table)[1])
 
 
+@pytest.mark.long
 def test_rows_of_more_than_one_packet_come_whole(private_mysql: Any) -> None:
     server = private_mysql("--max-allowed-packet=64M")
     lengths = (*range(2**24 - 9, 2**24 - 4), 2**24 + 1, 3, 0)

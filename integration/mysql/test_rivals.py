@@ -181,6 +181,7 @@ def test_idle_sessions_that_are_killed_are_opened_again(
     assert counts(mysql, counters) == Counter(dict.fromkeys(range(2), 4))
 
 
+@pytest.mark.long
 def test_readers_see_whole_epochs(mysql_url: str, mysql: Cursor, counters: str) -> None:
     """Each epoch adds 1 to each of 100,000 rows: any other sum is a torn read."""
     rows, epochs = 100_000, 4

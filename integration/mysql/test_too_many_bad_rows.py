@@ -82,8 +82,11 @@ def count(mysql: Cursor, table: str) -> int:
     ("case", "way"),
     [
         ("no partition", {}),
-        ("no partition", {"atomicity": "chunk", "chunkRows": "100"}),
-        *each(("no partition", FOLDED), *((case, {}) for case in list(BROKEN)[1:])),
+        *each(
+            ("no partition", {"atomicity": "chunk", "chunkRows": "100"}),
+            ("no partition", FOLDED),
+            *((case, {}) for case in list(BROKEN)[1:]),
+        ),
     ],
 )
 def test_good_rows_by_the_thousands_do_not_go_aside(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from pyspark_redis.connector import RedisConnector
 from pyspark_redis.following.feed import RedisFeed
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
-from sparkonce.errors import StoreRefused, UnreadLost, ValueUnreadable
+from sparkonce.errors import OptionError, StoreRefused, UnreadLost, ValueUnreadable
 from sparkonce.feeds import Position
 from sparkonce.reading import Scan
 
@@ -53,6 +55,12 @@ def add(client: redis.Redis, key: str, numbers: range) -> list[str]:
     for n in numbers:
         pipeline.xadd(key, {"n": n})
     return [one.decode() for one in pipeline.execute()]
+
+
+def delete(client: redis.Redis, key: str) -> None:
+    """Entries that are added in the same millisecond would get the same ids."""
+    client.delete(key)
+    time.sleep(0.002)
 
 
 def rows(made: RedisFeed, after: Position, end: Position) -> list[dict[str, Any]]:
@@ -202,7 +210,7 @@ def test_another_stream_under_the_same_name_is_noticed(
     made, lenient = feed(redis_url, unique), feed(redis_url, unique, failOnDataLoss="false")
     add(client, unique, range(10))
     after = made.latest()
-    client.delete(unique)
+    delete(client, unique)
     with pytest.raises(UnreadLost, match="is not the one that was read"):
         made.between(after, made.latest())
     add(client, unique, range(many))
@@ -219,7 +227,7 @@ def test_a_stream_that_is_made_anew_between_plan_and_read_is_noticed(
     begin = made.begin()
     add(client, unique, range(10))
     (split,) = made.between(begin, made.latest())
-    client.delete(unique)
+    delete(client, unique)
     add(client, unique, range(10))
     with pytest.raises(UnreadLost, match="10 entries"):
         drain(made, [split])
@@ -339,25 +347,29 @@ def test_a_stream_through_spark_goes_on_where_it_stopped(
     assert '"rowsBehind": 60' in first[0]["sources"][0]["latestOffset"]
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"streams": "a"}, "Option startingPosition is missing"),
-        ({"startingPosition": "latest"}, "Option streams is missing"),
-        ({"streams": "a", "startingPosition": "now"}, "one of earliest, latest"),
-        ({"streams": "a", "startingPosition": "latest", "key": "a"}, "Option 'key' is unknown"),
-    ],
-)
-def test_options_that_say_too_little_are_told(
-    spark: SparkSession, given: dict[str, str], words: str, tmp_path: Any
+def test_a_stream_without_a_position_is_told_what_to_say(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     made = spark.readStream.format("redis").schema("n bigint").options(url="redis://127.0.0.1:1")
     query = (
-        made.options(**given)
+        made.option("streams", "a")
         .load()
         .writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path))
         .start()
     )
-    with pytest.raises(Exception, match=words):
+    with pytest.raises(Exception, match="Option startingPosition is missing"):
         query.awaitTermination()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"startingPosition": "latest"}, "Option streams is missing"),
+        ({"streams": "a", "startingPosition": "now"}, "one of earliest, latest"),
+        ({"streams": "a", "startingPosition": "latest", "key": "a"}, "Option 'key' is unknown"),
+    ],
+)
+def test_options_that_say_too_little_are_told(given: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        options.parse(RedisConnector.follows, {"url": "redis://127.0.0.1:1", **given})

@@ -12,6 +12,8 @@ import redis
 from integration.proxy import Proxy
 from integration.reading import ConnectorReads
 from integration.redis.everywhere import Everywhere
+from integration.servers.finder import Server, or_skip
+from integration.servers.redis import RedisProcess, version_at
 from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
@@ -78,6 +80,13 @@ class ClusterReads(RedisReads):
 
     def of(self, key: str) -> redis.Redis:
         return self.everywhere.of(key)[0]
+
+
+@pytest.fixture(scope="module")
+def redis_server() -> Iterator[Server]:
+    """A server that has these keys only: a read scans all."""
+    with or_skip(RedisProcess) as server:
+        yield Server("redis", version_at(server.url), "private", server.url)
 
 
 @pytest.fixture(autouse=True)

@@ -138,6 +138,8 @@ def test_a_follower_needs_no_more(
         ask("ACL", "SETUSER", "follower", *documented("follower", unique))
     for at in range(50):
         ask("XADD", key, "*", "n", str(at))
+    if b"entries-added" not in ask("XINFO", "STREAM", key):
+        pytest.skip("streams are followed on Redis 7.0 or newer")
     made = feed(url, key, user="follower", password="secret")
     begin, goal = made.begin(), made.latest()
     some = made.advance(begin, goal, 20)

@@ -22,14 +22,12 @@ def source(redis_url: str, unique: str, tmp_path: Path) -> Iterator[StreamingSou
         client.unlink(unique)
 
 
-def test_a_range_that_is_replayed_is_the_same(bench: Bench, source: StreamingSource) -> None:
-    """The one rule of a source that is always checked on real Spark; the others take minutes."""
-    run_check(bench, "F02", source).insist()
-
-
 @pytest.mark.long
-def test_entries_that_vanish_are_missed(bench: Bench, source: StreamingSource) -> None:
-    run_check(bench, "F07", source).insist()
+@pytest.mark.parametrize("rule", ["F02", "F07"])
+def test_a_range_is_the_same_again_and_what_vanished_is_missed(
+    bench: Bench, source: StreamingSource, rule: str
+) -> None:
+    run_check(bench, rule, source).insist()
 
 
 @pytest.mark.conformance

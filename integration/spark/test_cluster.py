@@ -100,6 +100,7 @@ def executors(cluster: Cluster) -> list[psutil.Process]:
     return [one for one in found if "CoarseGrained" in str(one.as_dict(["cmdline"]))]
 
 
+@pytest.mark.long
 def test_nodes_that_have_sparkonce_count_each_row_once_though_an_executor_dies(
     job: Submitted, cluster: Cluster, ours: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_nodes_that_have_sparkonce_count_each_row_once_though_an_executor_dies(
     assert job.sink().staged == ()
 
 
+@pytest.mark.long
 def test_executors_without_sparkonce_say_what_to_install_where(
     job: Submitted, ours: Path, theirs: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_killed_server_loses_and_doubles_nothing(
     assert job.counts() == once(range(600))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not JAVAC, reason="no javac on PATH")
 def test_a_jars_name_wins_even_over_a_registered_one_and_the_second_name_is_ours(
     make: Callable[..., Job],

@@ -59,6 +59,7 @@ def test_a_bad_row_is_met_first(job: Job) -> None:
         require_first(message, "BadRow")
 
 
+@pytest.mark.long
 def test_a_refused_commit_is_met_first(job: Job, redis_url: str, unique: str) -> None:
     with redis.Redis.from_url(redis_url) as client:
         client.set(f"{unique}:1", "no hash")

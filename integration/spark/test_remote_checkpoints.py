@@ -111,6 +111,7 @@ def test_deleted_checkpoint_is_refused_however_its_place_is_spelled(
     assert counting.counts() == once(range(10))
 
 
+@pytest.mark.long
 def test_copied_checkpoint_with_other_rows_under_the_epoch_of_the_sink_is_refused(
     counting: RemoteJob, files: FileSystem
 ) -> None:

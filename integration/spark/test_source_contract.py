@@ -19,10 +19,8 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.source_checks import NO_LIMITS, SOURCE_CHECKS
 
-ALWAYS = ("F01", "F02")
-"""The rules that are checked each time: the others take longer, or wait for something."""
 RARELY = ("F06", "F07")
-LONG = [rule for rule in SOURCE_CHECKS if rule not in (*ALWAYS, *RARELY)]
+LONG = [rule for rule in SOURCE_CHECKS if rule not in RARELY]
 LONG_MUTANTS = (
     "UpToNow",
     "BegunInMemory",
@@ -38,7 +36,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return {"JAVA_HOME": str(java_home(tmp_path_factory.mktemp("java")))}
 
 
-@pytest.mark.parametrize("rule", [*ALWAYS, *also(*LONG), *rarely(*RARELY)])
+@pytest.mark.parametrize("rule", [*also(*LONG), *rarely(*RARELY)])
 def test_an_honest_source_keeps_all_rules(
     bench: Bench, env: Mapping[str, str], tmp_path: Path, rule: str
 ) -> None:

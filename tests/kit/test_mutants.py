@@ -17,7 +17,16 @@ from sparkonce.tck.rules.rule import RuleBroken
 pytestmark = pytest.mark.usefixtures("quiet", "pace_of_a_slow_store")
 
 NO_FAULT = Mutant("none", "does what it should", "")
-CASES = [(mutant, profile) for mutant in MUTANTS for profile in mutant.profiles]
+CASES = [
+    pytest.param(
+        mutant,
+        profile,
+        id=f"{mutant.name} [{profile}]",
+        marks=[pytest.mark.long] if profile != mutant.profiles[0] else [],
+    )
+    for mutant in MUTANTS
+    for profile in mutant.profiles
+]
 
 ASKED = {
     "epochs compared before identity": "epochs compared before identity",
@@ -56,9 +65,7 @@ def found_without_a_fault(check: str, profile: str) -> RuleBroken | None:
     return run(check, partial(NO_FAULT.new_subject, profile))
 
 
-@pytest.mark.parametrize(
-    ("mutant", "profile"), CASES, ids=[f"{one.name} [{profile}]" for one, profile in CASES]
-)
+@pytest.mark.parametrize(("mutant", "profile"), CASES)
 def test_a_mutant_fails_with_its_rule(mutant: Mutant, profile: str) -> None:
     check, broken = next(found(mutant, profile, checks(mutant.breaks)), (None, None))
     assert check is not None, f"the kit does not see that {mutant.does}"
@@ -87,7 +94,7 @@ def test_all_that_were_asked_for_are_there() -> None:
 
 def test_every_letter_of_the_rules_and_every_profile_has_mutants() -> None:
     assert {mutant.breaks[0] for mutant in MUTANTS} == set("SCAI")
-    assert {profile for _, profile in CASES} == set(ALL)
+    assert {profile for mutant in MUTANTS for profile in mutant.profiles} == set(ALL)
 
 
 @pytest.mark.parametrize("sound", SOUND, ids=[one.name for one in SOUND])
