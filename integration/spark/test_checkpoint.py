@@ -78,6 +78,7 @@ def test_deleted_checkpoint_starts_a_new_generation_of_an_upsert(upserting: Job)
     assert len(upserting.rows()) == 60
 
 
+@pytest.mark.long
 def test_checkpoint_restored_to_an_earlier_epoch_is_refused(counting: Job) -> None:
     counting.put(range(10))
     counting.run()
@@ -90,6 +91,7 @@ def test_checkpoint_restored_to_an_earlier_epoch_is_refused(counting: Job) -> No
     assert counting.counts() == once(range(40))
 
 
+@pytest.mark.long
 def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Job) -> None:
     counting.put(range(10))
     counting.run()
@@ -145,6 +147,7 @@ def test_files_that_a_crash_of_the_host_has_torn_are_put_back_or_aside(
     assert counting.counts() == once(range(30))
 
 
+@pytest.mark.long
 def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -> None:
     upserting.options["sinkId"] = f"{upserting.name}-sink"
     upserting.put(range(10))
@@ -157,6 +160,7 @@ def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -
     assert len(upserting.rows()) == 20
 
 
+@pytest.mark.long
 def test_deletes_are_not_repeated_from_a_new_checkpoint(counting: Job) -> None:
     """What they deleted may have been written anew since."""
     counting.options["writeMode"] = "delete"

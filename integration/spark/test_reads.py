@@ -16,7 +16,6 @@ import psutil
 import pytest
 import redis
 from elasticsearch import Elasticsearch
-from integration.marks import also
 from integration.proxy import Proxy
 from integration.servers.spark import OneSession, environment
 from pymysql.cursors import Cursor
@@ -113,9 +112,10 @@ def _owner(proxy: Proxy) -> int:
     raise AssertionError("nobody holds the connection any more")
 
 
-FAULTS = [cut, *also(killed)]
+FAULTS = [cut, killed]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_redis_is_read_once(
     spark: SparkSession, in_redis: Place, fault: Callable[..., Counter[int]]

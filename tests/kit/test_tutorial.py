@@ -73,6 +73,7 @@ def test_the_kit_is_green(fast: Path) -> None:
     assert "apply: every epoch is published in one transaction" in done.stdout
 
 
+@pytest.mark.long
 def test_a_commit_in_the_middle_of_publish_is_found(fast: Path) -> None:
     """What the end of the page says."""
     end = "            return self._swap(db, manifest.sink, finish(ALL_STORED), decision.over)"
