@@ -110,6 +110,8 @@ class Epoch:
         """
         busy = self.world.losses.busy.setdefault(self.stream.query.id, [])
         busy.append(self.number)
+        run = self.run.run_id
+        self._tell("begins", query=self.stream.query.id, run=run, epoch=self.number)
         try:
             self._stage()
             self._commit()
@@ -120,7 +122,11 @@ class Epoch:
             busy.remove(self.number)
         checkpoint = self.stream.checkpoint
         checkpoint.committed = max(checkpoint.committed, self.number)
+        self._tell("notes")
         self.world.say(self.actor.name, f"notes epoch {self.number} as committed")
+
+    def _tell(self, what: str, **more: Any) -> None:
+        self.world.tape.event(what, self.actor.name, **more)
 
     # -- tasks
 
@@ -165,6 +171,7 @@ class Epoch:
         self.attempts.append(task.attempt)
         self.world.watch.options[task.attempt] = run.run_id
         rows = self._rows(task)
+        self._tell("task", by=actor.name, task=task, size=len(rows))
         try:
             receipt = _staged(run, task, with_witness(rows))
         except (Crash, SparkonceError):
@@ -188,6 +195,7 @@ class Epoch:
         self.stream.checkpoint.handed[self.number].append(rows)
         if not self.world.calm and self.choices.pick(2, 0.08):
             self.world.mark("commit given up, and aborted")
+            self._tell("gives up")
             self._elsewhere("commit", self._commit_unheard)
             raise StoreUnreachable("the commit worker is lost")
         try:
@@ -217,8 +225,17 @@ class Epoch:
         offsets = f"offsets {number}" if known else None
         before = f"offsets {number - 1}" if known and number else None
         self.world.watch.committing[actor.name] = self.stream.query.id
+        tape = self.world.tape
+        tape.event("commits", actor.name, receipts=self.receipts, known=known)
         try:
             run.commit(number, self.receipts, offsets, before)
+            tape.event("commits no more", actor.name)
+        except SparkonceError as error:
+            tape.event("refused", actor.name, error=type(error).__name__)
+            raise
+        except Crash:
+            tape.event("dies", actor.name)
+            raise
         finally:
             self.world.watch.committing.pop(actor.name, None)
 
@@ -230,8 +247,10 @@ class Epoch:
         """What Spark does after a failed batch; an abort that fails is logged, no more."""
         self.world.watch.aborted.update(self.attempts)
         if self.receipts:
+            self._tell("aborts", receipts=self.receipts)
             with contextlib.suppress(SparkonceError):
                 self.run.abort(self.number, self.receipts)
+            self._tell("aborts no more")
 
 
 class Rows(list[str]):
@@ -289,9 +308,12 @@ class DriverOf:
             for number in range(self.stream.checkpoint.committed + 1, self.last + 1):
                 Epoch(self.stream, actor, run, number).through()
         except SparkonceError as error:
+            self.stream.world.tape.event("ends", actor.name)
             self.stream.note(actor.name, error)
             return False
         except Crash:
+            self.stream.world.tape.event("ends", actor.name)
             self.stream.world.say(actor.name, "is dead")
             return False
+        self.stream.world.tape.event("ends", actor.name)
         return True

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sparkonce.tck.explore.requests import ledger_in
+from sparkonce.tck.explore.tape import NoTape, Tape
 from sparkonce.tck.simulation.converging import ConvergingStore
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Losses:
         self._memory, self._watch = memory, watch
         self._backup: dict[str, Any] | None = None
         self.kind, self.happened = NOTHING, False
+        self.tape: Tape = NoTape()
         self.busy: dict[str, list[int]] = {}
 
     def events(self, late: list[Request]) -> list[Callable[[], str]]:
@@ -74,6 +76,7 @@ class Losses:
 
     def _keep(self) -> str:
         self._backup = self._memory.snapshot()
+        self.tape.event("keeps", "")
         return "-- this state of the store will come back"
 
     def _lose(self, state: dict[str, Any], late: list[Request]) -> str:
@@ -94,6 +97,7 @@ class Losses:
         self.happened = True
         self._watch.forget_open()
         self._watch.marks.add(f"lost {what}")
+        self.tape.event("loses", "", what=what)
         return f"-- the store loses: {what}"
 
     # -- when a loss would break what nobody can promise

@@ -35,10 +35,12 @@ class Operator:
             try:
                 self._give(admin, actor, command)
             except SparkonceError as error:
+                self.world.tape.event("refused", actor.name, error=type(error).__name__)
                 self.refusals.append(error)
                 self.world.say(actor.name, f"{command}: {type(error).__name__}: {error.what}")
             except Crash:
                 self.world.mark("operator dies")
+            self.world.tape.event("ends", actor.name)
 
     def _give(self, admin: Admin, actor: Actor, command: str) -> None:
         sinks = admin.sinks()
@@ -46,6 +48,7 @@ class Operator:
             return
         sink = sinks[self.world.choices.pick(len(sinks), 0.7)]
         self.world.say(actor.name, f"{command} {sink.name.partition('@')[0]}")
+        self.world.tape.event(command, actor.name, sink=sink.name)
         if command == "gc":
             self._clean(admin, sink)
         if command == "recover":

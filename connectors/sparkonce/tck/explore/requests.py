@@ -41,6 +41,7 @@ class Request:
         over: the stamp that must be there for that.
         manifest: the decision that it makes, or applies.
         chunk: what it stages.
+        attempts: that it drops.
         more: anything else worth telling.
     """
 
@@ -52,6 +53,7 @@ class Request:
     over: str = ""
     manifest: Manifest | None = None
     chunk: Chunk | None = None
+    attempts: tuple[str, ...] = ()
     more: str = ""
 
     @property
@@ -140,6 +142,7 @@ class Client:
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`."""
         self._about = {"sink": name, "new": new, "over": over, "more": ",".join(attempts)}
+        self._about["attempts"] = tuple(attempts)
         return self._store.doom(name, new, over, attempts)
 
     def names(self) -> list[str]:
@@ -188,7 +191,8 @@ class Client:
     ) -> None:
         """See `Store.discard`."""
         named = ",".join(attempts) + ("" if over is None else f" over {over or 'nothing'}")
-        self._about = {"sink": sink, "more": named}
+        self._about = {"sink": sink, "more": named, "over": over or ""}
+        self._about["attempts"] = tuple(attempts)
         self._store.discard(sink, attempts, over, parts)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.frozen import Tokens
 from sparkonce.tck.explore.scenario import LOSSES, draw
+from sparkonce.tck.explore.tape import Tape
 from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.explore.verdict import Verdict
 from sparkonce.tck.explore.world import World
@@ -28,6 +29,7 @@ class Outcome:
         marks: what it covered.
         requests: how many were made.
         history: what happened, line by line, if that was asked for.
+        tape: the same, with the store after each request, up to the verdict.
     """
 
     choices: list[int]
@@ -36,6 +38,7 @@ class Outcome:
     marks: set[str] = field(default_factory=set)
     requests: int = 0
     history: list[str] = field(default_factory=list)
+    tape: Tape | None = None
 
 
 @dataclass
@@ -55,16 +58,26 @@ class Theatre:
     losses: float = LOSSES
 
     def play(
-        self, seed: str = "", given: Sequence[int] | None = None, *, telling: bool = False
+        self,
+        seed: str = "",
+        given: Sequence[int] | None = None,
+        *,
+        telling: bool = False,
+        taping: bool = False,
     ) -> Outcome:
         """Run one schedule."""
         self.tokens.restart()
         choices = Choices(seed, given)
         world = World(self.make(), choices, self.pool, [] if telling else None)
         outcome = Outcome(choices.made, marks=world.watch.marks)
+        if taping:
+            outcome.tape = world.tape = world.losses.tape = Tape(world.memory)
         try:
             scenario = draw(world, self.losses)
+            owners = [stream.query for stream in scenario.owners]
+            world.tape.event("scenario", "", owners=owners, loss=world.losses.kind)
             world.turns.run()
+            world.tape.running = False
             Verdict(scenario).give()
         except Exception as error:
             found = _RULE.match(str(error)) if isinstance(error, AssertionError) else None

@@ -11,6 +11,7 @@ from sparkonce.protocol import Record
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.losses import NOTHING, Losses
 from sparkonce.tck.explore.requests import Client, Request, ledger_in, told
+from sparkonce.tck.explore.tape import NoTape, Tape
 from sparkonce.tck.explore.turns import Actor, ActorTurns, Pool
 from sparkonce.tck.explore.watch import APPLYING, Watch
 from sparkonce.tck.memory_subject import MemorySubject
@@ -53,6 +54,7 @@ class World:
 
     Attributes:
         calm: whether nothing goes wrong any more, and nobody takes turns.
+        tape: keeps what happens, where somebody asks for it.
         faults: how many faults there were.
         refused: rows that the server refuses for now.
     """
@@ -62,6 +64,7 @@ class World:
     ) -> None:
         self.memory, self.choices, self.history = memory, choices, history
         self.watch, self.subject = Watch(), MemorySubject(memory)
+        self.tape: Tape = NoTape()
         self.losses = Losses(memory, self.watch)
         self.turns = ActorTurns(pool, self._choose)
         self.refused: set[str] = set()
@@ -134,9 +137,10 @@ class World:
 
     def _fail(self, request: Request, fault: Fault) -> Any:
         self.mark(fault.name)
-        answer = self._perform(request, fault.name) if fault.effect else None
+        answer = self._perform(request, fault) if fault.effect else None
         if not fault.effect:
             self.say(request.actor.name, f"{request}: {fault}")
+            self.tape.request(request, fault, current=self._is_current(request))
         if fault.late is not None:
             self.late.append(request)
         if fault.crash:
@@ -146,20 +150,27 @@ class World:
             return answer
         raise StoreUnreachable(fault.name)
 
-    def _perform(self, request: Request, fault: str = "") -> Any:
-        memory = self.memory
+    def _is_current(self, request: Request) -> bool:
+        return self.memory.records.get(request.sink, Record()).stamp == request.over
+
+    def _perform(
+        self, request: Request, fault: Fault | None = None, *, delivered: bool = False
+    ) -> Any:
+        memory, current = self.memory, self._is_current(request)
         reached, before = len(memory.rows), memory.records.get(request.sink, Record())
         try:
             answer = request.step()
         except SparkonceError as error:
             self._refused_by_store(request, error)
             raise
+        finally:
+            self.tape.request(request, fault, current=current, delivered=delivered)
         now = memory.records.get(request.sink, Record())
         self._tell(request, answer, now, fault)
         self.watch.done(request, before, now, memory.rows[reached:])
         return answer
 
-    def _tell(self, request: Request, answer: Any, now: Record, fault: str) -> None:
+    def _tell(self, request: Request, answer: Any, now: Record, fault: Fault | None) -> None:
         if self.history is not None:
             seen = told(answer) if isinstance(answer, Record) else answer
             if request.new is not None:
@@ -209,7 +220,7 @@ class World:
         records = dict(self.memory.records)
         self.say(f"({request.actor.name})", "late:")
         with contextlib.suppress(SparkonceError):
-            self._perform(request)
+            self._perform(request, delivered=True)
         if records != self.memory.records:
             self.mark("late write took effect")
         return "" if self.history is None else "-- and nobody hears the answer"
@@ -226,11 +237,13 @@ class World:
         manifest = request.manifest
         if manifest is not None:
             self.refused.update(part.attempt for part in manifest.parts)
+            self.tape.event("refuses", "", attempts=sorted(self.refused))
             self.say("", f"-- the server refuses rows of {sorted(self.refused)} from now on")
 
     def accept(self) -> str:
         """The server refuses nothing any more."""
         self.refused.clear()
+        self.tape.event("accepts", "")
         return "-- the server refuses no row any more"
 
     def _take(self, row: str) -> None:

@@ -1,0 +1,85 @@
+"""What happens in a schedule, request by request, with the store after each: for docs/model.
+
+The lines say what was asked and by whom, and whether it took effect, was answered, or will come late.
+`traces` makes a TLA+ module of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparkonce.tck.explore.requests import Request
+    from sparkonce.tck.simulation.faults import Fault
+    from sparkonce.tck.simulation.memory import MemoryStore
+
+
+@dataclass(frozen=True)
+class Line:
+    """Something that happened.
+
+    Attributes:
+        what: name of a request, or of an event.
+        who: the actor; empty for what comes from outside.
+        store: its state afterwards.
+        request: if it was one.
+        fault: what went wrong with it.
+        delivered: whether the request came late.
+        current: whether the record that a request replaces was there when it was sent.
+        more: about an event.
+    """
+
+    what: str
+    who: str
+    store: Mapping[str, Any]
+    request: Request | None = None
+    fault: Fault | None = None
+    delivered: bool = False
+    current: bool = True
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Tape:
+    """Keeps the lines of one schedule.
+
+    Args:
+        memory: the store.
+
+    Attributes:
+        lines: so far.
+        running: whether more are taken.
+    """
+
+    def __init__(self, memory: MemoryStore) -> None:
+        self.memory, self.lines, self.running = memory, list[Line](), True
+
+    def event(self, what: str, who: str, **more: Any) -> None:
+        """Something that is no request."""
+        if self.running:
+            self.lines.append(Line(what, who, self.memory.snapshot(), more=more))
+
+    def request(
+        self, request: Request, fault: Fault | None, *, current: bool, delivered: bool = False
+    ) -> None:
+        """A request that was sent, or comes late."""
+        if self.running:
+            state, who = self.memory.snapshot(), request.actor.name
+            line = Line(request.name, who, state, request, fault, delivered, current)
+            self.lines.append(line)
+
+
+class NoTape(Tape):
+    """Keeps nothing."""
+
+    def __init__(self) -> None:
+        """Make one."""
+
+    def event(self, what: str, who: str, **more: Any) -> None:
+        """See `Tape`."""
+
+    def request(
+        self, request: Request, fault: Fault | None, *, current: bool, delivered: bool = False
+    ) -> None:
+        """See `Tape`."""
