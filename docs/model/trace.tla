@@ -12,6 +12,13 @@ Told(x) == LET r == S.led[x] IN
    app |-> IF r.open /\ Profile # "converging" THEN S.app[x] ELSE 0]
 Looked == [x \in Names |-> Told(x)] @@ [log |-> S.log, holder |-> S.claim.holder, rows |-> S.at[1].rows]
 Quiet  == UNCHANGED <<w, drv>>
+Awaits(v, l) ==  \* whether it is this that a driver reads next
+  \/ v.pc = "read" /\ l.of = Name(v.q)
+  \/ v.pc = "read claim" /\ l.of = "claim"
+  \/ v.pc = "read rival" /\ l.of = v.verdict
+  \/ v.pc = "fence" /\ l.of = v.m.name
+  \/ v.pc = l.of
+Sent(v, l) == v.pc \in Asking /\ LET m == Sends(v) IN m.kind \in l.kinds /\ (l.k = 0 \/ m.k = l.k)
 Does_(l) ==
   CASE l.act = "quiet"    -> Quiet
     [] l.act = "begins"   -> IF drv[l.d].pc = "tasks" THEN Quiet /\ drv[l.d].ep = l.e ELSE Starts(l.d, l.q, l.e)
@@ -20,10 +27,12 @@ Does_(l) ==
     [] l.act = "fails"    -> Fails(l.a)
     [] l.act = "commits"  -> Commits(l.d, l.as)
     [] l.act = "gives up" -> GivenUp(l.d)
-    [] l.act = "reads"    -> Quiet \/ Looks(l.d) \/ Cleans(l.d) \/ \E x \in Names : Recover(l.d, x)
-    [] l.act = "cleans"   -> Quiet \/ Cleans(l.d)
-    [] l.act = "asks"     -> \/ Asked(l.d, l.arrives, l.late, l.heard)
-                             \/ ~l.late /\ (Quiet \/ (l.heard /\ drv[l.d].pc = "fence" /\ Looks(l.d)))
+    [] l.act = "reads"    -> IF Awaits(drv[l.d], l) THEN Looks(l.d)
+                             ELSE Quiet \/ \E x \in Names : l.of = x /\ Recover(l.d, x)
+    [] l.act = "cleans"   -> IF drv[l.d].pc = "clean" /\ l.arrives THEN Cleans(l.d) ELSE Quiet \/ Cleans(l.d)
+    [] l.act = "asks"     -> IF Sent(drv[l.d], l) THEN Asked(l.d, l.arrives, l.late, l.heard)
+                             ELSE IF l.heard /\ drv[l.d].pc = "fence" THEN Looks(l.d) ELSE Quiet
+    [] l.act = "own row"  -> IF Sent(drv[l.d], l) /\ ~Fits({Sends(drv[l.d]).c[1]}) THEN Asked(l.d, TRUE, FALSE, TRUE) ELSE Quiet
     [] l.act = "refused"  -> \/ drv[l.d].pc = "failed" /\ drv[l.d].why = l.why /\ Quiet
                              \/ l.why = "Unreachable" /\ IF drv[l.d].pc \in {"tasks", "off"} THEN Quiet ELSE GivesUp(l.d)
     [] l.act = "notes"    -> Note(l.d)

@@ -94,6 +94,7 @@ class Transcript:
     refused: set[int] = field(default_factory=set)
     refuses: bool = False
     witnesses: int = 0
+    stamps: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[Fields]:
         """All of them, each with what changed in the store.
@@ -106,7 +107,7 @@ class Transcript:
             self._begin_before(at)
             before = len(self.made)
             self._take(line)
-            self.witnesses = line.store["rows"].count(WITNESS)
+            self.witnesses, self.stamps = line.store["rows"].count(WITNESS), _stamps(line)
             if len(self.made) > before:
                 self._look(line)
         return self.made
@@ -350,15 +351,30 @@ class Transcript:
             if _late(line) and line.current:
                 self._sweep(request)
                 self._saw_nothing()
-            self._add("cleans", d=d)
-        elif request.name in READING or request.name == "discard":
-            self._add("reads" if _arrives(line) else "cleans", d=d)
+            self._add("cleans", d=d, arrives=False)
+        elif request.name == "discard" or (request.name in READING and not _heard(line)):
+            self._add("cleans", d=d, arrives=request.name == "discard")
+        elif request.name == "read" and " over " in request.more:  # is it the ledger still?
+            self._add("cleans", d=d, arrives=False)
+        elif request.name in READING:
+            self._add("reads", d=d, of=self._read_of(request))
         elif request.name == "update" and not self._is_witness(request):
             if _arrives(line) and _heard(line):  # the server may refuse it
-                self._add("asks", d=d, arrives=True, late=False, heard=True)
+                self._add("own row", d=d, kinds={"row"}, k=_ordinal(request))
         else:
             late, arrives, heard = _late(line), _arrives(line), _heard(line)
-            self._add("asks", d=d, arrives=arrives, late=late, heard=heard)
+            asked = {"kinds": set(KINDS[request.name]), "k": _ordinal(request)}
+            self._add("asks", d=d, arrives=arrives, late=late, heard=heard, **asked)
+
+    def _read_of(self, request: Request) -> str:
+        """What is read; what a commit does not go on by is a text that the model does not know."""
+        if request.name != "read":
+            return request.name
+        if request.sink.startswith("checkpoint/"):
+            return "claim"
+        if request.manifest is not None:
+            return "within a step"
+        return self._name(request.sink)
 
     def _sweep(self, request: Request) -> None:
         numbers = set(self._numbers(request.attempts))
@@ -372,6 +388,8 @@ class Transcript:
         claims = request.sink.startswith("checkpoint/")
         gone = request.new is not None and not request.new.revision
         kind = {"doom": "doom", "discard": "drop"}.get(request.name, "fence")
+        if kind == "doom" and not request.attempts and self.modes.get(line.who) != "forget":
+            kind = "fence"  # all are held: nothing but the stamp changes
         if request.name == "swap" and gone:
             kind = "free" if claims else "cut"
         if _arrives(line) and not self._differs(line):
@@ -466,8 +484,10 @@ class Transcript:
         }
 
     def _differs(self, line: Line) -> bool:
+        """Whether a request did anything, be it that a ledger moved."""
         now = self._observe(line)
-        return any(now[name] != self.seen.get(name) for name in now)
+        moved = _stamps(line) != self.stamps
+        return moved or any(now[name] != self.seen.get(name) for name in now)
 
     def _look(self, line: Line) -> None:
         now = self._observe(line)
@@ -475,6 +495,15 @@ class Transcript:
         changed = {name: one for name, one in now.items() if one != old.get(name)}
         self.made[-1]["saw"] = changed
         self.seen = now
+
+
+def _stamps(line: Line) -> dict[str, str]:
+    return {name: one.stamp for name, one in line.store["records"].items()}
+
+
+def _ordinal(request: Request) -> int:
+    """Which chunk it is about, from 1; 0 for none."""
+    return 1 + request.step.args[1] if request.name in ("apply", "update") else 0  # type: ignore[attr-defined]
 
 
 def _query(name: str) -> str:
