@@ -8,14 +8,17 @@ from typing import Any
 
 def tla(value: Any) -> str:
     """A value: booleans, numbers and texts, tuples, sets, records."""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, Mapping):
-        return "[" + ", ".join(f"{key} |-> {tla(one)}" for key, one in value.items()) + "]"
-    if isinstance(value, set | frozenset):
-        return "{" + ", ".join(sorted(map(tla, value))) + "}"
-    return "<<" + ", ".join(map(tla, value)) + ">>"
+    match value:
+        case bool():
+            text = str(value).upper()
+        case int():
+            text = str(value)
+        case str():
+            text = f'"{value}"'
+        case Mapping() if value:
+            text = "[" + ", ".join(f"{key} |-> {tla(one)}" for key, one in value.items()) + "]"
+        case set() | frozenset():
+            text = "{" + ", ".join(sorted(map(tla, value))) + "}"
+        case _:
+            text = "<<" + ", ".join(map(tla, value)) + ">>"
+    return text

@@ -97,7 +97,7 @@ class Losses:
         self.happened = True
         self._watch.forget_open()
         self._watch.marks.add(f"lost {what}")
-        self.tape.event("loses", "", what=what)
+        self.tape.event("loses", "", lost=what)
         return f"-- the store loses: {what}"
 
     # -- when a loss would break what nobody can promise

@@ -1,0 +1,150 @@
+"""The store of the explorer as docs/model/trace.tla looks at it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from integration.model.names import is_claim, is_known, name_of, query_of
+
+from sparkonce.protocol import Record
+from sparkonce.tck.explore.requests import Request
+from sparkonce.tck.explore.tape import Line
+from sparkonce.tck.simulation.oracles import WITNESS
+
+Fields = dict[str, Any]
+ROW = re.compile(r"[an]/\d+#(.+)\.(\d+)")
+
+
+@dataclass
+class Eyes:
+    """Look at the store, line by line.
+
+    Args:
+        converging: whether rows take effect one by one. Then a chunk counts once its witness does,
+            which is the row that all chunks share.
+
+    Attributes:
+        numbers: of the attempts that have begun.
+        last: what was seen last.
+    """
+
+    converging: bool
+    numbers: dict[str, int] = field(default_factory=dict)
+    last: Fields = field(default_factory=dict)
+    _chunks: list[tuple[str, int]] = field(default_factory=list)
+    _kept: list[tuple[str, int]] = field(default_factory=list)
+    _witnesses: int = 0
+    _stamps: dict[str, str] = field(default_factory=dict)
+
+    def known(self, attempts: Iterable[str]) -> list[int]:
+        """The numbers of attempts, without those that never began."""
+        return [self.numbers[one] for one in attempts if one in self.numbers]
+
+    # -- rows of a store that converges
+
+    def is_witness(self, request: Request) -> bool:
+        """Whether an update is that of the row that all chunks share."""
+        return request.name == "update" and bool(_given(request)[2] == WITNESS)
+
+    def count(self, line: Line, request: Request) -> None:
+        """Note which chunk has taken effect."""
+        if self.is_witness(request) and line.store["rows"].count(WITNESS) > self._witnesses:
+            manifest, at, *_ = _given(request)
+            part, seq = manifest.chunks[at]
+            self._chunks.append((part.attempt, seq))
+
+    def keep(self) -> None:
+        """This state may come back."""
+        self._kept = list(self._chunks)
+
+    def lose(self) -> None:
+        """It does."""
+        self._chunks = list(self._kept)
+
+    # -- all of it
+
+    def changed(self, line: Line) -> Fields:
+        """What differs from what was seen last."""
+        now = self._see(line)
+        return {name: one for name, one in now.items() if one != self.last.get(name)}
+
+    def differs(self, line: Line) -> bool:
+        """Whether a request did anything, be it that a ledger moved."""
+        return _stamps(line) != self._stamps or bool(self.changed(line))
+
+    def pass_by(self, line: Line, *, seen: bool) -> None:
+        """Go on to the next line; `seen` is whether what changed was told."""
+        self._witnesses, self._stamps = line.store["rows"].count(WITNESS), _stamps(line)
+        if seen:
+            self.last = self._see(line)
+
+    def _see(self, line: Line) -> Fields:
+        store, records = line.store, line.store["records"]
+        names = {name_of(one): one for one in records if _is_ledger(one)}
+        log = {
+            (self.numbers[attempt], seq + 1)
+            for (sink, attempt), chunks in store["log"].items()
+            if is_known(sink)
+            for seq in chunks
+        }
+        now: Fields = {"log": frozenset(log), "rows": self._rows(store["rows"])}
+        now["holder"] = _holder(records)
+        for name in ("a", "b", "s"):
+            record = records.get(names.get(name, ""), Record())
+            now[name] = self._ledger(record, store["applied"])
+        return now
+
+    def _rows(self, rows: list[str]) -> tuple[tuple[int, int], ...]:
+        chunks = self._chunks
+        if not self.converging:
+            named = filter(None, map(ROW.fullmatch, rows))
+            chunks = [(one[1], int(one[2])) for one in named]
+        return tuple((self.numbers[attempt], seq + 1) for attempt, seq in chunks)
+
+    def _ledger(self, record: Record, applied: Mapping[str, int]) -> Fields:
+        none = {"q": "", "epoch": -1, "man": (), "retired": frozenset(), "doomed": frozenset()}
+        if not record.revision:
+            return {**none, "gone": False, "app": 0}
+        body = json.loads(record.body)
+        parts = (body["manifest"] or {"parts": []})["parts"]
+        progress = applied.get(record.token, 0) if parts and not self.converging else 0
+        return {
+            "q": query_of(body["query_id"]),
+            "epoch": body["epoch"],
+            "man": tuple(
+                (self.numbers[p["attempt"]], n + 1) for p in parts for n in range(len(p["rows"]))
+            ),
+            "retired": frozenset(map(query_of, body["retired"])),
+            "doomed": frozenset(self.known(body["doomed"])),
+            "gone": body["forgotten"],
+            "app": progress,
+        }
+
+
+def ordinal(request: Request) -> int:
+    """Which chunk of a decision it is about, from 1; 0 for none."""
+    return int(1 + _given(request)[1]) if request.name in ("apply", "update") else 0
+
+
+def _given(request: Request) -> tuple[Any, ...]:
+    """What an apply or an update is given: decision, ordinal, and which chunk or row."""
+    given: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
+    return given
+
+
+def _stamps(line: Line) -> dict[str, str]:
+    return {name: one.stamp for name, one in line.store["records"].items()}
+
+
+def _is_ledger(name: str) -> bool:
+    return not is_claim(name) and not name.startswith("offsets/") and is_known(name)
+
+
+def _holder(records: Mapping[str, Record]) -> str:
+    claims = [one for name, one in records.items() if is_claim(name) and one.revision]
+    held = [json.loads(one.body)["sink"] for one in claims]
+    return next((name_of(one) for one in held if is_known(one)), "")

