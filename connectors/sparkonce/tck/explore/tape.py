@@ -1,7 +1,7 @@
 """What happens in a schedule, request by request, with the store after each: for docs/model.
 
-The lines say what was asked and by whom, and whether it took effect, was answered, or will come late.
-`traces` makes a TLA+ module of them.
+A line says what was asked and by whom, whether it took effect and was answered, and whether it will
+come late.
 """
 
 from __future__ import annotations
