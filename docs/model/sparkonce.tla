@@ -19,7 +19,7 @@ Init ==
           ckpt |-> [q \in Queries |-> [done |-> -1, plan |-> [e \in Epochs |-> 0]]],
           n |-> [x \in {"stamp", "plans"} \cup DOMAIN Most |-> 0],
           S |-> [led |-> [x \in Names |-> Nothing], app |-> [x \in Names |-> 0], claim |-> [holder |-> "", stamp |-> 0],
-                 log |-> {}, fence |-> 0, hist |-> <<>>, dead |-> {}, known |-> [l \in Places |-> <<0, {}>>],
+                 log |-> {}, fence |-> 0, hist |-> <<>>, known |-> [l \in Places |-> <<0, {}>>],
                  at |-> [l \in Places |-> [fence |-> 0, ks |-> {}, rows |-> <<>>]]]]
 
 \* ---- a commit, request by request
@@ -112,9 +112,12 @@ Fails(a) == Some("faults") /\ att[a].st = "runs" /\ att[a].size > 0 /\
 Mine(v)  == {a \in DOMAIN att : att[a].run = v.run /\ att[a].e = v.ep /\
                                 (att[a].st = "skips" \/ (att[a].st = "runs" /\ att[a].done = att[a].size))}
 Commits(d, as) == LET v == drv[d] IN  \* these attempts, in the order of their partitions
-  v.pc = "tasks" /\ Only(d, [v EXCEPT !.pc = IF Follows = "next" THEN "read" ELSE "neighbours", !.since = n.losses,
-                                      !.parts = SelectSeq(as, LAMBDA a : att[a].st = "runs"),
-                                      !.skips = {att[a].tok : a \in {x \in Range(as) : att[x].st = "skips"}}])
+  /\ v.pc = "tasks"
+  /\ Set(d, [v EXCEPT !.pc = IF Follows = "next" THEN "read" ELSE "neighbours", !.since = n.losses,
+                      !.parts = SelectSeq(as, LAMBDA a : att[a].st = "runs"),
+                      !.skips = {att[a].tok : a \in {x \in Range(as) : att[x].st = "skips"}}])
+  /\ w' = [w EXCEPT !.att = [a \in DOMAIN @ |-> IF a \in Range(as) /\ @[a].st = "runs" THEN [@[a] EXCEPT !.st = "handed"]
+                                                ELSE @[a]]]
 Commit(d) == \E as \in [Parts -> Mine(drv[d])] : (\A p \in Parts : att[as[p]].p = p) /\ Commits(d, as)
 
 \* ---- aborts, and an operator's commands: each reads, then writes over what it has read
@@ -174,7 +177,7 @@ Next ==
                         \/ (Some("refusals") /\ drv[d].pc \in Asking /\ Refuse(Range(drv[d].parts)))
   \/ \E a \in DOMAIN att : Fails(a) \/ \E arrives, late \in BOOLEAN : (arrives \/ late) /\ Stages(a, arrives, late)
   \/ \E x \in Names : \/ (Some("leaves") /\ Leave(x)) \/ (Some("commands") /\ Forget(x))
-                      \/ (Some("dooms") /\ \E a \in AttemptsOf(x) : Doom(x, {a}))
+                      \/ (Some("dooms") /\ \E a \in AttemptsOf(x) : att[a].done > 0 /\ Doom(x, {a}))
   \/ \E m \in w.sent, again \in BOOLEAN : Deliver(m, again)
   \/ Accept \/ (w.past = <<>> /\ Some("losses") /\ Keeps) \/ Loses \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e)
 Spec == Init /\ [][Next]_<<w, drv>>
@@ -186,7 +189,6 @@ Times(c, l)  == Cardinality({i \in DOMAIN S.at[l].rows : S.at[l].rows[i] = c})
 Took(h)      == \A c \in Range(Flat(h.as)), l \in Places : Times(c, l) = 1
 Once         == \A l \in Places : \A c \in Range(S.at[l].rows) : Times(c, l) = 1
 OnlyDecided  == \A l \in Places : \A c \in Range(S.at[l].rows) : \E h \in Range(H) : c[1] \in Range(h.as)
-DeadStay     == \A l \in Places : Of(Range(S.at[l].rows)) \cap S.dead = {}
 EpochsInOrder == Follows = "next" => \A i \in DOMAIN H :  \* 0, 1, ... of each query, and no query comes back
   /\ H[i].e = Cardinality({j \in 1..(i - 1) : H[j].q = H[i].q})
   /\ \A j \in 1..(i - 1) : H[j].q = H[i].q => H[i - 1].q = H[i].q

@@ -72,7 +72,6 @@ Put(m) ==
   [S EXCEPT !.led[m.name] = IF Publishes(m) \/ m.kind = "finish" THEN Closed(m.new) ELSE m.new,
             !.app[m.name] = IF m.new.tok = S.led[m.name].tok THEN @ ELSE 0,
             !.log  = IF OneStep THEN {c \in @ : c[1] \notin m.drop} ELSE @,
-            !.dead = @ \cup {a \in m.drop : \A h \in Range(S.hist) : a \notin Range(h.as)},
             !.hist = IF m.kind # "decide" THEN @
                      ELSE Append(@, [q |-> m.new.q, e |-> m.new.epoch, tok |-> m.new.tok, as |-> m.as, man |-> m.new.man]),
             !.at   = [l \in Places |-> [@[l] EXCEPT !.rows = IF Publishes(m) THEN @ \o m.new.man ELSE @]]]
