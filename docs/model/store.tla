@@ -73,7 +73,7 @@ Put(m) ==
             !.app[m.name] = IF m.new.tok = S.led[m.name].tok THEN @ ELSE 0,
             !.log  = IF OneStep THEN {c \in @ : c[1] \notin m.drop} ELSE @,
             !.hist = IF m.kind # "decide" THEN @
-                     ELSE Append(@, [q |-> m.new.q, e |-> m.new.epoch, tok |-> m.new.tok, as |-> m.as, man |-> m.new.man]),
+                     ELSE Append(@, [q |-> m.new.q, e |-> m.new.epoch, tok |-> m.new.tok, as |-> m.as]),
             !.at   = [l \in Places |-> [@[l] EXCEPT !.rows = IF Publishes(m) THEN @ \o m.new.man ELSE @]]]
 Do(m) ==
   IF ~Does(m) THEN S ELSE

@@ -20,8 +20,7 @@ Awaits(v, l) ==  \* whether it is this that a driver reads next
   \/ v.pc = l.of
 Sent(v, l) == v.pc \in Asking /\ LET m == Sends(v) IN m.kind \in l.kinds /\ (l.k = 0 \/ m.k = l.k)
 Does_(l) ==
-  CASE l.act = "quiet"    -> Quiet
-    [] l.act = "begins"   -> IF drv[l.d].pc = "tasks" THEN Quiet /\ drv[l.d].ep = l.e ELSE Starts(l.d, l.q, l.e)
+  CASE l.act = "begins"   -> IF drv[l.d].pc = "tasks" THEN Quiet /\ drv[l.d].ep = l.e ELSE Starts(l.d, l.q, l.e)
     [] l.act = "task"     -> Begin(l.d, l.p, l.size) /\ w'.att[Len(w'.att)].st = l.st
     [] l.act = "stages"   -> Stages(l.a, l.arrives, l.late)
     [] l.act = "fails"    -> Fails(l.a)

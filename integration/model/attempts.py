@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from integration.model.names import is_heard, key
 
-from sparkonce.protocol import Task
+from sparkonce.exactly_once.ledger import from_record
+from sparkonce.protocol import Record, Task
 from sparkonce.tck.explore.tape import Line
 
 NEVER = 1 << 30
@@ -66,6 +66,5 @@ def _left(one: Attempt, tape: Sequence[Line], at: int) -> int:
 
 
 def _has_decided(line: Line, task: Task) -> bool:
-    record = line.store["records"].get(task.sink)
-    body = json.loads(record.body) if record else None
-    return bool(body and body["query_id"] == task.query_id and body["epoch"] >= task.epoch)
+    ledger = from_record(line.store["records"].get(task.sink, Record()))
+    return ledger is not None and ledger.has_decided(task.query_id, task.epoch)

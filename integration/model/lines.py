@@ -32,8 +32,8 @@ def lines_of(tape: Sequence[Line], *, converging: bool) -> list[Fields]:
             events.take(line)
         else:
             requests.take(line, line.request)
-        told = len(script.lines) > before
+        told = script.eyes.changed(line) if len(script.lines) > before else {}
         if told:
-            script.lines[-1]["saw"] = script.eyes.changed(line)
-        script.eyes.pass_by(line, seen=told)
+            script.lines[-1]["saw"] = told
+        script.eyes.pass_by(line, told)
     return script.lines

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from sparkonce.exactly_once.registers import CLAIM, holder_of
 from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.explore.tape import Line
 
@@ -46,7 +45,7 @@ READING = frozenset({"read", "names", "staged", "check", "look", "fetch"})
 
 def is_claim(name: str) -> bool:
     """Whether a record says who owns a checkpoint path."""
-    return name.startswith("checkpoint/")
+    return name.startswith(CLAIM)
 
 
 def is_known(sink: str) -> bool:
@@ -72,8 +71,8 @@ def key(actor: str) -> str:
 def is_of_other(request: Request) -> bool:
     """Whether a request is about a sink, or a claim, that the model does not have."""
     sink = request.sink
-    if is_claim(sink) and request.new is not None and request.new.body:
-        sink = str(json.loads(request.new.body).get("sink", ""))
+    if is_claim(sink) and request.new is not None:
+        sink = holder_of(request.new) or ""
     return bool(sink) and not is_claim(sink) and not is_known(sink)
 
 

@@ -37,14 +37,8 @@ class Requests:
             self._ask_aside(line, request)
 
     def _deliver(self, line: Line, request: Request) -> None:
-        if self._is_row(request) and not self.eyes.is_witness(request):
-            return
-        if self.eyes.differs(line):
+        if self.eyes.differs(line) and not self.eyes.is_own_row(request):
             self.script.add("delivers", kinds=set(KINDS[request.name]), again=False)
-
-    @staticmethod
-    def _is_row(request: Request) -> bool:
-        return request.name == "update"
 
     # -- tasks
 
@@ -77,11 +71,11 @@ class Requests:
             self.script.add("cleans", d=d, arrives=False)
         elif name == "discard" or (name in READING and not is_heard(line)):
             self.script.add("cleans", d=d, arrives=name == "discard")
-        elif name == "read" and " over " in request.more:  # is it the ledger still?
+        elif name == "read" and request.over and request.manifest is None:  # before a discard
             self.script.add("cleans", d=d, arrives=False)
         elif name in READING:
             self.script.add("reads", d=d, of=_what_is_read(request))
-        elif self._is_row(request) and not self.eyes.is_witness(request):
+        elif self.eyes.is_own_row(request):
             if arrives(line) and is_heard(line):  # the server may refuse it
                 self.script.add("own row", d=d, kinds={"row"}, k=ordinal(request))
         else:

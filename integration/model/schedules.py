@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from integration.model import tlc
 from integration.model.lines import lines_of
+from integration.model.script import PLACES
 from integration.model.seen import Fields
 from integration.model.tla import tla
 
@@ -42,7 +43,7 @@ class Scene(NamedTuple):
     def constants(self) -> dict[str, Any]:
         """Of the model."""
         return {
-            "Drivers": {f"d{place}" for place in range(1, 10)},
+            "Drivers": {f"d{place}" for place in PLACES},
             "Queries": {"a", "b"},
             "Profile": self.profile,
             "OneStep": False,
@@ -75,7 +76,11 @@ class Stopped(NamedTuple):
 
 
 def taped(seeds: Iterable[int], losses: float = LOSSES) -> dict[Scene, list[Schedule]]:
-    """Play schedules, and write them down."""
+    """Play schedules, and write them down.
+
+    Raises:
+        AssertionError: one broke a rule.
+    """
     found, pool = defaultdict[Scene, list[Schedule]](list), Pool()
     with frozen() as tokens:
         for seed in seeds:
@@ -83,9 +88,9 @@ def taped(seeds: Iterable[int], losses: float = LOSSES) -> dict[Scene, list[Sche
             played = Theatre(PROFILES[name], pool, tokens, losses).play(
                 f"{name}/{seed}", taping=True
             )
-            tape = played.tape.lines if played.tape else []
-            scene = _scene(MODELS[name], tape[0])
-            lines = lines_of(tape, converging=scene.profile == "converging")
+            assert not played.rule, played.seen
+            scene = _scene(MODELS[name], played.tape[0])
+            lines = lines_of(played.tape, converging=scene.profile == "converging")
             found[scene].append(Schedule(seed, lines))
     pool.close()
     return found
@@ -110,7 +115,7 @@ def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
     all_of_them = ", ".join(f"{name}!Lines" for name in names)
     modules["schedules"] = _framed("schedules", "trace", f"{each}\nAll == <<{all_of_them}>>")
     instead = {"Schedules": "All", "Most": "Much", "Listed": "Gone"}
-    cfg = tlc.config(scene.constants, spec="TraceSpec", instead=instead)
+    cfg = tlc.config(scene.constants, "TraceSpec", instead)
     told = tlc.run(modules, "schedules", cfg, seconds=SECONDS)
     assert told.is_through, told.text[-3000:]
     reached = dict.fromkeys(range(1, len(schedules) + 1), 0)

@@ -8,7 +8,8 @@ from typing import Any
 from integration.model.names import key
 from integration.model.seen import Eyes, Fields
 
-PLACES = range(1, 20)
+PLACES = range(1, 10)
+"""In each of which one driver lives at a time."""
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,9 @@ from typing import Any
 
 from integration.model.names import is_claim, is_known, name_of, query_of
 
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.registers import holder_of
+from sparkonce.operate.admin import BESIDE
 from sparkonce.protocol import Record
 from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.explore.tape import Line
@@ -50,6 +52,10 @@ class Eyes:
         """Whether an update is that of the row that all chunks share."""
         return request.name == "update" and bool(_given(request)[2] == WITNESS)
 
+    def is_own_row(self, request: Request) -> bool:
+        """Whether it is that of another row of a chunk."""
+        return request.name == "update" and not self.is_witness(request)
+
     def count(self, line: Line, request: Request) -> None:
         """Note which chunk has taken effect."""
         if self.is_witness(request) and line.store["rows"].count(WITNESS) > self._witnesses:
@@ -76,11 +82,10 @@ class Eyes:
         """Whether a request did anything, be it that a ledger moved."""
         return _stamps(line) != self._stamps or bool(self.changed(line))
 
-    def pass_by(self, line: Line, *, seen: bool) -> None:
-        """Go on to the next line; `seen` is whether what changed was told."""
+    def pass_by(self, line: Line, told: Fields) -> None:
+        """Go on to the next line, once what changed was told, if it was."""
         self._witnesses, self._stamps = line.store["rows"].count(WITNESS), _stamps(line)
-        if seen:
-            self.last = self._see(line)
+        self.last.update(told)
 
     def _see(self, line: Line) -> Fields:
         store, records = line.store, line.store["records"]
@@ -106,22 +111,16 @@ class Eyes:
         return tuple((self.numbers[attempt], seq + 1) for attempt, seq in chunks)
 
     def _ledger(self, record: Record, applied: Mapping[str, int]) -> Fields:
-        none = {"q": "", "epoch": -1, "man": (), "retired": frozenset(), "doomed": frozenset()}
-        if not record.revision:
-            return {**none, "gone": False, "app": 0}
-        body = json.loads(record.body)
-        parts = (body["manifest"] or {"parts": []})["parts"]
-        progress = applied.get(record.token, 0) if parts and not self.converging else 0
+        ledger = from_record(record) or Ledger("", "", "")
+        chunks = ledger.manifest.chunks if ledger.manifest else []
         return {
-            "q": query_of(body["query_id"]),
-            "epoch": body["epoch"],
-            "man": tuple(
-                (self.numbers[p["attempt"]], n + 1) for p in parts for n in range(len(p["rows"]))
-            ),
-            "retired": frozenset(map(query_of, body["retired"])),
-            "doomed": frozenset(self.known(body["doomed"])),
-            "gone": body["forgotten"],
-            "app": progress,
+            "q": query_of(ledger.query_id),
+            "epoch": ledger.epoch,
+            "man": tuple((self.numbers[part.attempt], seq + 1) for part, seq in chunks),
+            "retired": frozenset(map(query_of, ledger.retired)),
+            "doomed": frozenset(self.known(ledger.doomed)),
+            "gone": ledger.forgotten,
+            "app": applied.get(record.token, 0) if chunks and not self.converging else 0,
         }
 
 
@@ -141,10 +140,9 @@ def _stamps(line: Line) -> dict[str, str]:
 
 
 def _is_ledger(name: str) -> bool:
-    return not is_claim(name) and not name.startswith("offsets/") and is_known(name)
+    return not name.startswith(BESIDE) and is_known(name)
 
 
 def _holder(records: Mapping[str, Record]) -> str:
-    claims = [one for name, one in records.items() if is_claim(name) and one.revision]
-    held = [json.loads(one.body)["sink"] for one in claims]
+    held = [holder_of(one) or "" for name, one in records.items() if is_claim(name)]
     return next((name_of(one) for one in held if is_known(one)), "")

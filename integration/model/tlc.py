@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import tempfile
@@ -34,49 +33,27 @@ class Checked:
         """Whether it has searched all, and found nothing."""
         return "Model checking completed. No error has been found." in self.text
 
-    @property
-    def broken(self) -> str:
-        """The invariant or property that does not hold; empty if all do."""
-        found = re.search(r"Error: (?:Invariant|Action property) (\w+) is violated", self.text)
-        return found[1] if found else ""
 
-    @property
-    def states(self) -> int:
-        """How many distinct states there are."""
-        found = re.findall(r"([\d,]+) distinct states? found, ", self.text)
-        return int(found[-1].replace(",", "")) if found else 0
-
-
-def config(
-    constants: Mapping[str, Any],
-    *,
-    spec: str,
-    more: str = "",
-    instead: Mapping[str, str] | None = None,
-) -> str:
+def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) -> str:
     """A configuration of TLC.
 
     Args:
         constants: with their values.
         spec: the name of the specification.
-        more: further lines.
         instead: by name, which definition takes the place of a constant or of another.
     """
     values = [f"  {name} = {tla(value)}" for name, value in constants.items()]
-    values += [f"  {name} <- {other}" for name, other in (instead or {}).items()]
-    return "\n".join(
-        [f"SPECIFICATION {spec}", "CHECK_DEADLOCK FALSE", more, "CONSTANTS", *values, ""]
-    )
+    values += [f"  {name} <- {other}" for name, other in instead.items()]
+    return "\n".join([f"SPECIFICATION {spec}", "CHECK_DEADLOCK FALSE", "CONSTANTS", *values, ""])
 
 
-def run(modules: Mapping[str, str], main: str, cfg: str, *options: str, seconds: float) -> Checked:
+def run(modules: Mapping[str, str], main: str, cfg: str, *, seconds: float) -> Checked:
     """Run TLC.
 
     Args:
         modules: by name, beside those of docs/model.
         main: the one to check.
         cfg: its configuration.
-        options: further ones of TLC.
         seconds: after which it is stopped.
 
     Raises:
@@ -94,7 +71,7 @@ def run(modules: Mapping[str, str], main: str, cfg: str, *options: str, seconds:
         java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
         given = ["-workers", "1", "-nowarning", "-metadir", str(folder / "states")]
         done = subprocess.run(
-            [*java, "-cp", str(jar), "tlc2.TLC", *given, *options, main],
+            [*java, "-cp", str(jar), "tlc2.TLC", *given, main],
             cwd=folder,
             capture_output=True,
             text=True,

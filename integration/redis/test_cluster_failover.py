@@ -106,7 +106,6 @@ def test_an_epoch_goes_on_where_a_replica_takes_over(
     assert counts(replicated, "c") == Counter(dict.fromkeys(IDS, 3))
 
 
-@pytest.mark.long
 def test_what_a_node_loses_of_an_epoch_is_applied_again(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +138,6 @@ def test_a_node_that_lost_acknowledged_rows_stops_the_query(replicated: RedisClu
     assert set(counts(replicated, "c").values()) == {3, 4}
 
 
-@pytest.mark.long
 def test_a_decided_epoch_goes_on_over_a_loss_once_it_may(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +155,6 @@ def test_a_decided_epoch_goes_on_over_a_loss_once_it_may(
     assert set(counts(replicated, "c").values()) == {3, 4}
 
 
-@pytest.mark.long
 def test_a_ledger_that_lost_a_decision_stops_the_query(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

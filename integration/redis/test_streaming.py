@@ -23,7 +23,6 @@ def sink(redis_url: str, unique: str, tmp_path: Path) -> StreamingSink:
 
 @pytest.mark.long
 def test_an_epoch_that_is_replayed_takes_effect_once(bench: Bench, sink: StreamingSink) -> None:
-    """The one rule of a stream that is always checked on real Spark; the others take minutes."""
     run_check(bench, "Q02", sink).insist()
 
 

@@ -110,8 +110,7 @@ class Epoch:
         """
         busy = self.world.losses.busy.setdefault(self.stream.query.id, [])
         busy.append(self.number)
-        run = self.run.run_id
-        self._tell("begins", query=self.stream.query.id, run=run, epoch=self.number)
+        self._tell("begins", query=self.stream.query.id, epoch=self.number)
         try:
             self._stage()
             self._commit()
@@ -226,7 +225,7 @@ class Epoch:
         before = f"offsets {number - 1}" if known and number else None
         self.world.watch.committing[actor.name] = self.stream.query.id
         tape = self.world.tape
-        tape.event("commits", actor.name, receipts=self.receipts, known=known)
+        tape.event("commits", actor.name, receipts=self.receipts)
         try:
             run.commit(number, self.receipts, offsets, before)
             tape.event("commits no more", actor.name)
@@ -247,7 +246,7 @@ class Epoch:
         """What Spark does after a failed batch; an abort that fails is logged, no more."""
         self.world.watch.aborted.update(self.attempts)
         if self.receipts:
-            self._tell("aborts", receipts=self.receipts)
+            self._tell("aborts")
             with contextlib.suppress(SparkonceError):
                 self.run.abort(self.number, self.receipts)
             self._tell("aborts no more")
@@ -299,7 +298,9 @@ class DriverOf:
         """Run until all is committed."""
         for start in range(self.starts):
             actor.name = f"driver {self.stream.query.id}{self.slot}{chr(97 + start)}"
-            if self._run(actor):
+            done = self._run(actor)
+            self.stream.world.tape.event("ends", actor.name)
+            if done:
                 return
 
     def _run(self, actor: Actor) -> bool:
@@ -308,12 +309,9 @@ class DriverOf:
             for number in range(self.stream.checkpoint.committed + 1, self.last + 1):
                 Epoch(self.stream, actor, run, number).through()
         except SparkonceError as error:
-            self.stream.world.tape.event("ends", actor.name)
             self.stream.note(actor.name, error)
             return False
         except Crash:
-            self.stream.world.tape.event("ends", actor.name)
             self.stream.world.say(actor.name, "is dead")
             return False
-        self.stream.world.tape.event("ends", actor.name)
         return True

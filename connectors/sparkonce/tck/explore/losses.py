@@ -29,12 +29,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sparkonce.tck.explore.requests import ledger_in
-from sparkonce.tck.explore.tape import NoTape, Tape
 from sparkonce.tck.simulation.converging import ConvergingStore
 
 if TYPE_CHECKING:
     from sparkonce.protocol import Record
     from sparkonce.tck.explore.requests import Request
+    from sparkonce.tck.explore.tape import Tape
     from sparkonce.tck.explore.watch import Watch
     from sparkonce.tck.simulation.memory import MemoryStore
 
@@ -50,11 +50,10 @@ class Losses:
         busy: how many tries of each epoch are under way, by query and epoch.
     """
 
-    def __init__(self, memory: MemoryStore, watch: Watch) -> None:
-        self._memory, self._watch = memory, watch
+    def __init__(self, memory: MemoryStore, watch: Watch, tape: Tape) -> None:
+        self._memory, self._watch, self._tape = memory, watch, tape
         self._backup: dict[str, Any] | None = None
         self.kind, self.happened = NOTHING, False
-        self.tape: Tape = NoTape()
         self.busy: dict[str, list[int]] = {}
 
     def events(self, late: list[Request]) -> list[Callable[[], str]]:
@@ -76,7 +75,7 @@ class Losses:
 
     def _keep(self) -> str:
         self._backup = self._memory.snapshot()
-        self.tape.event("keeps", "")
+        self._tape.event("keeps", "")
         return "-- this state of the store will come back"
 
     def _lose(self, state: dict[str, Any], late: list[Request]) -> str:
@@ -97,7 +96,7 @@ class Losses:
         self.happened = True
         self._watch.forget_open()
         self._watch.marks.add(f"lost {what}")
-        self.tape.event("loses", "", lost=what)
+        self._tape.event("loses", "", lost=what)
         return f"-- the store loses: {what}"
 
     # -- when a loss would break what nobody can promise

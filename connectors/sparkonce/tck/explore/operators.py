@@ -48,7 +48,7 @@ class Operator:
             return
         sink = sinks[self.world.choices.pick(len(sinks), 0.7)]
         self.world.say(actor.name, f"{command} {sink.name.partition('@')[0]}")
-        self.world.tape.event(command, actor.name, sink=sink.name)
+        self.world.tape.event(command, actor.name)
         if command == "gc":
             self._clean(admin, sink)
         if command == "recover":

@@ -141,8 +141,8 @@ class Client:
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`."""
-        self._about = {"sink": name, "new": new, "over": over, "more": ",".join(attempts)}
-        self._about["attempts"] = tuple(attempts)
+        about = {"attempts": tuple(attempts), "more": ",".join(attempts)}
+        self._about = {"sink": name, "new": new, "over": over, **about}
         return self._store.doom(name, new, over, attempts)
 
     def names(self) -> list[str]:
@@ -191,8 +191,8 @@ class Client:
     ) -> None:
         """See `Store.discard`."""
         named = ",".join(attempts) + ("" if over is None else f" over {over or 'nothing'}")
-        self._about = {"sink": sink, "more": named, "over": over or ""}
-        self._about["attempts"] = tuple(attempts)
+        about = {"attempts": tuple(attempts), "more": named}
+        self._about = {"sink": sink, "over": over or "", **about}
         self._store.discard(sink, attempts, over, parts)
 
 

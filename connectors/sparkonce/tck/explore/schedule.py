@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.frozen import Tokens
 from sparkonce.tck.explore.scenario import LOSSES, draw
-from sparkonce.tck.explore.tape import Tape
+from sparkonce.tck.explore.tape import Line, Tape
 from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.explore.verdict import Verdict
 from sparkonce.tck.explore.world import World
@@ -29,7 +29,7 @@ class Outcome:
         marks: what it covered.
         requests: how many were made.
         history: what happened, line by line, if that was asked for.
-        tape: the same, with the store after each request, up to the verdict.
+        tape: the same up to the verdict, with the store after each line, if that was asked for.
     """
 
     choices: list[int]
@@ -38,7 +38,7 @@ class Outcome:
     marks: set[str] = field(default_factory=set)
     requests: int = 0
     history: list[str] = field(default_factory=list)
-    tape: Tape | None = None
+    tape: list[Line] = field(default_factory=list)
 
 
 @dataclass
@@ -68,16 +68,16 @@ class Theatre:
         """Run one schedule."""
         self.tokens.restart()
         choices = Choices(seed, given)
-        world = World(self.make(), choices, self.pool, [] if telling else None)
-        outcome = Outcome(choices.made, marks=world.watch.marks)
-        if taping:
-            outcome.tape = world.tape = world.losses.tape = Tape(world.memory)
+        memory = self.make()
+        tape = Tape(memory, running=taping)
+        world = World(memory, choices, self.pool, [] if telling else None, tape)
+        outcome = Outcome(choices.made, marks=world.watch.marks, tape=tape.lines)
         try:
             scenario = draw(world, self.losses)
             owners = [stream.query for stream in scenario.owners]
-            world.tape.event("scenario", "", owners=owners, loss=world.losses.kind)
+            tape.event("scenario", "", owners=owners, loss=world.losses.kind)
             world.turns.run()
-            world.tape.running = False
+            tape.running = False
             Verdict(scenario).give()
         except Exception as error:
             found = _RULE.match(str(error)) if isinstance(error, AssertionError) else None

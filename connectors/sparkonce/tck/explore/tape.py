@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sparkonce.protocol import Record
     from sparkonce.tck.explore.requests import Request
     from sparkonce.tck.simulation.faults import Fault
     from sparkonce.tck.simulation.memory import MemoryStore
@@ -46,14 +47,14 @@ class Tape:
 
     Args:
         memory: the store.
+        running: whether it keeps any.
 
     Attributes:
         lines: so far.
-        running: whether more are taken.
     """
 
-    def __init__(self, memory: MemoryStore) -> None:
-        self.memory, self.lines, self.running = memory, list[Line](), True
+    def __init__(self, memory: MemoryStore, *, running: bool) -> None:
+        self.memory, self.lines, self.running = memory, list[Line](), running
 
     def event(self, what: str, who: str, **more: Any) -> None:
         """Something that is no request."""
@@ -61,25 +62,11 @@ class Tape:
             self.lines.append(Line(what, who, self.memory.snapshot(), more=more))
 
     def request(
-        self, request: Request, fault: Fault | None, *, current: bool, delivered: bool = False
+        self, request: Request, fault: Fault | None, before: Record, *, delivered: bool = False
     ) -> None:
-        """A request that was sent, or comes late."""
+        """A request that was sent, or comes late; `before` is the record that it found."""
         if self.running:
             state, who = self.memory.snapshot(), request.actor.name
+            current = before.stamp == request.over
             line = Line(request.name, who, state, request, fault, delivered, current)
             self.lines.append(line)
-
-
-class NoTape(Tape):
-    """Keeps nothing."""
-
-    def __init__(self) -> None:
-        """Make one."""
-
-    def event(self, what: str, who: str, **more: Any) -> None:
-        """See `Tape`."""
-
-    def request(
-        self, request: Request, fault: Fault | None, *, current: bool, delivered: bool = False
-    ) -> None:
-        """See `Tape`."""

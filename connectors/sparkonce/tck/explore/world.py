@@ -11,7 +11,7 @@ from sparkonce.protocol import Record
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.losses import NOTHING, Losses
 from sparkonce.tck.explore.requests import Client, Request, ledger_in, told
-from sparkonce.tck.explore.tape import NoTape, Tape
+from sparkonce.tck.explore.tape import Tape
 from sparkonce.tck.explore.turns import Actor, ActorTurns, Pool
 from sparkonce.tck.explore.watch import APPLYING, Watch
 from sparkonce.tck.memory_subject import MemorySubject
@@ -51,21 +51,25 @@ class World:
         choices: decide.
         pool: threads for actors.
         history: lines of what happened go here, if it is a list.
+        tape: keeps what happened, with the store after it, if it runs.
 
     Attributes:
         calm: whether nothing goes wrong any more, and nobody takes turns.
-        tape: keeps what happens, where somebody asks for it.
         faults: how many faults there were.
         refused: rows that the server refuses for now.
     """
 
     def __init__(
-        self, memory: MemoryStore, choices: Choices, pool: Pool, history: list[str] | None
+        self,
+        memory: MemoryStore,
+        choices: Choices,
+        pool: Pool,
+        history: list[str] | None,
+        tape: Tape,
     ) -> None:
-        self.memory, self.choices, self.history = memory, choices, history
+        self.memory, self.choices, self.history, self.tape = memory, choices, history, tape
         self.watch, self.subject = Watch(), MemorySubject(memory)
-        self.tape: Tape = NoTape()
-        self.losses = Losses(memory, self.watch)
+        self.losses = Losses(memory, self.watch, tape)
         self.turns = ActorTurns(pool, self._choose)
         self.refused: set[str] = set()
         self.late: list[Request] = []
@@ -140,7 +144,7 @@ class World:
         answer = self._perform(request, fault) if fault.effect else None
         if not fault.effect:
             self.say(request.actor.name, f"{request}: {fault}")
-            self.tape.request(request, fault, current=self._is_current(request))
+            self.tape.request(request, fault, self._record(request))
         if fault.late is not None:
             self.late.append(request)
         if fault.crash:
@@ -150,22 +154,22 @@ class World:
             return answer
         raise StoreUnreachable(fault.name)
 
-    def _is_current(self, request: Request) -> bool:
-        return self.memory.records.get(request.sink, Record()).stamp == request.over
+    def _record(self, request: Request) -> Record:
+        return self.memory.records.get(request.sink, Record())
 
     def _perform(
         self, request: Request, fault: Fault | None = None, *, delivered: bool = False
     ) -> Any:
-        memory, current = self.memory, self._is_current(request)
-        reached, before = len(memory.rows), memory.records.get(request.sink, Record())
+        memory = self.memory
+        reached, before = len(memory.rows), self._record(request)
         try:
             answer = request.step()
         except SparkonceError as error:
             self._refused_by_store(request, error)
             raise
         finally:
-            self.tape.request(request, fault, current=current, delivered=delivered)
-        now = memory.records.get(request.sink, Record())
+            self.tape.request(request, fault, before, delivered=delivered)
+        now = self._record(request)
         self._tell(request, answer, now, fault)
         self.watch.done(request, before, now, memory.rows[reached:])
         return answer
