@@ -1,209 +1,141 @@
 ------------------------------ MODULE sparkonce ------------------------------
-(* What docs/protocol.md says: drivers, tasks and operators around one store, what goes wrong, and promises.    *)
+(* What docs/protocol.md says: drivers, tasks and operators around one store, and what goes wrong.                  *)
 EXTENDS commit
-
-CONSTANTS
-  Drivers,   \* places, in each of which one process lives at a time: a driver's, or an operator's
-  Parts, Sizes, LastEpoch, MaxAttempts, \* partitions; how many chunks an attempt may have
-  Most,      \* how often each kind of trouble may come
-  Loss       \* what the store may lose, once: "suffix", "ledger", "log", "place"; "dirty": it shows what it will lose
-
-Epochs  == 0..LastEpoch
-Some(x) == n[x] < Most[x]
-Set(d, v) == drv' = [drv EXCEPT ![d] = v]
-Only(d, v) == Set(d, v) /\ UNCHANGED w
-World(new) == w' = new /\ UNCHANGED drv
+CONSTANTS Drivers,                                        \* places, in each of which one process lives at a time
+          Parts, Sizes, LastEpoch, MaxRuns, MaxAttempts,  \* partitions; how many chunks an attempt may have
+          Most,                                           \* how often each kind of trouble may come
+          Loss  \* what the store may lose: "suffix", "ledger", "log", "place"; "dirty": it shows what it will lose
+Epochs == 0..LastEpoch   Calm == n.calm = 1
+Turns(new) ==  \* the world's next state, if troubles allow it
+  (new.n = n \/ \A x \in DOMAIN Most : new.n[x] <= Most[x] /\ (Calm => new.n[x] = n[x])) /\ w' = new
+Set(d, v) == drv' = [drv EXCEPT ![d] = v]   Only(d, v) == Set(d, v) /\ UNCHANGED w
+World(new) == Turns(new) /\ UNCHANGED drv
 Init ==
   /\ drv = [d \in Drivers |-> Off]
   /\ w = [att |-> <<>>, bad |-> {}, sent |-> {}, told |-> {}, past |-> <<>>,
           ckpt |-> [q \in Queries |-> [done |-> -1, plan |-> [e \in Epochs |-> 0]]],
-          n |-> [x \in {"stamp", "plans"} \cup DOMAIN Most |-> 0],
-          S |-> [led |-> [x \in Names |-> Nothing], app |-> [x \in Names |-> 0], claim |-> [holder |-> "", stamp |-> 0],
-                 log |-> {}, fence |-> 0, hist |-> <<>>, known |-> [l \in Places |-> <<0, {}>>],
-                 at |-> [l \in Places |-> [fence |-> 0, ks |-> {}, rows |-> <<>>]]]]
-
-\* ---- a commit, request by request
-Views(x) == {S} \cup {[S EXCEPT !.led[x] = g.rec] : g \in {y \in Range(w.past) : Loss = "dirty" /\ y.name = x}}
-Seen == [l \in Places |-> <<S.at[l].fence, S.at[l].ks>>]
+          n |-> [x \in {"stamp", "runs"} \cup DOMAIN Most |-> 0],
+          S |-> [led |-> [x \in Names |-> Nothing], claim |-> Free, log |-> {}, fence |-> 0,
+                 hist |-> <<>>, known |-> Unknown, at |-> [l \in Places |-> [fence |-> 0, ks |-> {}, rows |-> <<>>]]]]
+\* ---- a commit, request by request; each may be lost, its answer too, and may come late, or once more
+Views(x) == {S} \cup {[S EXCEPT !.led[x] = g.new] : g \in {m \in Range(w.past) : Loss = "dirty" /\ m.name = x}}
+Fetched(v) ==
+  LET m == v.m  is == S.led[m.name].tok = m.new.tok  ended == S.led[m.name].app >= Len(m.new.man) IN
+  IF (~is /\ v.ack # m.new.tok) \/ (Profile = "lanes" /\ (~is \/ ended)) THEN [v EXCEPT !.pc = "ask"]
+  ELSE IF m.new.man[v.k] \in S.log THEN [v EXCEPT !.pc = "row", !.known = IF v.k = 1 THEN S.known ELSE @]
+  ELSE IF ~is \/ ended THEN [v EXCEPT !.pc = "ask"] ELSE Fail(v, "Lost")
+Looked(v) ==
+  IF IsWhole(v.m.new.man) THEN [v EXCEPT !.pc = "ask"] ELSE IF IsThere(v.m) THEN Fail(v, "Missing")
+  ELSE IF S.led[v.m.name].stamp = 0 THEN After(v, v.m, Nothing) ELSE Again(v, "read")
+Learned(v) ==  \* lanes may have lost what they had
+  IF \E l \in Places : S.at[l].fence < v.m.new.fence \/ S.at[l].ks # 1..Len(v.m.new.man) THEN First(v)
+  ELSE [v EXCEPT !.pc = "mark", !.known = [l \in Places |-> <<S.at[l].fence, S.at[l].ks>>]]
+HasPath(v, r) == Follows # "next" \/ (r.at /\ Decided(r, v.q, 0))
 Looks(d) ==
-  LET v == drv[d]  x == Name(v.q)  m == v.m IN
-  \/ /\ v.pc = "neighbours"  \* a batch first finishes what others have decided
-     /\ LET open == {y \in Names \ {x} : S.led[y].open} IN
-        IF open = {} THEN Only(d, Again(v)) ELSE \E y \in open : Only(d, Finish(v, y, S.led[y], "neighbours"))
-  \/ /\ v.pc = "read" /\ \E s \in Views(x) : LET r == s.led[x] IN
-        Only(d, IF Follows # "next" \/ (r.at /\ Decided(r, v.q, 0)) THEN Stand(v, r, Nothing, -1)
-                ELSE [v EXCEPT !.pc = "read claim", !.base = r])
-  \/ /\ v.pc = "read claim"
-     /\ Only(d, IF S.claim.holder \in {"", x} THEN Stand(v, v.base, Nothing, S.claim.stamp)
-                ELSE [v EXCEPT !.pc = "read rival", !.claim = S.claim.stamp, !.verdict = S.claim.holder])
-  \/ v.pc = "read rival" /\ Only(d, Stand(v, v.base, S.led[v.verdict], v.claim))
-  \/ /\ v.pc = "look"
-     /\ Only(d, IF IsWhole(m.new.man) THEN [v EXCEPT !.pc = "ask"]
-                ELSE IF IsThere(m) THEN Fail(v, "Missing") ELSE IF S.led[x].stamp = 0 THEN After(v, m, Nothing) ELSE Again(v))
-  \/ /\ v.pc = "fetch"
-     /\ LET man == m.new.man  is == S.led[m.name].tok = m.new.tok  u == [v EXCEPT !.known = IF v.k = 1 THEN S.known ELSE @] IN
-        Only(d, IF (~is /\ v.ack # m.new.tok) \/ (Profile = "lanes" /\ (~is \/ S.app[m.name] = Len(man))) THEN [v EXCEPT !.pc = "ask"]
-                ELSE IF man[v.k] \in S.log THEN [u EXCEPT !.pc = "row"]
-                ELSE IF ~is \/ S.app[m.name] >= Len(man) THEN [v EXCEPT !.pc = "ask"] ELSE Fail(v, "Lost"))
-  \/ /\ v.pc = "learn"  \* lanes may have lost what they had
-     /\ Only(d, IF \E l \in Places : S.at[l].fence < m.new.fence \/ S.at[l].ks # 1..Len(m.new.man)
-                THEN [v EXCEPT !.pc = "fetch", !.k = 1, !.place = 1] ELSE [v EXCEPT !.pc = "mark", !.known = Seen])
-  \/ /\ v.pc = "fence" /\ \E s \in Views(m.name) : LET r == s.led[m.name] IN
-        Only(d, IF r.stamp # m.over THEN After(v, m, r) ELSE Moved(v, m, r))
-Asking == {"ask", "apply", "row", "mark"}
-Asked(d, arrives, late, heard) ==  \* a request may be lost, its answer too; it may come late, or once more
-  LET v == drv[d]  m == Sends(v)  done == Do(m)  calm == arrives /\ heard /\ ~late IN
-  /\ v.pc \in Asking /\ (calm \/ Some("faults")) /\ (heard => arrives)
-  /\ w' = [w EXCEPT !.S = IF arrives THEN done ELSE @, !.sent = IF late THEN @ \cup {m} ELSE @,
-                    !.n.faults = IF calm THEN @ ELSE @ + 1, !.n.stamp = IF v.pc = "ask" /\ IsNew(v.m) THEN @ + 1 ELSE @]
-  /\ IF heard THEN \E s \in (IF m.kind \in Writes /\ ~Does(m) THEN Views(m.name) ELSE {done}) : Set(d, Heard(v, m, s))
+  LET v == drv[d]  x == Name(v.q)  open == {y \in Names \ {x} : S.led[y].open} IN
+  \/ v.pc = "neighbours" /\ open = {} /\ Only(d, Again(v, "read"))  \* a batch first finishes what others have decided
+  \/ v.pc = "neighbours" /\ \E y \in open : Only(d, Finish(v, y, S.led[y], "neighbours"))
+  \/ v.pc = "read"  /\ \E s \in Views(x) : LET r == s.led[x] IN
+                       Only(d, IF HasPath(v, r) THEN Stand(v, r, Nothing, -1)
+                               ELSE [v EXCEPT !.pc = "claim", !.base = r])
+  \/ v.pc = "claim" /\ Only(d, IF S.claim.holder \in {"", x} THEN Stand(v, v.base, Nothing, S.claim.stamp)
+                               ELSE [v EXCEPT !.pc = "rival", !.claim = S.claim.stamp, !.verdict = S.claim.holder])
+  \/ v.pc = "rival" /\ Only(d, Stand(v, v.base, S.led[v.verdict], v.claim))
+  \/ v.pc \in {"look", "fetch", "learn"} /\ Only(d, IF v.pc = "look" THEN Looked(v) ELSE IF v.pc = "fetch" THEN Fetched(v)
+                                                      ELSE Learned(v))
+  \/ v.pc = "fence" /\ \E s \in Views(v.m.name) : LET r == s.led[v.m.name] IN
+                       Only(d, IF r.stamp # v.m.over THEN After(v, v.m, r) ELSE Moved(v, v.m, r))
+Carried(m, arrives, late, heard) ==
+  [w EXCEPT !.S = IF arrives THEN Do(m) ELSE @, !.sent = IF late THEN @ \cup {m} ELSE @,
+            !.n.faults = IF arrives /\ heard /\ ~late THEN @ ELSE @ + 1,
+            !.n.stamp = IF "new" \in DOMAIN m /\ m.new.stamp > @ THEN m.new.stamp ELSE @]
+Asked(d, arrives, late, heard) ==
+  LET v == drv[d]  m == Sends(v)  new == Carried(m, arrives, late, heard)
+      shown == [new EXCEPT !.past = <<m>>, !.n.losses = @ + 1, !.n.faults = n.faults] IN
+  /\ v.pc \in {"ask", "row", "mark"} /\ (heard => arrives)
+  /\ IF heard THEN \E s \in IF m.kind \in Writes /\ ~Does(m) THEN Views(m.name) ELSE {new.S} : Set(d, Heard(v, m, s))
      ELSE \E u \in Unheard(v, m) : Set(d, u)
-CutOff(d) ==  \* a primary takes a write that is no primary any more
-  LET v == drv[d]  m == Sends(v) IN
-  /\ Loss = "dirty" /\ Some("losses") /\ v.pc \in Asking /\ m.kind \in Writes /\ Does(m) /\ (\E u \in Unheard(v, m) : Set(d, u))
-  /\ w' = [w EXCEPT !.past = <<[name |-> m.name, rec |-> m.new]>>, !.n.losses = @ + 1,
-                    !.n.stamp = IF IsNew(v.m) THEN @ + 1 ELSE @]
-GivesUp(d) == Some("faults") /\ drv[d].pc \notin {"off", "tasks", "clean", "note", "failed"}
-              /\ Set(d, Fail(drv[d], "Unreachable")) /\ w' = [w EXCEPT !.n.faults = @ + 1]
-Listed(as) == {as}  \* what a listing shows of them; it may be late
-Logged(x)  == {a \in Of(S.log) : Name(att[a].q) = x}
-Cleans(d)  ==
-  LET v == drv[d]  r == v.m.new
-      own  == IF v.ret = "commit" THEN Range(v.parts) \ Held(r) ELSE {}
-      over == {a \in Logged(v.m.name) : IsOver(r, a) /\ a \notin Held(r)} IN
-  /\ v.pc = "clean"
-  /\ Set(d, IF v.ret = "retired" THEN Did(v) ELSE IF ~v.heard THEN Off ELSE IF Follows # "once" THEN [v EXCEPT !.pc = "note"]
-            ELSE Asks(v, [Write("cut", v.m.name, Nothing, Nothing) EXCEPT !.over = v.m.over]))
-  /\ \/ UNCHANGED w
-     \/ /\ IsThere(v.m) \/ Profile = "converging"
-        /\ \E some \in Listed(over) : w' = [w EXCEPT !.S.log = {c \in @ : c[1] \notin own \cup some}]
-
+  /\ Turns(new) \/ (Loss = "dirty" /\ ~arrives /\ ~late /\ m.kind \in Writes /\ Does(m) /\ Turns(shown))  \* cut off
 \* ---- Spark
-Plan(q, e) == IF ckpt[q].plan[e] = 0 THEN n.plans + 1 ELSE ckpt[q].plan[e]
-Begins(d, q, run, e, new) ==
-  IF e > LastEpoch THEN Set(d, Off) /\ w' = new ELSE
-  /\ Set(d, [Off EXCEPT !.pc = "tasks", !.q = q, !.run = run, !.ep = e, !.plan = Plan(q, e)])
-  /\ w' = [new EXCEPT !.ckpt[q].plan[e] = Plan(q, e), !.n.plans = IF Plan(q, e) > @ THEN @ + 1 ELSE @]
 Starts(d, q, e) ==
-  /\ drv[d].pc = "off" /\ Some("runs")
-  /\ CASE Follows = "next"  -> e = ckpt[q].done + 1
-       [] Follows = "grows" -> TRUE
-       [] Follows = "once"  -> e = 0 /\ ckpt[q].plan[0] = 0
-  /\ Begins(d, q, n.runs + 1, e, [w EXCEPT !.n.runs = @ + 1])
-Note(d) == LET v == drv[d] IN
-  /\ v.pc = "note"
-  /\ Begins(d, v.q, v.run, IF Follows = "next" THEN v.ep + 1 ELSE LastEpoch + 1,
-            [w EXCEPT !.told = @ \cup {[q |-> v.q, e |-> v.ep, plan |-> v.plan, since |-> v.since]},
-                      !.ckpt[v.q].done = IF v.ep > @ THEN v.ep ELSE @])
-Crash(d) == drv[d].pc # "off" /\ Only(d, Off)
-Begin(d, p, size) == LET v == drv[d] IN  \* a task: a first one, a twin, a retry
-  /\ v.pc = "tasks" /\ Len(att) < MaxAttempts
+  /\ drv[d].pc = "off" /\ n.runs < MaxRuns + 2 * n.calm /\ e \in Epochs /\ (Follows = "next" => e = ckpt[q].done + 1)
+  /\ Follows = "once" => e = 0 /\ (\A x \in Drivers : drv[x].q # q) /\ \A a \in DOMAIN att : att[a].q # q
+  /\ Set(d, [Off EXCEPT !.pc = "tasks", !.q = q, !.run = n.runs + 1, !.ep = e]) /\ Turns([w EXCEPT !.n.runs = @ + 1])
+Note(d) == LET v == drv[d]  next == [Off EXCEPT !.pc = "tasks", !.q = v.q, !.run = v.run, !.ep = v.ep + 1] IN
+  /\ v.pc = "note" /\ Set(d, IF Follows = "next" /\ v.ep < LastEpoch THEN next ELSE Off)
+  /\ Turns([w EXCEPT !.told = @ \cup {[q |-> v.q, e |-> v.ep, plan |-> PlanOf(v, v.ep), since |-> v.since]},
+                     !.ckpt[v.q].done = IF v.ep > @ THEN v.ep ELSE @])
+Crash(d) == drv[d].pc # "off" /\ (Calm => drv[d].pc = "failed") /\ Only(d, Off)
+Mine(v)  == {a \in DOMAIN att : att[a].run = v.run /\ att[a].e = v.ep}
+Begin(d, p, size) ==  \* a task: a first one, a twin, a retry
+  LET v == drv[d]  plan == IF PlanOf(v, v.ep) = 0 THEN v.run ELSE PlanOf(v, v.ep) IN
+  /\ v.pc = "tasks" /\ (Len(att) < MaxAttempts \/ (Calm /\ \A a \in Mine(v) : att[a].p # p))
   /\ \E s \in Views(Name(v.q)) : LET r == s.led[Name(v.q)] IN
-       World([w EXCEPT !.att = Append(@, [q |-> v.q, e |-> v.ep, p |-> p, run |-> v.run, plan |-> v.plan, tok |-> r.tok,
-                              size |-> size, done |-> 0, st |-> IF Decided(r, v.q, v.ep) THEN "skips" ELSE "runs"])])
-Stages(a, arrives, late) ==
-  LET m == [kind |-> "stage", c |-> <<a, att[a].done + 1>>] IN
-  /\ att[a].st = "runs" /\ att[a].done < att[a].size /\ ((arrives /\ ~late) \/ Some("faults"))
-  /\ World([w EXCEPT !.S = IF arrives THEN Do(m) ELSE @, !.att[a].done = IF arrives THEN @ + 1 ELSE @,
-                     !.sent = IF late THEN @ \cup {m} ELSE @, !.n.faults = IF late THEN @ + 1 ELSE @])
-Fails(a) == Some("faults") /\ att[a].st = "runs" /\ att[a].size > 0 /\
-  World([w EXCEPT !.att[a].st = "failed", !.n.faults = @ + 1,
-                  !.sent = @ \cup {[kind |-> "drop", name |-> Name(att[a].q), over |-> -1, drop |-> {a}]}])
-Mine(v)  == {a \in DOMAIN att : att[a].run = v.run /\ att[a].e = v.ep /\
-                                (att[a].st = "skips" \/ (att[a].st = "runs" /\ att[a].done = att[a].size))}
-Commits(d, as) == LET v == drv[d] IN  \* these attempts, in the order of their partitions
-  /\ v.pc = "tasks"
+       World([w EXCEPT !.ckpt[v.q].plan[v.ep] = plan,
+                       !.att = Append(@, [q |-> v.q, e |-> v.ep, p |-> p, run |-> v.run, plan |-> plan, size |-> size, done |-> 0]
+                         @@ IF Decided(r, v.q, v.ep) THEN [st |-> "skips", tok |-> r.tok] ELSE [st |-> "runs", tok |-> 0])])
+Stages(a, arrives, late) == LET m == [kind |-> "stage", c |-> <<a, att[a].done + 1>>] IN
+  /\ att[a].st = "runs" /\ att[a].done < att[a].size
+  /\ World([Carried(m, arrives, late, arrives) EXCEPT !.att[a].done = IF arrives THEN @ + 1 ELSE @])
+Fails(a) == att[a].st = "runs" /\ att[a].size > 0 /\ World(
+  [w EXCEPT !.att[a].st = "failed", !.n.faults = @ + 1, !.sent = @ \cup {Drop(Name(att[a].q), -1, {a})}])
+IsReady(a)     == att[a].st = "skips" \/ (att[a].st = "runs" /\ att[a].done = att[a].size)
+Commits(d, as) == LET v == drv[d]  runs == {a \in Range(as) : att[a].st = "runs"} IN
+  /\ v.pc = "tasks"  \* these attempts, in the order of their partitions
   /\ Set(d, [v EXCEPT !.pc = IF Follows = "next" THEN "read" ELSE "neighbours", !.since = n.losses,
-                      !.parts = SelectSeq(as, LAMBDA a : att[a].st = "runs"),
-                      !.skips = {att[a].tok : a \in {x \in Range(as) : att[x].st = "skips"}}])
-  /\ w' = [w EXCEPT !.att = [a \in DOMAIN @ |-> IF a \in Range(as) /\ @[a].st = "runs" THEN [@[a] EXCEPT !.st = "handed"]
-                                                ELSE @[a]]]
-Commit(d) == \E as \in [Parts -> Mine(drv[d])] : (\A p \in Parts : att[as[p]].p = p) /\ Commits(d, as)
-
-\* ---- aborts, and an operator's commands: each reads, then writes over what it has read
+                      !.parts = SelectSeq(as, LAMBDA a : a \in runs), !.skips = {att[a].tok : a \in Range(as) \ runs}])
+  /\ w' = [w EXCEPT !.att = [a \in DOMAIN @ |-> [@[a] EXCEPT !.st = IF a \in runs THEN "handed" ELSE @]]]
+Commit(d) == \E as \in [Parts -> Mine(drv[d])] : (\A p \in Parts : att[as[p]].p = p /\ IsReady(as[p])) /\ Commits(d, as)
+\* ---- what an abort, a clean-up or an operator sends, who may die before it arrives
 Emits(m, what) == World([w EXCEPT !.sent = @ \cup {m}, !.n[what] = @ + 1])
-AttemptsOf(x)     == {a \in DOMAIN att : Name(att[a].q) = x}
-GivenUp(d) == drv[d].heard /\ drv[d].pc \notin {"off", "tasks", "failed"} /\ Only(d, [drv[d] EXCEPT !.heard = FALSE])
+Logged(x)      == {c[1] : c \in {y \in S.log : Name(att[y[1]].q) = x}}
+ClaimOf(x)     == IF S.claim.holder = x THEN S.claim.stamp ELSE 0
 Doom(x, as) ==  \* Spark aborts an epoch, whose commit may be on its way; or gc takes it for stale
-  LET r == S.led[x]  free == as \ Held(r)  q == att[CHOOSE a \in as : TRUE].q IN
-  as # {} /\ Emits([Write("doom", x, r, [r EXCEPT !.doomed = @ \cup free, !.q = IF @ = "" THEN q ELSE @])
-                    EXCEPT !.drop = free], "dooms")
-ClaimOf(x) == IF S.claim.holder = x THEN S.claim.stamp ELSE 0
-Leave(x) == S.led[x].stamp # 0 /\ MayGo(S.led[x])  \* behind an abort, and by gc
-            /\ Emits([Write("cut", x, S.led[x], Nothing) EXCEPT !.claim = ClaimOf(x)], "leaves")
-Touch(x) == Emits(Write("fence", x, S.led[x], [S.led[x] EXCEPT !.q = IF @ = "" THEN x ELSE @]), "faults")
-Sweep(x, as) == LET r == S.led[x] IN  \* as each commit does
-  as # {} /\ as \subseteq {a \in AttemptsOf(x) : IsOver(r, a)} \ Held(r)
-  /\ World([w EXCEPT !.sent = @ \cup {[kind |-> "drop", name |-> x, over |-> r.stamp, drop |-> as]}])
+  LET r == S.led[x]  free == as \ Held(r)  q == IF as = {} THEN x ELSE att[CHOOSE a \in as : TRUE].q
+      new == [r EXCEPT !.doomed = @ \cup free, !.q = IF @ = "" THEN q ELSE @] IN
+  Emits([Write("doom", x, r, new) EXCEPT !.drop = free], "dooms")
+Sweep(x, as, late) ==  \* as who has committed does
+  as # {} /\ (\A a \in as : IsOver(S.led[x], a)) /\ World(Carried(Drop(x, S.led[x].stamp, as), ~late, late, TRUE))
+IsDropped(r) == \A m \in w.sent : m.kind = "drop" => m.drop \cap r.doomed = {}
+Leave(x)     == LET r == S.led[x] IN  \* who has aborted, and dropped all that is doomed, takes an undecided ledger away
+  r.stamp # 0 /\ MayGo(r) /\ IsDropped(r) /\ Emits([Write("cut", x, r, Nothing) EXCEPT !.claim = ClaimOf(x)], "leaves")
 Forget(x) ==
   LET r    == IF S.led[x].stamp # 0 THEN S.led[x] ELSE [Nothing EXCEPT !.q = x, !.retired = {att[a].q : a \in Logged(x)}]
       tomb == [r EXCEPT !.retired = @ \cup {r.q}, !.gone = TRUE]
-      over == {a \in Logged(x) : IsOver(tomb, a)} IN
-  ~r.open /\ Emits([Write("doom", x, r, tomb) EXCEPT !.drop = over, !.claim = ClaimOf(x)], "commands")
+      m    == [Write("doom", x, r, tomb) EXCEPT !.drop = {a \in Logged(x) : IsOver(tomb, a)}, !.claim = ClaimOf(x)] IN
+  ~r.open /\ Emits(m, "commands")
 Recover(d, x) == LET r == S.led[x] IN
-  drv[d].pc = "off" /\ r.open /\ Some("commands") /\ w' = [w EXCEPT !.n.commands = @ + 1]
+  drv[d].pc = "off" /\ r.open /\ Turns([w EXCEPT !.n.commands = @ + 1])
   /\ Set(d, Finish([Off EXCEPT !.q = r.q, !.ep = r.epoch], x, r, "recover"))
-AcceptLoss(d, x) == drv[d].why = "Lost" /\ drv[d].ret = "recover" /\ S.led[x].open /\ Some("accepted")
-  /\ w' = [w EXCEPT !.n.accepted = @ + 1] /\ Set(d, Asks([drv[d] EXCEPT !.why = ""], Write("finish", x, S.led[x], Closed(S.led[x]))))
-
-\* ---- the network, the server, its disks
-Deliver(u, again) ==
-  LET m == Stamped(u) IN
-  /\ again => Some("faults")
-  /\ World([w EXCEPT !.S = Do(m), !.n.stamp = IF m = u THEN @ ELSE @ + 1, !.n.faults = IF again THEN @ + 1 ELSE @,
-                     !.sent = (@ \ {u}) \cup Then(m) \cup IF again THEN {m} ELSE {}])
-Refuse(as) == as # {} /\ World([w EXCEPT !.bad = as, !.n.refusals = @ + 1])
-Accept     == w.bad # {} /\ World([w EXCEPT !.bad = {}])
-Restore(q, e) ==  \* an older copy of the checkpoint, while no driver lives
-  /\ Some("restores") /\ e < ckpt[q].done /\ \A d \in Drivers : drv[d].pc = "off"
-  /\ World([w EXCEPT !.ckpt[q] = [done |-> e, plan |-> [x \in Epochs |-> IF x > e THEN 0 ELSE @.plan[x]]], !.n.restores = @ + 1])
+AcceptLoss(d, x) == LET r == S.led[x] IN
+  drv[d].why = "Lost" /\ drv[d].ret = "recover" /\ r.open /\ Turns([w EXCEPT !.n.accepted = @ + 1])
+  /\ Set(d, Asks([drv[d] EXCEPT !.why = ""], Write("finish", x, r, Closed(r))))
+\* ---- the network, the server, its disks, a checkpoint
+Deliver(u, again) == LET m == Stamped(u) IN
+  World([Carried(m, TRUE, FALSE, ~again) EXCEPT !.sent = (@ \ {u}) \cup Then(m) \cup IF again THEN {m} ELSE {}])
+Refuse(as) == as # w.bad /\ World([w EXCEPT !.bad = as, !.n.refusals = IF as = {} THEN @ ELSE @ + 1])
 Fallen(old) ==
   CASE Loss = "suffix" -> {[old EXCEPT !.fence = S.fence]}  \* fences come from a clock
-    [] Loss = "ledger" -> {[S EXCEPT !.led[x] = old.led[x], !.app[x] = old.app[x]] : x \in Names}
-    [] Loss = "log"    -> {[S EXCEPT !.log = old.log]}
+    [] Loss = "ledger" -> {[S EXCEPT !.led[x] = old.led[x]] : x \in Names}
+    [] Loss = "log"    -> {[S EXCEPT !.log = old.log]}  [] Loss = "dirty" -> {S}
     [] Loss = "place"  -> {[S EXCEPT !.at[l] = old.at[l]] : l \in Places} \cup {[old EXCEPT !.at = S.at, !.fence = S.fence]}
-    [] Loss = "dirty"  -> {S}
-Keeps == Loss \notin {"", "dirty"} /\ World([w EXCEPT !.past = <<S>>])
+Keeps == Loss \notin {"", "dirty"} /\ n.losses = 0 /\ World([w EXCEPT !.past = <<S>>])
 Loses == w.past # <<>> /\ \E s \in Fallen(w.past[1]) :
   World([w EXCEPT !.past = <<>>, !.S = s, !.n.losses = IF Loss = "dirty" THEN @ ELSE @ + 1])
-
-Works(d) == \/ Looks(d) \/ Asked(d, TRUE, FALSE, TRUE) \/ Cleans(d) \/ Note(d) \/ Commit(d)
-            \/ \E q \in Queries, e \in Epochs : Starts(d, q, e)
-            \/ \E p \in Parts, size \in Sizes : Begin(d, p, size)
+AllOff        == \A d \in Drivers : drv[d].pc = "off"
+Restore(q, e) == AllOff /\ e < ckpt[q].done /\ World([w EXCEPT !.n.restores = @ + 1,
+  !.ckpt[q] = [done |-> e, plan |-> [x \in Epochs |-> IF x > e THEN 0 ELSE @.plan[x]]]])
+Calms == AllOff /\ World([w EXCEPT !.n.calm = @ + 1, !.bad = {}])  \* no more trouble, and who starts queries again
 Next ==
-  \/ \E d \in Drivers : \/ Works(d) \/ Crash(d) \/ GivesUp(d) \/ CutOff(d) \/ (n.dooms < Most.dooms /\ GivenUp(d))
-                        \/ \E arrives, late, heard \in BOOLEAN : Asked(d, arrives, late, heard)
-                        \/ \E x \in Names : Recover(d, x) \/ AcceptLoss(d, x)
-                        \/ (Some("refusals") /\ drv[d].pc \in Asking /\ Refuse(Range(drv[d].parts)))
-  \/ \E a \in DOMAIN att : Fails(a) \/ \E arrives, late \in BOOLEAN : (arrives \/ late) /\ Stages(a, arrives, late)
-  \/ \E x \in Names : \/ (Some("leaves") /\ Leave(x)) \/ (Some("commands") /\ Forget(x))
-                      \/ (Some("dooms") /\ \E a \in AttemptsOf(x) : att[a].done > 0 /\ Doom(x, {a}))
-  \/ \E m \in w.sent, again \in BOOLEAN : Deliver(m, again)
-  \/ Accept \/ (w.past = <<>> /\ Some("losses") /\ Keeps) \/ Loses \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e)
+  \/ \E d \in Drivers :
+       \/ Looks(d) \/ Note(d) \/ Crash(d) \/ Commit(d) \/ \E x \in Names : Recover(d, x) \/ AcceptLoss(d, x)
+       \/ \E arrives, late, heard \in BOOLEAN : Asked(d, arrives, late, heard)
+       \/ (\E q \in Queries, e \in Epochs : Starts(d, q, e)) \/ \E p \in Parts, size \in Sizes : Begin(d, p, size)
+  \/ \E a \in DOMAIN att : \/ Fails(a) \/ Refuse({a}) \/ (att[a].done > 0 /\ Doom(Name(att[a].q), {a}))
+                           \/ \E arrives, late \in BOOLEAN : (arrives \/ late) /\ Stages(a, arrives, late)
+  \/ \E x \in Names : Leave(x) \/ Forget(x) \/ \E late \in BOOLEAN : Sweep(x, {a \in Logged(x) : IsOver(S.led[x], a)}, late)
+  \/ (\E m \in w.sent, again \in BOOLEAN : Deliver(m, again))
+  \/ Refuse({}) \/ (w.past = <<>> /\ Keeps) \/ Loses \/ Calms \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e)
 Spec == Init /\ [][Next]_<<w, drv>>
-Symmetry == Permutations(Drivers)
-
-\* ---- promises
-H == S.hist
-Times(c, l)  == Cardinality({i \in DOMAIN S.at[l].rows : S.at[l].rows[i] = c})
-Took(h)      == \A c \in Range(Flat(h.as)), l \in Places : Times(c, l) = 1
-Once         == \A l \in Places : \A c \in Range(S.at[l].rows) : Times(c, l) = 1
-OnlyDecided  == \A l \in Places : \A c \in Range(S.at[l].rows) : \E h \in Range(H) : c[1] \in Range(h.as)
-EpochsInOrder == Follows = "next" => \A i \in DOMAIN H :  \* 0, 1, ... of each query, and no query comes back
-  /\ H[i].e = Cardinality({j \in 1..(i - 1) : H[j].q = H[i].q})
-  /\ \A j \in 1..(i - 1) : H[j].q = H[i].q => H[i - 1].q = H[i].q
-RowsInOrder  == \A l \in Places : \A i, j \in DOMAIN S.at[l].rows : \A x, y \in DOMAIN H :
-  (i < j /\ S.at[l].rows[i][1] \in Range(H[x].as) /\ S.at[l].rows[j][1] \in Range(H[y].as)) => x <= y
-AllOfIt      == \A h \in Range(H) : Took(h) \/ \E x \in Names : S.led[x].open /\ S.led[x].tok = h.tok
-OnePlan      == \A h \in Range(H) : \A a \in Range(h.as) : att[a].e = h.e /\ \A b \in Range(h.as) : att[a].plan = att[b].plan
-AllParts     == \A h \in Range(H) : {att[a].p : a \in Range(h.as)} = Parts
-Kept         == \A t \in {x \in w.told : Loss \notin {"suffix", "ledger", "place"} \/ x.since = n.losses} :
-  \E h \in Range(H) : h.q = t.q /\ h.e = t.e /\ Took(h) /\ \A a \in Range(h.as) : att[a].plan = t.plan
-NotDropped   == \A x \in Names : LET r == S.led[x] IN r.open => \A i \in (S.app[x] + 1)..Len(r.man) :
-  r.man[i] \in S.log \/ (ByPlace /\ \A l \in Places : Times(r.man[i], l) = 1)
-Whys         == {drv[d].why : d \in Drivers}
-NoFalseAlarm ==
-  /\ n.losses = 0 => Whys \cap {"SinkBehind", "DecisionLost", "Lost"} = {}
-  /\ n.restores = 0 => "Diverged" \notin Whys
-  /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.faults + n.refusals = 0 => Whys = {""}
+Fair == Spec /\ WF_<<w, drv>>(Calm /\ Next)
 =============================================================================

@@ -47,8 +47,6 @@ class Events:
         d = self.script.place(line.who)
         chosen = self.script.eyes.known(one.task.attempt for one in ordered)
         self.script.add("commits", d=d, **{"as": chosen})
-        if line.who.startswith("commit "):
-            self.script.add("gives up", d=d)
 
     def on_commits_no_more(self, line: Line) -> None:
         """It is through."""

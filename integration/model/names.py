@@ -30,7 +30,7 @@ KINDS = {
     "swap": WRITES | {"cut", "free"},
     "publish": {"decide"},
     "decide": {"decide"},
-    "apply": {"apply"},
+    "apply": {"row"},
     "update": {"row"},
     "mark": {"mark"},
     "fence": {"draw"},

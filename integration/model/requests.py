@@ -65,16 +65,12 @@ class Requests:
 
     def _ask_as_driver(self, line: Line, request: Request) -> None:
         d, name = self.script.place(line.who), request.name
-        if name == "discard" and not arrives(line):
-            if is_late(line) and line.current:
-                self._sweep(request)
-            self.script.add("cleans", d=d, arrives=False)
-        elif name == "discard" or (name in READING and not is_heard(line)):
-            self.script.add("cleans", d=d, arrives=name == "discard")
-        elif name == "read" and request.over and request.manifest is None:  # before a discard
-            self.script.add("cleans", d=d, arrives=False)
+        if name == "discard":
+            self._drop(line, request)
         elif name in READING:
-            self.script.add("reads", d=d, of=_what_is_read(request))
+            before_a_drop = name == "read" and request.over and request.manifest is None
+            if is_heard(line) and not before_a_drop:
+                self.script.add("reads", d=d, of=_what_is_read(request))
         elif self.eyes.is_own_row(request):
             if arrives(line) and is_heard(line):  # the server may refuse it
                 self.script.add("own row", d=d, kinds={"row"}, k=ordinal(request))
@@ -83,10 +79,12 @@ class Requests:
             asked = {"kinds": set(KINDS[name]), "k": ordinal(request)}
             self.script.add("asks", d=d, **how, **asked)
 
-    def _sweep(self, request: Request) -> None:
-        numbers = set(self.eyes.known(request.attempts))
-        if numbers:
-            self.script.add("sweeps", x=names.name_of(request.sink), **{"as": numbers})
+    def _drop(self, line: Line, request: Request) -> None:
+        about = {"x": names.name_of(request.sink), "as": set(self.eyes.known(request.attempts))}
+        if is_late(line) and line.current and about["as"]:
+            self.script.add("drops", arrives=False, again=True, **about)
+        if arrives(line) and self.eyes.changed(line):
+            self.script.add("drops", arrives=True, again=may_come(line), **about)
 
     # -- aborts and commands
 
@@ -94,6 +92,9 @@ class Requests:
         if request.name in READING or not (arrives(line) or (is_late(line) and line.current)):
             return
         if arrives(line) and not self.eyes.differs(line):
+            return
+        if request.name == "discard":
+            self._drop(line, request)
             return
         kind = self._kind(request)
         self._emit(kind, request)
@@ -103,28 +104,18 @@ class Requests:
     def _kind(self, request: Request) -> str:
         if request.name == "swap" and request.new is not None and not request.new.revision:
             return "free" if is_claim(request.sink) else "cut"
-        if request.name == "discard":
-            return "drop"
-        forgets = self.script.modes.get(request.actor.name) == "forget"
-        # Where all attempts are held nothing changes but the stamp.
-        return "doom" if request.name == "doom" and (request.attempts or forgets) else "fence"
+        return "doom"  # also a move that learns what became of one
 
     def _emit(self, kind: str, request: Request) -> None:
         """What is on its way before it arrives."""
-        who = request.actor.name
-        mode = self.script.modes.get(who)
-        acts = {"cut": "leaves", "fence": "touches"}
-        if kind == "doom" and mode in ("forget", "swept"):
-            self.script.add("forgets", x=names.name_of(request.sink))
+        x = names.name_of(request.sink)
+        if kind == "cut":
+            self.script.add("leaves", x=x)
+        elif request.name == "doom" and self.script.modes.get(request.actor.name) == "forget":
+            self.script.add("forgets", x=x)
         elif kind == "doom":
             doomed = set(self.eyes.known(request.attempts))
-            self.script.add("dooms", x=names.name_of(request.sink), **{"as": doomed})
-        elif kind in acts:
-            self.script.add(acts[kind], x=names.name_of(request.sink))
-        elif kind == "drop" and mode == "swept":
-            self._sweep(request)
-        elif kind == "drop" and mode == "forget":
-            self.script.modes[who] = "swept"  # what came late goes in a step of its own
+            self.script.add("dooms", x=x, **{"as": doomed})
 
 
 def _what_is_read(request: Request) -> str:

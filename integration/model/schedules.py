@@ -53,6 +53,7 @@ class Scene(NamedTuple):
             "Parts": {1, 2, 3},
             "Sizes": {0, 1, 2},
             "LastEpoch": 1,
+            "MaxRuns": 1000,
             "MaxAttempts": 1000,
             "Places": {1},
             "Loss": self.loss,
@@ -114,7 +115,7 @@ def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
     each = "\n".join(f"{name} == INSTANCE {name}" for name in names)
     all_of_them = ", ".join(f"{name}!Lines" for name in names)
     modules["schedules"] = _framed("schedules", "trace", f"{each}\nAll == <<{all_of_them}>>")
-    instead = {"Schedules": "All", "Most": "Much", "Listed": "Gone"}
+    instead = {"Schedules": "All", "Most": "Much", "IsDropped": "AtOnce"}
     cfg = tlc.config(scene.constants, "TraceSpec", instead)
     told = tlc.run(modules, "schedules", cfg, seconds=SECONDS)
     assert told.is_through, told.text[-3000:]

@@ -47,7 +47,9 @@ def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) 
     return "\n".join([f"SPECIFICATION {spec}", "CHECK_DEADLOCK FALSE", "CONSTANTS", *values, ""])
 
 
-def run(modules: Mapping[str, str], main: str, cfg: str, *, seconds: float) -> Checked:
+def run(
+    modules: Mapping[str, str], main: str, cfg: str, *, seconds: float, workers: int = 1
+) -> Checked:
     """Run TLC.
 
     Args:
@@ -55,6 +57,7 @@ def run(modules: Mapping[str, str], main: str, cfg: str, *, seconds: float) -> C
         main: the one to check.
         cfg: its configuration.
         seconds: after which it is stopped.
+        workers: threads.
 
     Raises:
         UnavailableError: it can't be had here.
@@ -69,7 +72,7 @@ def run(modules: Mapping[str, str], main: str, cfg: str, *, seconds: float) -> C
             (folder / f"{name}.tla").write_text(text)
         (folder / f"{main}.cfg").write_text(cfg)
         java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
-        given = ["-workers", "1", "-nowarning", "-metadir", str(folder / "states")]
+        given = ["-workers", str(workers), "-nowarning", "-metadir", str(folder / "states")]
         done = subprocess.run(
             [*java, "-cp", str(jar), "tlc2.TLC", *given, main],
             cwd=folder,

@@ -1,0 +1,32 @@
+------------------------------ MODULE promises ------------------------------
+(* What the protocol promises: invariants, and that a query ends its epochs. docs/protocol.md says which rule of    *)
+(* docs/spec.md each of them stands for.                                                                            *)
+EXTENDS sparkonce
+
+H == S.hist  \* the decisions, in their order
+Times(c, l)   == Cardinality({i \in DOMAIN S.at[l].rows : S.at[l].rows[i] = c})
+Took(h)       == \A c \in Range(Flat(h.as)), l \in Places : Times(c, l) = 1
+Once          == \A l \in Places : \A c \in Range(S.at[l].rows) : Times(c, l) = 1
+OnlyDecided   == \A l \in Places : \A c \in Range(S.at[l].rows) : \E h \in Range(H) : c[1] \in Range(h.as)
+EpochsInOrder == \A i \in DOMAIN H : LET before == {j \in 1..(i - 1) : H[j].q = H[i].q} IN
+  /\ \A j \in before : H[j].e < H[i].e /\ (Follows = "next" => H[i - 1].q = H[i].q)  \* no query comes back
+  /\ Follows = "next" => H[i].e = Cardinality(before)
+RowsInOrder   == \A l \in Places : \A i, j \in DOMAIN S.at[l].rows : \A x, y \in DOMAIN H :
+  (i < j /\ S.at[l].rows[i][1] \in Range(H[x].as) /\ S.at[l].rows[j][1] \in Range(H[y].as)) => x <= y
+AllOfIt       == \A h \in Range(H) : Took(h) \/ \E x \in Names : S.led[x].open /\ S.led[x].tok = h.tok
+OneComputation == \A h \in Range(H) : {att[a].p : a \in Range(h.as)} = Parts
+  /\ \A a, b \in Range(h.as) : att[a].e = h.e /\ att[a].plan = att[b].plan
+OneVersion    == \A l \in Places : \A c, o \in Range(S.at[l].rows) : LET a == att[c[1]]  b == att[o[1]] IN
+  (a.q = b.q /\ a.e = b.e /\ a.p = b.p) => c[1] = o[1]
+Kept          == \A t \in {x \in w.told : Loss \notin {"suffix", "ledger", "place"} \/ x.since = n.losses} :
+  \E h \in Range(H) : h.q = t.q /\ h.e = t.e /\ Took(h) /\ \A a \in Range(h.as) : att[a].plan = t.plan
+NotDropped    == \A x \in Names : LET r == S.led[x] IN r.open => \A i \in (r.app + 1)..Len(r.man) :
+  r.man[i] \in S.log \/ \A l \in Places : Times(r.man[i], l) = 1
+Whys          == {drv[d].why : d \in Drivers}
+NoFalseAlarm ==
+  /\ n.losses = 0 => Whys \cap {"SinkBehind", "DecisionLost", "Lost"} = {}
+  /\ n.restores = 0 => "Diverged" \notin Whys
+  /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.faults + n.refusals = 0 => Whys = {""}
+Ends == Calm ~> \E q \in Queries : ckpt[q].done = LastEpoch
+Symmetry == Permutations(Drivers)
+=============================================================================

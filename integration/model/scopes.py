@@ -1,0 +1,137 @@
+"""How much of the model TLC searches: a scope has so many drivers, attempts and troubles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from integration.model import tlc
+from integration.model.tla import tla
+
+INVARIANTS = (
+    "Once",
+    "OnlyDecided",
+    "EpochsInOrder",
+    "RowsInOrder",
+    "AllOfIt",
+    "OneComputation",
+    "OneVersion",
+    "Kept",
+    "NotDropped",
+    "NoFalseAlarm",
+)
+TROUBLES = (
+    "faults",
+    "dooms",
+    "leaves",
+    "commands",
+    "restores",
+    "refusals",
+    "losses",
+    "accepted",
+    "calm",
+)
+CONSTANTS: Mapping[str, Any] = {
+    "Queries": {"a"},
+    "Profile": "chunks",
+    "OneStep": True,
+    "SinkId": True,
+    "Policy": "fail",
+    "Follows": "next",
+    "Parts": {1},
+    "Sizes": {1},
+    "LastEpoch": 0,
+    "MaxRuns": 2,
+    "MaxAttempts": 2,
+    "Loss": "",
+    "Places": {1},
+}
+"""Of a scope that says nothing else: one query, two runs, an attempt for each."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A part of the model that TLC searches whole.
+
+    Attributes:
+        name: what it is about.
+        drivers: how many live at a time.
+        most: how often each kind of trouble may come; never if it is not named.
+        but: invariants that nobody can promise there.
+        ends: whether a query must end its epochs once nothing more goes wrong.
+        constants: other than `CONSTANTS`.
+    """
+
+    name: str
+    drivers: int = 2
+    most: Mapping[str, int] = field(default_factory=dict)
+    but: tuple[str, ...] = ()
+    ends: bool = False
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, **constants: Any) -> Scope:
+        """The same with other constants."""
+        return replace(self, constants={**self.constants, **constants})
+
+    @property
+    def invariants(self) -> tuple[str, ...]:
+        """What must hold."""
+        return tuple(one for one in INVARIANTS if one not in self.but)
+
+    def module(self, name: str, extends: str) -> str:
+        """A module that says how often each kind of trouble may come."""
+        most = tla({one: self.most.get(one, 0) for one in TROUBLES})
+        return f"---- MODULE {name} ----\nEXTENDS {extends}\nTroubles == {most}\n====\n"
+
+    def config(self, instead: Mapping[str, str]) -> str:
+        """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""
+        drivers = [f"d{number + 1}" for number in range(self.drivers)]
+        lines = [f"  {one} = {one}" for one in drivers]
+        lines.append(f"  Drivers = {{{', '.join(drivers)}}}")
+        lines.append("INVARIANTS " + " ".join(self.invariants))
+        lines.append("PROPERTY Ends" if self.ends else "SYMMETRY Symmetry")
+        constants = {**CONSTANTS, **self.constants}
+        spec = "Fair" if self.ends else "Spec"
+        return tlc.config(constants, spec, {"Most": "Troubles", **instead}) + "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search gave.
+
+    Attributes:
+        states: how many were found, equal ones counted once.
+        broken: the first invariant that does not hold; empty if all do.
+        text: all that TLC says.
+    """
+
+    states: int
+    broken: str
+    text: str
+
+
+def search(
+    scope: Scope, instead: Mapping[str, str] | None = None, *, seconds: float, workers: int = 1
+) -> Searched:
+    """Let TLC search a scope.
+
+    Args:
+        scope: what to search.
+        instead: by name, which definition of docs/model/mutants.tla takes the place of one.
+        seconds: after which it is stopped.
+        workers: threads.
+
+    Raises:
+        AssertionError: TLC could not search it.
+        subprocess.TimeoutExpired: it takes longer.
+    """
+    modules = {"scope": scope.module("scope", "mutants" if instead else "promises")}
+    told = tlc.run(modules, "scope", scope.config(instead or {}), seconds=seconds, workers=workers)
+    found = re.findall(r"([\d,]+) distinct states found", told.text)
+    broken = re.findall(r"Invariant (\w+) is violated", told.text)
+    if "Temporal properties were violated" in told.text:
+        broken.append("Ends")
+    assert told.is_through or broken, told.text[-3000:]
+    return Searched(int(found[-1].replace(",", "")), "".join(broken[:1]), told.text)
