@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
@@ -122,16 +122,19 @@ class Committer:
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
         if mine:  # with nothing to drop a full server is asked for no write
             registers.doom(driver.name, absent, mine)
-            self._leave(driver)
+            self._leave(driver, mine)
 
-    def _leave(self, driver: Driver) -> None:
+    def _leave(self, driver: Driver, dropped: Collection[str]) -> None:
         """Take the ledger of a query away that has decided nothing, and its claim.
 
-        Whoever still commits finds its chunks dropped. What can't be done here, `gc` does.
+        Whoever still commits finds its chunks dropped. What another abort dooms may still be there,
+        and is known by this ledger alone. What can't be done here, `gc` does.
         """
         try:
             ledger = from_record(self.store.read(driver.name))
-            if ledger is not None and ledger.may_go and ledger.query_id == driver.query_id:
+            if ledger is None or not ledger.doomed.keys() <= set(dropped):
+                return
+            if ledger.may_go and ledger.query_id == driver.query_id:
                 name = claim_name(driver.target, driver.checkpoint or "")
                 claim = self.store.read(name)  # before: what a query writes that comes back stays
                 left = self.store.swap(driver.name, Record(), ledger.stamp)

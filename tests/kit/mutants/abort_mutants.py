@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from sparkonce.protocol import Receipt, Task
 from sparkonce.spark.stream import StreamWriter
 from sparkonce.store import Store
 
-ABORT, DECIDED, WRITER_ABORT = Committer.abort, Ledger.decided, StreamWriter.abort
+ABORT, LEAVE = Committer.abort, Committer._leave
+DECIDED, WRITER_ABORT = Ledger.decided, StreamWriter.abort
 
 
 def _undoes(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
@@ -43,6 +44,11 @@ def _dooms_what_is_held(self: Ledger, attempts: Mapping[str, str]) -> Ledger:
 
 def _decides_away_all_doom(self: Ledger, *decision: Any, **more: Any) -> Ledger:
     return DECIDED(replace(self, doomed={}), *decision, **more)
+
+
+def _leaves_anyway(self: Committer, driver: Driver, _: Collection[str]) -> None:
+    ledger = self.registers.load(driver.name)
+    LEAVE(self, driver, ledger.doomed if ledger is not None else ())
 
 
 @contextlib.contextmanager
@@ -118,6 +124,12 @@ ABORT_MUTANTS = [
         "A02",
         (CHUNKS, ROWS),
         patches={"sparkonce.exactly_once.commit.require_not_doomed": nothing},
+    ),
+    Mutant(
+        "ledger left that another abort needs",
+        "an abort takes away the ledger in which another one has doomed what it is about to drop",
+        "A02",
+        patches={f"{COMMITTER}._leave": _leaves_anyway},
     ),
     Mutant(
         "failed tasks never cleaned",

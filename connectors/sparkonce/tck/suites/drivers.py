@@ -5,7 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 
-from sparkonce.errors import CheckpointReplaced, ConcurrentDriver, QueryRetired, SparkonceError
+from sparkonce.errors import (
+    CheckpointReplaced,
+    ConcurrentDriver,
+    QueryRetired,
+    SparkonceError,
+    StagedDataMissing,
+)
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import Query
@@ -175,6 +181,26 @@ class DriverRules(Contract):
         held = world.took_effect()
         once = Counter(["old/0#a", "old/1#a", "new/0#b"])
         require(held == once, f"O1: an aborted attempt was decided: {held}")
+
+    def test_a02_an_abort_beside_that_of_an_earlier_run(self, new_subject: NewSubject) -> None:
+        """Neither has decided anything; the commit of the earlier run lives, and its drop comes."""
+        world = new_subject()
+        slow, quick = Query(world), Query(world)
+        run, later = slow.start(), quick.start()
+        receipts = run.stage(0, ["0#slow"])
+        attempts = {one.task.attempt: one.task.query_id for one in receipts}
+        absent = Ledger(slow.name, slow.id, slow.target)
+        # An abort in a store that has no step for both; it is still about to drop them.
+        run.committer().registers.swap(absent.dooming(attempts))
+        later.abort(0, later.stage(0, ["0#quick"]))
+        store = slow.faulty()
+        step = "publish" if "apply" in world.limits else "apply"
+        store.before(step, lambda: world.observer.discard(slow.name, list(attempts)))
+        raises(StagedDataMissing, run.commit, 0, receipts)
+        slow.through = None
+        quick.start().write(0, ["0#again"])
+        held = world.took_effect()
+        require(held == Counter(["0#again"]), f"O1: an aborted attempt was decided: {held}")
 
     def test_i03_of_two_new_queries_one_gets_the_sink(self, new_subject: NewSubject) -> None:
         """Both find the checkpoint path, or the sink id, free."""
