@@ -47,7 +47,7 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
+.PHONY: model test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -116,6 +116,11 @@ bench: $(READY) $(DEV)
 SEEDS ?= 100000
 explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
+
+# TLC searches docs/model: small scopes in minutes, `SCOPE=large` in an hour.
+SCOPE ?= small
+model: $(DEV)
+	@$(BIN)/python -m integration.model --scope $(SCOPE)
 
 # The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
 test-client9: $(DEV)

@@ -33,15 +33,15 @@ IsDecidedAnew(v) == v.base.tok # v.first
 MayVanish(L, R, base) == \E r \in {L, R, base} : (r.stamp # 0 \/ r = base) /\ (Untouched(r) \/ r.gone)
 \* ---- a driver
 None == [kind |-> ""]   Unknown == [l \in Places |-> <<0, {}>>]
-Off == [pc |-> "off", q |-> "", run |-> 0, ep |-> 0, parts |-> <<>>, skips |-> {}, first |-> -1, since |-> 0, ack |-> 0,
-        m |-> None, of |-> None, ret |-> "", k |-> 0, place |-> 0, known |-> Unknown, base |-> Nothing, may |-> FALSE,
-        rival |-> Nothing, claim |-> 0, todo |-> <<>>, verdict |-> "", why |-> ""]
+Off == [pc |-> "off", q |-> "", run |-> 0, ep |-> 0, from |-> 0, parts |-> <<>>, skips |-> {}, first |-> -1, since |-> 0,
+        saw |-> 0, ack |-> 0, m |-> None, of |-> None, ret |-> "", k |-> 0, place |-> 0, known |-> Unknown,
+        base |-> Nothing, may |-> FALSE, rival |-> Nothing, claim |-> 0, todo |-> <<>>, verdict |-> "", why |-> ""]
 Fail(v, why) == [Off EXCEPT !.pc = "failed", !.why = why, !.ret = v.ret]
 Asks(v, m)   == [v EXCEPT !.pc = "ask", !.m = m]
-Is(v, pc)    == [Off EXCEPT !.pc = pc, !.q = v.q, !.run = v.run, !.ep = v.ep, !.since = v.since]
-Again(v, pc) == [Is(v, pc) EXCEPT !.parts = v.parts, !.skips = v.skips, !.first = v.first, !.ack = v.ack]
+Is(v, pc)    == [Off EXCEPT !.pc = pc, !.q = v.q, !.run = v.run, !.ep = v.ep, !.from = v.from, !.since = v.since]
+Again(v, pc) == [Is(v, pc) EXCEPT !.parts = v.parts, !.skips = v.skips, !.first = v.first, !.saw = v.saw, !.ack = v.ack]
 Done(v, name, r) ==  \* a batch without a name takes its ledger away
-  IF Follows = "once" THEN Asks(Is(v, ""), Write("cut", name, r, Nothing)) ELSE Is(v, "note")
+  IF Follows = "once" THEN Asks(Is(v, ""), Write("cut", name, r, Nothing)) ELSE [Is(v, "note") EXCEPT !.saw = v.saw]
 Over(v, name, now) ==  \* an epoch is finished, by whomever
   CASE v.ret = "recover" -> Off  [] v.ret \in {"neighbours", "read"} -> Again(v, v.ret)
     [] v.ret = "commit"      -> IF now.q = v.q /\ now.epoch < v.ep THEN Fail(v, "DecisionLost") ELSE Done(v, name, now)
@@ -53,14 +53,13 @@ Finish(v, name, r, ret) ==  \* roll forward, from the manifest alone
      ELSE IF r.man = <<>> THEN [u EXCEPT !.pc = IF Profile = "converging" THEN "mark" ELSE "ask"] ELSE u
 Flat(as) == LET F[i \in 0..Len(as)] == IF i = 0 THEN <<>> ELSE F[i - 1] \o [k \in 1..att[as[i]].size |-> <<as[i], k>>]
             IN F[Len(as)]
-Others(replayed, v) == {x \in replayed : x[1] # v.run}
 Decision(v) ==
   [Write("decide", Name(v.q), v.base,
     [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(v.parts),
        !.plan = PlanOf(v, v.ep), !.run = v.run, !.past = @ \cup ({v.base.run} \ {0, v.run}),
-       !.replayed = Others(@, v), !.doomed = {a \in @ : att[a].q # v.q}]) EXCEPT !.as = v.parts]
-Replay(v) == Write("replay", Name(v.q), v.base,
-  [v.base EXCEPT !.at = TRUE, !.replayed = IF v.run = v.base.run THEN @ ELSE Others(@, v) \cup {<<v.run, v.base.epoch>>}])
+       !.replayed = {x \in @ : x[1] # v.run}, !.doomed = {a \in @ : att[a].q # v.q}]) EXCEPT !.as = v.parts]
+Replay(v) == Write("replay", Name(v.q), v.base, [v.base EXCEPT !.at = TRUE,
+  !.replayed = IF v.run = v.base.run THEN @ ELSE {x \in @ : x[1] # v.run} \cup {<<v.run, v.base.epoch>>}])
 Take(v) ==
   IF IsDoomed(v) THEN Fail(v, "Missing") ELSE IF v.verdict = "replay" THEN Asks(v, Replay(v))
   ELSE IF Profile \in {"whole", "chunks"} THEN Asks(v, Decision(v))
@@ -75,8 +74,9 @@ ToDo(L, R, base, claim) == (IF base = L /\ (R.stamp = 0 \/ L.epoch >= 0) THEN <<
   \o (IF R.stamp = 0 THEN <<>> ELSE <<"retire">>) \o (IF claim = -1 THEN <<>> ELSE <<"claim">>)
 Stand(u, L, R, claim) ==  \* what it makes of what it has read; claim is -1 where the path is its own
   LET base == Base(u.q, L, R)
-      v == [u EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,
-                     !.verdict = Judge(u, base), !.first = IF @ = -1 THEN base.tok ELSE @, !.todo = ToDo(L, R, base, claim)]
+      known == IF u.first = -1 THEN [u EXCEPT !.first = base.tok, !.saw = Len(S.hist)] ELSE u
+      v == [known EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,
+                         !.verdict = Judge(u, base), !.todo = ToDo(L, R, base, claim)]
   IN IF Retires(L, u.q) \/ Retires(R, u.q) THEN Fail(u, "Retired") ELSE IF IsReplaced(u.q, L, R) THEN Fail(u, "Replaced")
      ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF R.open THEN Finish(u, R.q, R, "read")
      ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent") ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)

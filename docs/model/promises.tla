@@ -11,6 +11,10 @@ OnlyDecided   == \A l \in Places : \A c \in Range(S.at[l].rows) : \E h \in Range
 EpochsInOrder == \A i \in DOMAIN H : LET before == {j \in 1..(i - 1) : H[j].q = H[i].q} IN
   /\ \A j \in before : H[j].e < H[i].e /\ (Follows = "next" => H[i - 1].q = H[i].q)  \* no query comes back
   /\ Follows = "next" => H[i].e = Cardinality(before)
+Owners        == \A i \in 2..Len(H) : Follows = "next" /\ n.commands = 0 /\ H[i].q # H[i - 1].q =>  \* who was told to
+  Policy = "repeatable" \/ (Policy = "continue" /\ H[i].q = "b" /\ H[i - 1].q = "a")
+OneDriver     == \A t \in w.told : n.losses = 0 =>  \* a run replays what it finds when it begins, and decides the rest
+  \E i \in DOMAIN H : H[i].q = t.q /\ H[i].e = t.e /\ (H[i].run = t.run \/ i <= t.saw)
 RowsInOrder   == \A l \in Places : \A i, j \in DOMAIN S.at[l].rows : \A x, y \in DOMAIN H :
   (i < j /\ S.at[l].rows[i][1] \in Range(H[x].as) /\ S.at[l].rows[j][1] \in Range(H[y].as)) => x <= y
 AllOfIt       == \A h \in Range(H) : Took(h) \/ \E x \in Names : S.led[x].open /\ S.led[x].tok = h.tok
@@ -26,7 +30,9 @@ Whys          == {drv[d].why : d \in Drivers}
 NoFalseAlarm ==
   /\ n.losses = 0 => Whys \cap {"SinkBehind", "DecisionLost", "Lost"} = {}
   /\ n.restores = 0 => "Diverged" \notin Whys
-  /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.faults + n.refusals = 0 => Whys = {""}
+  /\ n.losses + n.commands = 0 /\ H = <<>> => Whys \cap {"Retired", "Replaced"} = {}
+  /\ n.losses + n.faults + n.dooms = 0 /\ Cardinality(Drivers) = 1 => Whys \cap {"Concurrent", "StaleSkip"} = {}
+  /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}
 Ends == Calm ~> \E q \in Queries : ckpt[q].done = LastEpoch
 Symmetry == Permutations(Drivers)
 =============================================================================

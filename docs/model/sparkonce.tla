@@ -60,13 +60,14 @@ Asked(d, arrives, late, heard) ==
 Starts(d, q, e) ==
   /\ drv[d].pc = "off" /\ n.runs < MaxRuns + 2 * n.calm /\ e \in Epochs /\ (Follows = "next" => e = ckpt[q].done + 1)
   /\ Follows = "once" => e = 0 /\ (\A x \in Drivers : drv[x].q # q) /\ \A a \in DOMAIN att : att[a].q # q
-  /\ Set(d, [Off EXCEPT !.pc = "tasks", !.q = q, !.run = n.runs + 1, !.ep = e]) /\ Turns([w EXCEPT !.n.runs = @ + 1])
-Note(d) == LET v == drv[d]  next == [Off EXCEPT !.pc = "tasks", !.q = v.q, !.run = v.run, !.ep = v.ep + 1] IN
+  /\ Set(d, [Off EXCEPT !.pc = "tasks", !.q = q, !.run = n.runs + 1, !.ep = e, !.from = e]) /\ Turns([w EXCEPT !.n.runs = @ + 1])
+Note(d) == LET v == drv[d]  next == [Off EXCEPT !.pc = "tasks", !.q = v.q, !.run = v.run, !.ep = v.ep + 1, !.from = v.from] IN
   /\ v.pc = "note" /\ Set(d, IF Follows = "next" /\ v.ep < LastEpoch THEN next ELSE Off)
-  /\ Turns([w EXCEPT !.told = @ \cup {[q |-> v.q, e |-> v.ep, plan |-> PlanOf(v, v.ep), since |-> v.since]},
+  /\ Turns([w EXCEPT !.told = @ \cup {[q |-> v.q, e |-> v.ep, plan |-> PlanOf(v, v.ep), run |-> v.run, since |-> v.since,
+                              saw |-> IF v.ep = v.from THEN v.saw ELSE 0]},
                      !.ckpt[v.q].done = IF v.ep > @ THEN v.ep ELSE @])
 Crash(d) == drv[d].pc # "off" /\ (Calm => drv[d].pc = "failed") /\ Only(d, Off)
-Mine(v)  == {a \in DOMAIN att : att[a].run = v.run /\ att[a].e = v.ep}
+Mine(v) == {a \in DOMAIN att : att[a].run = v.run /\ att[a].e = v.ep}
 Begin(d, p, size) ==  \* a task: a first one, a twin, a retry
   LET v == drv[d]  plan == IF PlanOf(v, v.ep) = 0 THEN v.run ELSE PlanOf(v, v.ep) IN
   /\ v.pc = "tasks" /\ (Len(att) < MaxAttempts \/ (Calm /\ \A a \in Mine(v) : att[a].p # p))
@@ -122,7 +123,7 @@ Fallen(old) ==
 Keeps == Loss \notin {"", "dirty"} /\ n.losses = 0 /\ World([w EXCEPT !.past = <<S>>])
 Loses == w.past # <<>> /\ \E s \in Fallen(w.past[1]) :
   World([w EXCEPT !.past = <<>>, !.S = s, !.n.losses = IF Loss = "dirty" THEN @ ELSE @ + 1])
-AllOff        == \A d \in Drivers : drv[d].pc = "off"
+AllOff == \A d \in Drivers : drv[d].pc = "off"
 Restore(q, e) == AllOff /\ e < ckpt[q].done /\ World([w EXCEPT !.n.restores = @ + 1,
   !.ckpt[q] = [done |-> e, plan |-> [x \in Epochs |-> IF x > e THEN 0 ELSE @.plan[x]]]])
 Calms == AllOff /\ World([w EXCEPT !.n.calm = @ + 1, !.bad = {}])  \* no more trouble, and who starts queries again
@@ -133,7 +134,8 @@ Next ==
        \/ (\E q \in Queries, e \in Epochs : Starts(d, q, e)) \/ \E p \in Parts, size \in Sizes : Begin(d, p, size)
   \/ \E a \in DOMAIN att : \/ Fails(a) \/ Refuse({a}) \/ (att[a].done > 0 /\ Doom(Name(att[a].q), {a}))
                            \/ \E arrives, late \in BOOLEAN : (arrives \/ late) /\ Stages(a, arrives, late)
-  \/ \E x \in Names : Leave(x) \/ Forget(x) \/ \E late \in BOOLEAN : Sweep(x, {a \in Logged(x) : IsOver(S.led[x], a)}, late)
+  \/ \E x \in Names : Leave(x) \/ Forget(x) \/ \E late \in BOOLEAN :
+                         Sweep(x, {a \in DOMAIN att : Name(att[a].q) = x /\ IsOver(S.led[x], a)}, late)
   \/ (\E m \in w.sent, again \in BOOLEAN : Deliver(m, again))
   \/ Refuse({}) \/ (w.past = <<>> /\ Keeps) \/ Loses \/ Calms \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e)
 Spec == Init /\ [][Next]_<<w, drv>>

@@ -16,8 +16,7 @@ Name(q)    == IF SinkId THEN "s" ELSE q   Names == {Name(q) : q \in Queries}
 Nothing == [stamp |-> 0, rev |-> 0, q |-> "", retired |-> {}, epoch |-> -1, tok |-> 0, man |-> <<>>, open |-> FALSE,
             app |-> 0, run |-> 0, past |-> {}, replayed |-> {}, doomed |-> {}, plan |-> 0, at |-> FALSE, fence |-> 0,
             ever |-> FALSE, heir |-> FALSE, gone |-> FALSE]
-Untouched(r)     == ~r.ever /\ ~r.heir
-MayGo(r)         == Untouched(r) /\ ~r.gone
+Untouched(r)     == ~r.ever /\ ~r.heir          MayGo(r) == Untouched(r) /\ ~r.gone
 Retires(r, q)    == q \in r.retired /\ ~MayGo(r)
 Decided(r, q, e) == r.q = q /\ r.epoch >= e
 Held(r)          == IF r.open THEN {c[1] : c \in Range(r.man)} ELSE {}
@@ -34,15 +33,12 @@ IsNew(m)   == m.kind \in Writes \cup {"claim"} /\ m.new.stamp = 0
 Stamped(m) == IF ~IsNew(m) THEN m  \* who sends again sends the same
               ELSE [m EXCEPT !.new.stamp = n.stamp + 1, !.new.tok = IF m.kind = "decide" THEN n.stamp + 1 ELSE @]
 \* ---- guards of the store
-IsThere(m)    == S.led[m.name].stamp = m.over
-IsFree(m)     == S.claim.stamp = m.over
+IsThere(m)    == S.led[m.name].stamp = m.over   IsFree(m) == S.claim.stamp = m.over
 AllApplied(m) == S.led[m.name].app >= m.need
 IsWhole(man)  == Range(man) \subseteq S.log
-IsDecision(m) == S.led[m.name].tok = m.tok
-IsDue(m)      == S.led[m.name].app = m.k - 1
+IsDecision(m) == S.led[m.name].tok = m.tok      IsDue(m)  == S.led[m.name].app = m.k - 1
 MayDrop(m)    == m.over = -1 \/ Profile = "converging" \/ IsThere(m)
-Fits(as)      == as \cap w.bad = {}
-Publishes(m)  == m.kind = "decide" /\ Profile = "whole"
+Fits(as)      == as \cap w.bad = {}             Publishes(m) == m.kind = "decide" /\ Profile = "whole"
 Admits(p, m)  ==  \* a row has seen a fence and chunks of its decision; a lane must have seen them in order
   CASE Profile = "converging" -> m.fence > p.fence \/ (m.fence = p.fence /\ m.k \notin p.ks)
     [] Profile = "lanes" -> \/ m.fence = p.fence /\ p.ks = 1..(m.k - 1)
@@ -56,7 +52,7 @@ Does(m) ==  \* whether a request does anything
     [] m.kind = "drop" -> MayDrop(m)              [] m.kind = "mark" -> IsDecision(m)
     [] m.kind = "row"  -> Admits(S.at[m.place], m) /\ Fits({m.c[1]})
 Put(m) == LET new == IF Publishes(m) \/ m.kind = "finish" THEN Closed(m.new) ELSE m.new
-              had == [q |-> new.q, e |-> new.epoch, tok |-> new.tok, as |-> m.as] IN
+              had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as] IN
   [S EXCEPT !.led[m.name] = [new EXCEPT !.app = IF new.tok = S.led[m.name].tok THEN S.led[m.name].app ELSE 0],
             !.log  = IF OneStep THEN {c \in @ : c[1] \notin m.drop} ELSE @,
             !.hist = IF m.kind = "decide" THEN Append(@, had) ELSE @,

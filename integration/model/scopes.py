@@ -14,6 +14,8 @@ INVARIANTS = (
     "Once",
     "OnlyDecided",
     "EpochsInOrder",
+    "Owners",
+    "OneDriver",
     "RowsInOrder",
     "AllOfIt",
     "OneComputation",
