@@ -28,7 +28,8 @@ def main() -> int:
     given = parser.parse_args()
     tried = list(_mutants() if given.mutants else _scopes(given.scope))
     named = [one for one in tried if all(word in one[0] for word in given.words)]
-    return int(not all([_holds(*one, workers=given.workers) for one in named]))
+    held = [_holds(*one, workers=given.workers) for one in named]
+    return int(not all(held))
 
 
 def _scopes(size: str) -> Iterator[Search]:
