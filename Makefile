@@ -117,7 +117,7 @@ SEEDS ?= 100000
 explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
 
-# TLC searches docs/model: small scopes in minutes, `SCOPE=large` in an hour.
+# TLC searches docs/model: small scopes in minutes, `SCOPE=large` many more states, by hand.
 SCOPE ?= small
 model: $(DEV)
 	@$(BIN)/python -m integration.model --scope $(SCOPE)

@@ -9,8 +9,6 @@ No3(x, y, z)  == FALSE
 NoneOf(x)     == {}
 
 \* ---- records: what a write compares
-ByRevision(m)  == IF "was" \in DOMAIN m THEN S.led[m.name].rev = m.was ELSE S.led[m.name].stamp = m.over
-ByHigher(m)    == "new" \notin DOMAIN m \/ m.kind = "cut" \/ m.new.rev > S.led[m.name].rev
 ByToken(m)     == S.led[m.name].stamp = m.over \/ ("new" \in DOMAIN m /\ S.led[m.name].tok # 0 /\ S.led[m.name].tok = m.new.tok)
 UnlessItCuts(m)     == m.kind = "cut" \/ S.led[m.name].stamp = m.over
 UnlessItDecides(m)  == m.kind = "decide" \/ S.led[m.name].stamp = m.over
@@ -23,8 +21,8 @@ StagesByPartition(a, arrives, late) ==
               !.S.log = {c \in @ : c[1] = a \/ att[c[1]].p # att[a].p \/ att[c[1]].e # att[a].e}])
 DropsBefore(m) ==  \* whatever record is there
   IF m.kind # "doom" \/ m.drop = {} THEN {} ELSE {Drop(m.name, -1, m.drop)}
-Losers(v) == [a \in 1..Len(SelectSeq([x \in DOMAIN att |-> x], LAMBDA x : att[x].q = v.q /\ att[x].e = v.ep /\ att[x].st # "skips")) |->
-              SelectSeq([x \in DOMAIN att |-> x], LAMBDA x : att[x].q = v.q /\ att[x].e = v.ep /\ att[x].st # "skips")[a]]
+Losers(v) == LET all == [x \in DOMAIN att |-> x] IN
+  SelectSeq(all, LAMBDA x : att[x].q = v.q /\ att[x].e = v.ep /\ att[x].st # "skips")
 DecidesLosers(v) ==
   [Write("decide", Name(v.q), v.base,
     [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(Losers(v)),
@@ -43,13 +41,12 @@ Unmarked(m)     == [S EXCEPT !.at[1].rows = Append(@, m.c)]  \* no mark, and the
 MarkedLast(m)   == [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c},
                              !.led[m.name].app = IF m.k = Len(S.led[m.name].man) THEN m.k ELSE @]
 AnyDue(m)       == S.led[m.name].app <= m.k - 1
-PassesOver(m)   == IF m.c \in S.log THEN [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c}, !.led[m.name].app = m.k]
-                   ELSE [S EXCEPT !.led[m.name].app = m.k]
+Applies(m)      == [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c}, !.led[m.name].app = m.k]
+Skips(m)        == [S EXCEPT !.log = @ \ {m.c}, !.led[m.name].app = m.k]
+PassesOver(m)   == IF m.c \in S.log THEN Applies(m) ELSE Skips(m)
 GoneOrNot(p, m) == IsDecision(m) /\ IsDue(m)
-LeavesOut(m)    == IF m.c[1] \in w.bad THEN [S EXCEPT !.log = @ \ {m.c}, !.led[m.name].app = m.k]
-                   ELSE [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c}, !.led[m.name].app = m.k]
+LeavesOut(m)    == IF m.c[1] \in w.bad THEN Skips(m) ELSE Applies(m)
 FirstChunkOnly(m) == ("k" \in DOMAIN m /\ m.k > 1) \/ S.led[m.name].tok = m.tok
-Due(m)          == TRUE
 Early(v)        == [v EXCEPT !.k = 1, !.place = 1, !.pc = "ask"]
 
 \* ---- rows that converge, lanes
@@ -70,7 +67,6 @@ Unacknowledged(v) ==
   IF m.new.man[v.k] \in S.log THEN [v EXCEPT !.pc = "row", !.known = IF v.k = 1 THEN S.known ELSE @]
   ELSE IF S.led[m.name].tok # m.new.tok \/ S.led[m.name].app >= Len(m.new.man) THEN [v EXCEPT !.pc = "ask"] ELSE Fail(v, "Lost")
 AnyLane(p, m) == (m.fence = p.fence /\ p.ks = 1..(m.k - 1)) \/ (m.fence > p.fence /\ m.k = 1)
-NotAgain(v)   == [v EXCEPT !.pc = "mark", !.known = [l \in Places |-> <<S.at[l].fence, S.at[l].ks>>]]
 
 \* ---- a commit
 OnlyReads(v, m, r)    == After(v, m, r)
@@ -88,7 +84,6 @@ GoesBack(v, L)        == IF v.ep = L.epoch THEN "replay" ELSE "next"
 UnlessEmpty(v, L)     == L.epoch >= 0 /\ v.ep > L.epoch + 1
 OnlyReplays(v)        == IF IsDoomed(v) THEN Fail(v, "Missing") ELSE IF v.verdict = "replay" THEN Is(v, "note")
                          ELSE Asks(v, Decision(v))
-ReplaySupersedes(v)   == Write("replay", Name(v.q), v.base, [v.base EXCEPT !.at = TRUE, !.run = v.run, !.past = @ \cup ({v.base.run} \ {0, v.run})])
 LeavesNeighbours(v, name, r, ret) ==
   LET m == [Write("finish", name, r, Closed(r)) EXCEPT !.need = Len(r.man), !.new.man = r.man]
       u == First([Again(v, "") EXCEPT !.ret = ret, !.m = m])
@@ -109,13 +104,6 @@ OwnClaim(L, R, base, claim)   ==
 \* ---- aborts
 DropsUndoomed(x, as)  == Emits(Drop(x, -1, as \ Held(S.led[x])), "dooms")
 DropsDecided(x, as)   == Emits(Drop(x, -1, as), "dooms")
-DoomForgets(x, as)    == LET r == S.led[x]  free == as \ Held(r) IN
-  Emits([Write("doom", x, r, [r EXCEPT !.q = IF @ = "" THEN att[CHOOSE a \in as : TRUE].q ELSE @]) EXCEPT !.drop = free], "dooms")
 Undoes(x, as)         == LET r == S.led[x] IN
   r.epoch >= 0 /\ Emits(Write("doom", x, r, [Closed(r) EXCEPT !.epoch = @ - 1, !.tok = 0]), "dooms")
-DoomEnds(v) ==
-  [Write("decide", Name(v.q), v.base,
-    [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(v.parts),
-       !.plan = PlanOf(v, v.ep), !.run = v.run, !.past = @ \cup ({v.base.run} \ {0, v.run}),
-       !.replayed = {x \in @ : x[1] # v.run}, !.doomed = {}]) EXCEPT !.as = v.parts]
 =============================================================================

@@ -13,7 +13,7 @@ S == w.S   att == w.att   ckpt == w.ckpt   n == w.n
 Range(s)   == {s[i] : i \in DOMAIN s}
 Name(q)    == IF SinkId THEN "s" ELSE q   Names == {Name(q) : q \in Queries}
 \* ---- ledgers; `app` chunks of the decision are applied, which moves no stamp
-Nothing == [stamp |-> 0, rev |-> 0, q |-> "", retired |-> {}, epoch |-> -1, tok |-> 0, man |-> <<>>, open |-> FALSE,
+Nothing == [stamp |-> 0, q |-> "", retired |-> {}, epoch |-> -1, tok |-> 0, man |-> <<>>, open |-> FALSE,
             app |-> 0, run |-> 0, past |-> {}, replayed |-> {}, doomed |-> {}, plan |-> 0, at |-> FALSE, fence |-> 0,
             ever |-> FALSE, heir |-> FALSE, gone |-> FALSE]
 Untouched(r)     == ~r.ever /\ ~r.heir          MayGo(r) == Untouched(r) /\ ~r.gone
@@ -25,8 +25,8 @@ Free             == [holder |-> "", stamp |-> 0]  \* a claim that nobody has
 Closed(r)        == [r EXCEPT !.open = FALSE, !.man = <<>>]
 \* ---- requests; a write of a ledger replaces what has the stamp `over`, if `need` chunks are applied
 Write(kind, name, old, new) ==
-  [kind |-> kind, name |-> name, over |-> old.stamp, was |-> old.rev, need |-> 0, drop |-> {}, as |-> <<>>,
-   claim |-> 0, new |-> [new EXCEPT !.rev = old.rev + 1, !.stamp = 0]]
+  [kind |-> kind, name |-> name, over |-> old.stamp, need |-> 0, drop |-> {}, as |-> <<>>,
+   claim |-> 0, new |-> [new EXCEPT !.stamp = 0]]
 Drop(name, over, as) == [kind |-> "drop", name |-> name, over |-> over, drop |-> as]
 Writes     == {"own", "retire", "replay", "decide", "finish", "doom", "fence"}
 IsNew(m)   == m.kind \in Writes \cup {"claim"} /\ m.new.stamp = 0

@@ -34,273 +34,263 @@ class Planted:
 
 
 PLANTED: dict[str, Planted] = {
-    "last write wins": Planted({"IsThere": "Yes1"}, "AllOfIt", {}, {}, 2),
-    "check then act in two steps": Planted(
-        {"IsThere": "UnlessItDecides"}, "EpochsInOrder", {}, {}, 2
-    ),
+    "last write wins": Planted({"IsThere": "Yes1"}, "AllOfIt"),
+    "check then act in two steps": Planted({"IsThere": "UnlessItDecides"}, "EpochsInOrder"),
     "late duplicate after a match, by token": Planted(
-        {"IsThere": "ByToken"}, "EpochsInOrder", {"faults": 1}, {}, 2
+        {"IsThere": "ByToken"}, "EpochsInOrder", most={"faults": 1}
     ),
     "another record taken away": Planted(
-        {"IsThere": "UnlessItCuts"}, "AllOfIt", {"dooms": 1, "leaves": 1}, {}, 2
+        {"IsThere": "UnlessItCuts"}, "AllOfIt", most={"dooms": 1, "leaves": 1}
     ),
-    "partition as the staging key": Planted(
-        {"Stages": "StagesByPartition"}, "NotDropped", {}, {}, 2
-    ),
+    "partition as the staging key": Planted({"Stages": "StagesByPartition"}, "NotDropped"),
     "manifest not checked": Planted(
-        {"IsWhole": "Yes1"}, "NotDropped", {"losses": 1}, {"Loss": "log"}, 2
+        {"IsWhole": "Yes1"}, "NotDropped", most={"losses": 1}, constants={"Loss": "log"}
     ),
     "dropped over any record": Planted(
         {"MayDrop": "Yes1"},
         "NotDropped",
-        {"losses": 1, "faults": 1},
-        {"Loss": "suffix", "MaxRuns": 1, "MaxAttempts": 1},
-        1,
+        most={"losses": 1, "faults": 1},
+        constants={"Loss": "suffix", "MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
     ),
     "dropped before compared": Planted(
-        {"Then": "DropsBefore"}, "NotDropped", {"dooms": 1}, {"OneStep": False}, 2
+        {"Then": "DropsBefore"}, "NotDropped", most={"dooms": 1}, constants={"OneStep": False}
     ),
-    "losers published with winners": Planted(
-        {"Decision": "DecidesLosers"}, "NoFalseAlarm", {}, {}, 2
-    ),
+    "losers published with winners": Planted({"Decision": "DecidesLosers"}, "NoFalseAlarm"),
     "marker outside the transaction": Planted(
-        {"Put": "RowsAlone"}, "OnlyDecided", {}, {"Profile": "whole"}, 2
+        {"Put": "RowsAlone"}, "OnlyDecided", constants={"Profile": "whole"}
     ),
     "marker before the transaction": Planted(
-        {"Put": "LedgerAlone"}, "AllOfIt", {}, {"Profile": "whole"}, 2
+        {"Put": "LedgerAlone"}, "AllOfIt", constants={"Profile": "whole"}
     ),
-    "marker outside the chunk's step": Planted({"Row": "Unmarked"}, "Once", {"faults": 1}, {}, 2),
+    "marker outside the chunk's step": Planted({"Row": "Unmarked"}, "Once", most={"faults": 1}),
     "chunk applied twice on roll-forward": Planted(
-        {"Row": "Unmarked", "IsDue": "AnyDue"}, "Once", {"faults": 1}, {}, 2
+        {"Row": "Unmarked", "IsDue": "AnyDue"}, "Once", most={"faults": 1}
     ),
     "one mark for all chunks": Planted(
-        {"Row": "MarkedLast", "IsDue": "AnyDue"}, "NoFalseAlarm", {"faults": 1}, {"Sizes": {2}}, 2
+        {"Row": "MarkedLast", "IsDue": "AnyDue"},
+        "NoFalseAlarm",
+        most={"faults": 1},
+        constants={"Sizes": {2}},
     ),
     "missing chunk passed over": Planted(
         {"Row": "PassesOver", "Admits": "GoneOrNot"},
         "NotDropped",
-        {"losses": 1},
-        {"Loss": "log"},
-        2,
+        most={"losses": 1},
+        constants={"Loss": "log"},
     ),
     "finished without looking at what is applied": Planted(
-        {"AllApplied": "Yes1"}, "AllOfIt", {"losses": 1}, {"Loss": "suffix"}, 2
+        {"AllApplied": "Yes1"}, "AllOfIt", most={"losses": 1}, constants={"Loss": "suffix"}
     ),
-    "finished before applied": Planted(
-        {"AllApplied": "Yes1", "First": "Early"}, "AllOfIt", {}, {}, 2
-    ),
+    "finished before applied": Planted({"AllApplied": "Yes1", "First": "Early"}, "AllOfIt"),
     "refused row left out": Planted(
-        {"Row": "LeavesOut", "Fits": "Yes1"}, "AllOfIt", {"refusals": 1}, {}, 2
+        {"Row": "LeavesOut", "Fits": "Yes1"}, "AllOfIt", most={"refusals": 1}
     ),
     "decision compared at the first chunk only": Planted(
         {"IsDecision": "FirstChunkOnly"},
         "Once",
-        {"faults": 2},
-        {"Sizes": {2}, "LastEpoch": 1, "MaxRuns": 1},
-        1,
+        most={"faults": 2},
+        constants={"Sizes": {2}, "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
     ),
     "no token": Planted(
-        {"IsDecision": "Yes1"}, "Once", {"faults": 2}, {"LastEpoch": 1, "MaxRuns": 1}, 1
+        {"IsDecision": "Yes1"},
+        "Once",
+        most={"faults": 2},
+        constants={"LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
     ),
     "equal versions for chunks of one epoch": Planted(
-        {"Admits": "OncePerFence"}, "AllOfIt", {}, {"Profile": "converging", "Sizes": {2}}, 2
+        {"Admits": "OncePerFence"}, "AllOfIt", constants={"Profile": "converging", "Sizes": {2}}
     ),
     "no fence": Planted(
         {"Admits": "AnyFence"},
         "Once",
-        {"faults": 1},
-        {"Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
-        1,
+        most={"faults": 1},
+        constants={"Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
     ),
     "fence made of the epoch": Planted(
         {"Sends": "FencedByEpoch"},
         "AllOfIt",
-        {},
-        {"Profile": "converging", "Queries": {"a", "b"}, "Policy": "repeatable"},
-        2,
+        constants={"Profile": "converging", "Queries": {"a", "b"}, "Policy": "repeatable"},
     ),
     "late duplicate after a match, in a row": Planted(
         {"Row": "LastOnly"},
         "Once",
-        {"faults": 1},
-        {"Profile": "converging", "Sizes": {2}, "MaxAttempts": 1},
-        2,
+        most={"faults": 1},
+        constants={"Profile": "converging", "Sizes": {2}, "MaxAttempts": 1},
     ),
     "chunks deleted before finish": Planted(
-        {"Row": "DropsAsItGoes"}, "NotDropped", {}, {"Profile": "converging", "Places": {1, 2}}, 2
+        {"Row": "DropsAsItGoes"},
+        "NotDropped",
+        constants={"Profile": "converging", "Places": {1, 2}},
     ),
     "rows before the acknowledgement": Planted(
         {"Fetched": "Unacknowledged"},
         "OnlyDecided",
-        {"losses": 1},
-        {"Profile": "converging", "Loss": "dirty", "MaxRuns": 1, "MaxAttempts": 1},
-        1,
+        most={"losses": 1},
+        constants={"Profile": "converging", "Loss": "dirty", "MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
     ),
     "any lane": Planted(
         {"Admits": "AnyLane"},
         "OnlyDecided",
-        {"losses": 1},
-        {"Profile": "lanes", "Places": {1, 2}, "Loss": "place"},
-        2,
+        most={"losses": 1},
+        constants={"Profile": "lanes", "Places": {1, 2}, "Loss": "place"},
     ),
     "outcome resolved by reading only": Planted(
-        {"Moved": "OnlyReads"}, "NoFalseAlarm", {"faults": 1}, {"MaxRuns": 1, "MaxAttempts": 1}, 1
+        {"Moved": "OnlyReads"},
+        "NoFalseAlarm",
+        most={"faults": 1},
+        constants={"MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
     ),
     "unknown outcome taken as failure": Planted(
         {"Unheard": "StartsOver"},
         "NoFalseAlarm",
-        {"faults": 1},
-        {"MaxRuns": 1, "MaxAttempts": 1},
-        1,
+        most={"faults": 1},
+        constants={"MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
     ),
     "unknown outcome taken as success": Planted(
         {"Unheard": "TakesForDone"},
         "NoFalseAlarm",
-        {"faults": 1},
-        {"MaxRuns": 1, "MaxAttempts": 1},
-        1,
+        most={"faults": 1},
+        constants={"MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
     ),
-    "decided epoch given up": Planted({"Finish": "GivesUp"}, "AllOfIt", {}, {}, 2),
-    "decision over whatever is there": Planted(
-        {"IsThere": "UnlessItDecides"}, "EpochsInOrder", {}, {}, 2
-    ),
+    "decided epoch given up": Planted({"Finish": "GivesUp"}, "AllOfIt"),
+    "decision over whatever is there": Planted({"IsThere": "UnlessItDecides"}, "EpochsInOrder"),
     "skip without asking whose epoch": Planted(
         {"Decided": "AnyEpochOf"},
         "NoFalseAlarm",
-        {},
-        {"Queries": {"a", "b"}, "Policy": "continue"},
-        1,
+        constants={"Queries": {"a", "b"}, "Policy": "continue"},
+        drivers=1,
     ),
     "skipped receipt committed": Planted(
         {"IsStaleSkip": "No1"},
         "OneComputation",
-        {"losses": 1},
-        {"Loss": "suffix", "MaxAttempts": 3, "Profile": "whole"},
-        2,
+        most={"losses": 1},
+        constants={"Loss": "suffix", "MaxAttempts": 3, "Profile": "whole"},
     ),
-    "replay committed again": Planted({"Judge": "DecidesAgain"}, "EpochsInOrder", {}, {}, 2),
+    "replay committed again": Planted({"Judge": "DecidesAgain"}, "EpochsInOrder"),
     "epochs out of order": Planted(
         {"IsSinkBehind": "No2"},
         "EpochsInOrder",
-        {"losses": 1},
-        {"Loss": "suffix", "LastEpoch": 1},
-        2,
+        most={"losses": 1},
+        constants={"Loss": "suffix", "LastEpoch": 1},
     ),
     "emptied store taken for a new one": Planted(
         {"IsSinkBehind": "UnlessEmpty"},
         "EpochsInOrder",
-        {"losses": 1},
-        {"Loss": "suffix", "LastEpoch": 1},
-        2,
+        most={"losses": 1},
+        constants={"Loss": "suffix", "LastEpoch": 1},
     ),
     "epochs go back": Planted(
-        {"Judge": "GoesBack"}, "Kept", {"restores": 1}, {"LastEpoch": 1, "MaxAttempts": 3}, 2
+        {"Judge": "GoesBack"},
+        "Kept",
+        most={"restores": 1},
+        constants={"LastEpoch": 1, "MaxAttempts": 3},
     ),
     "restored checkpoint skipped in silence": Planted(
-        {"Judge": "SkipsThePast"}, "Kept", {"restores": 1}, {"LastEpoch": 1, "MaxAttempts": 3}, 2
+        {"Judge": "SkipsThePast"},
+        "Kept",
+        most={"restores": 1},
+        constants={"LastEpoch": 1, "MaxAttempts": 3},
     ),
     "offsets not compared": Planted(
-        {"HasDiverged": "No2"}, "Kept", {"restores": 1}, {"MaxAttempts": 2}, 2
+        {"HasDiverged": "No2"}, "Kept", most={"restores": 1}, constants={"MaxAttempts": 2}
     ),
     "runs forgotten": Planted(
         {"IsSuperseded": "No2"},
         "OneDriver",
-        {},
-        {"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
-        2,
+        constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
     ),
-    "decided anew": Planted({"IsDecidedAnew": "No1"}, "OneDriver", {}, {"Profile": "whole"}, 2),
+    "decided anew": Planted({"IsDecidedAnew": "No1"}, "OneDriver", constants={"Profile": "whole"}),
     "an undecided ledger owns its sink": Planted(
         {"Untouched": "HasNoPast"},
         "NoFalseAlarm",
-        {},
-        {"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
-        1,
+        constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
+        drivers=1,
     ),
     "an undecided ledger hides what it replaced": Planted(
         {"Untouched": "NeverDecided"},
         "Owners",
-        {},
-        {
+        constants={
             "Queries": {"a", "b", "c"},
             "SinkId": False,
             "Policy": "continue",
             "MaxRuns": 3,
             "MaxAttempts": 3,
         },
-        1,
+        drivers=1,
     ),
     "epochs compared before identity": Planted(
         {"Base": "EpochsFirst", "IsReplaced": "No3", "Retires": "No2"},
         "NoFalseAlarm",
-        {},
-        {"Queries": {"a", "b"}},
-        2,
+        constants={"Queries": {"a", "b"}},
     ),
     "silent skip after a replaced checkpoint": Planted(
         {"Succeeded": "Adopts", "IsReplaced": "No3", "Judge": "SkipsThePast"},
         "OneDriver",
-        {},
-        {"Queries": {"a", "b"}},
-        2,
+        constants={"Queries": {"a", "b"}},
     ),
     "checkpoint path not claimed": Planted(
-        {"HasPath": "Yes2"}, "RowsInOrder", {}, {"Queries": {"a", "b"}, "SinkId": False}, 2
+        {"HasPath": "Yes2"}, "RowsInOrder", constants={"Queries": {"a", "b"}, "SinkId": False}
     ),
     "claim trusted by its name": Planted(
-        {"ToDo": "OwnClaim"}, "Owners", {"leaves": 1}, {"Queries": {"a", "b"}, "SinkId": False}, 2
+        {"ToDo": "OwnClaim"},
+        "Owners",
+        most={"leaves": 1},
+        constants={"Queries": {"a", "b"}, "SinkId": False},
     ),
     "retired by a query that decided nothing": Planted(
         {"Retires": "InAnyLedger"},
         "NoFalseAlarm",
-        {},
-        {"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
-        1,
+        constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
+        drivers=1,
     ),
     "retired query goes on": Planted(
         {"Retires": "No2"},
         "EpochsInOrder",
-        {},
-        {"Queries": {"a", "b"}, "Policy": "repeatable", "MaxRuns": 3, "MaxAttempts": 3},
-        1,
+        constants={"Queries": {"a", "b"}, "Policy": "repeatable", "MaxRuns": 3, "MaxAttempts": 3},
+        drivers=1,
     ),
     "rival not retired before the first decision": Planted(
         {"ToDo": "RivalLives"},
         "RowsInOrder",
-        {},
-        {"Queries": {"a", "b"}, "SinkId": False, "Policy": "continue"},
-        2,
+        constants={"Queries": {"a", "b"}, "SinkId": False, "Policy": "continue"},
     ),
     "abort that undoes a published epoch": Planted(
-        {"Doom": "Undoes"}, "EpochsInOrder", {"dooms": 1}, {"Profile": "whole"}, 2
+        {"Doom": "Undoes"}, "EpochsInOrder", most={"dooms": 1}, constants={"Profile": "whole"}
     ),
     "abort that drops a decided epoch": Planted(
-        {"Doom": "DropsDecided"}, "NotDropped", {"dooms": 1}, {}, 2
+        {"Doom": "DropsDecided"}, "NotDropped", most={"dooms": 1}
     ),
-    "abort without doom": Planted({"Doom": "DropsUndoomed"}, "NotDropped", {"dooms": 1}, {}, 2),
-    "doom of what is decided": Planted({"Held": "NoneOf"}, "NotDropped", {"dooms": 1}, {}, 2),
+    "abort without doom": Planted({"Doom": "DropsUndoomed"}, "NotDropped", most={"dooms": 1}),
+    "doom of what is decided": Planted({"Held": "NoneOf"}, "NotDropped", most={"dooms": 1}),
     "doom ignored": Planted(
         {"IsDoomed": "No1"},
         "NotDropped",
-        {"dooms": 1},
-        {"Profile": "converging", "OneStep": False, "MaxRuns": 1, "MaxAttempts": 1},
-        1,
+        most={"dooms": 1},
+        constants={"Profile": "converging", "OneStep": False, "MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
     ),
     "ledger left that another abort needs": Planted(
         {"IsDropped": "Yes1"},
         "NotDropped",
-        {"dooms": 1, "leaves": 1},
-        {"OneStep": False, "Profile": "converging"},
-        2,
+        most={"dooms": 1, "leaves": 1},
+        constants={"OneStep": False, "Profile": "converging"},
     ),
     "a batch passes over what others have decided": Planted(
         {"Finish": "LeavesNeighbours"},
         "RowsInOrder",
-        {"commands": 1},
-        {"Queries": {"a", "b"}, "Follows": "once", "SinkId": False},
-        1,
+        most={"commands": 1},
+        constants={"Queries": {"a", "b"}, "Follows": "once", "SinkId": False},
+        drivers=1,
     ),
     "replay only read": Planted(
-        {"Take": "OnlyReplays"}, "OneDriver", {"losses": 1}, {"Loss": "dirty"}, 2
+        {"Take": "OnlyReplays"}, "OneDriver", most={"losses": 1}, constants={"Loss": "dirty"}
     ),
 }

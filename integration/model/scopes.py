@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from integration.model import tlc
@@ -72,10 +72,6 @@ class Scope:
     but: tuple[str, ...] = ()
     ends: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
-
-    def of(self, **constants: Any) -> Scope:
-        """The same with other constants."""
-        return replace(self, constants={**self.constants, **constants})
 
     @property
     def invariants(self) -> tuple[str, ...]:

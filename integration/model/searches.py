@@ -1,4 +1,4 @@
-"""The scopes that TLC searches: small ones in minutes, large ones in an hour."""
+"""The scopes that TLC searches: small ones in minutes, large ones by hand."""
 
 from __future__ import annotations
 

@@ -127,14 +127,11 @@ class Committer:
     def _leave(self, driver: Driver, dropped: Collection[str]) -> None:
         """Take the ledger of a query away that has decided nothing, and its claim.
 
-        Whoever still commits finds its chunks dropped. What another abort dooms may still be there,
-        and is known by this ledger alone. What can't be done here, `gc` does.
+        Whoever still commits finds its chunks dropped. What can't be done here, `gc` does.
         """
         try:
             ledger = from_record(self.store.read(driver.name))
-            if ledger is None or not ledger.doomed.keys() <= set(dropped):
-                return
-            if ledger.may_go and ledger.query_id == driver.query_id:
+            if ledger is not None and ledger.may_be_left_by(driver.query_id, dropped):
                 name = claim_name(driver.target, driver.checkpoint or "")
                 claim = self.store.read(name)  # before: what a query writes that comes back stays
                 left = self.store.swap(driver.name, Record(), ledger.stamp)

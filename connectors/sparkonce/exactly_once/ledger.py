@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 
 from sparkonce.errors import StoreError
@@ -124,6 +124,13 @@ class Ledger:
     def may_go(self) -> bool:
         """Whether nobody needs it: it holds no decision, and is no tombstone."""
         return self.untouched and not self.forgotten
+
+    def may_be_left_by(self, query_id: str, dropped: Collection[str]) -> bool:
+        """Whether an abort of its query, which has dropped these attempts, may take it away.
+
+        What another abort dooms may still be there, and is known by this ledger alone.
+        """
+        return self.may_go and self.query_id == query_id and self.doomed.keys() <= set(dropped)
 
     @property
     def is_done_with(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 from sparkonce.errors import (
     CheckpointReplaced,
@@ -13,8 +14,9 @@ from sparkonce.errors import (
     StagedDataMissing,
 )
 from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.protocol import Receipt
 from sparkonce.store import Store
-from sparkonce.tck.simulation.actors import Query
+from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.duel import Duel, every_order
 from sparkonce.tck.simulation.oracles import (
@@ -56,6 +58,21 @@ def commits_and_aborts(duel: Duel, spark: SimulatedSpark, planned: Planned) -> l
         run.abort(planned.epoch, planned.receipts)
 
     return [commit, abort]
+
+
+def begun_to_abort(run: Run, receipts: Sequence[Receipt]) -> Callable[[], None]:
+    """Doom what was staged, as in a store that has no step for both; gives the drop to come."""
+    query, registers = run.query, run.committer().registers
+    attempts = {one.task.attempt: one.task.query_id for one in receipts}
+    absent = Ledger(query.name, query.id, query.target)
+    registers.swap((registers.load(query.name) or absent).dooming(attempts))
+    return lambda: query.world.observer.discard(query.name, list(attempts))
+
+
+def before_rows(query: Query, step: Callable[[], None]) -> None:
+    """Do this in the next commit of a query, between its decision and its rows where it can be."""
+    name = "publish" if "apply" in query.world.limits else "apply"
+    query.faulty().before(name, step)
 
 
 class DriverRules(Contract):
@@ -165,15 +182,9 @@ class DriverRules(Contract):
         running, aborted = old.start(), new.start()
         running.write(0, ["old/0#a"])
         receipts = aborted.stage(0, ["new/0#a"])
-        attempts = {one.task.attempt: one.task.query_id for one in receipts}
-        absent = Ledger(new.name, new.id, new.target)
-        # An abort in a store that has no step for both; it is still about to drop them.
-        registers = aborted.committer().registers
-        registers.swap((registers.load(new.name) or absent).dooming(attempts))
+        drop = begun_to_abort(aborted, receipts)
         running.write(1, ["old/1#a"])
-        store = new.faulty()
-        step = "publish" if "apply" in world.limits else "apply"
-        store.before(step, lambda: world.observer.discard(new.name, list(attempts)))
+        before_rows(new, drop)
         with contextlib.suppress(SparkonceError):
             aborted.commit(0, receipts)
         new.through = None
@@ -188,14 +199,9 @@ class DriverRules(Contract):
         slow, quick = Query(world), Query(world)
         run, later = slow.start(), quick.start()
         receipts = run.stage(0, ["0#slow"])
-        attempts = {one.task.attempt: one.task.query_id for one in receipts}
-        absent = Ledger(slow.name, slow.id, slow.target)
-        # An abort in a store that has no step for both; it is still about to drop them.
-        run.committer().registers.swap(absent.dooming(attempts))
+        drop = begun_to_abort(run, receipts)
         later.abort(0, later.stage(0, ["0#quick"]))
-        store = slow.faulty()
-        step = "publish" if "apply" in world.limits else "apply"
-        store.before(step, lambda: world.observer.discard(slow.name, list(attempts)))
+        before_rows(slow, drop)
         raises(StagedDataMissing, run.commit, 0, receipts)
         slow.through = None
         quick.start().write(0, ["0#again"])
