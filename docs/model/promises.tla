@@ -35,4 +35,9 @@ NoFalseAlarm ==
   /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}
 Ends == Calm ~> \E q \in Queries : ckpt[q].done = LastEpoch
 Symmetry == Permutations(Drivers)
+\* ---- what a schedule of the core is compared by
+Told(x) == LET r == S.led[x] IN
+  [q |-> r.q, epoch |-> r.epoch, man |-> r.man, retired |-> r.retired, doomed |-> r.doomed, gone |-> r.gone,
+   app |-> IF r.open /\ Profile # "converging" THEN r.app ELSE 0]
+Shown == [x \in Names |-> Told(x)] @@ [log |-> S.log, holder |-> S.claim.holder, rows |-> S.at[1].rows]
 =============================================================================

@@ -1,16 +1,12 @@
 -------------------------------- MODULE trace --------------------------------
 (* Schedules of the explorer, for TLC to say whether the model allows each: every line is a step of sparkonce.tla *)
 (* or none, and leaves the store as it was seen. What a driver knows was not seen; TLC finds what it can be.      *)
-EXTENDS sparkonce
+EXTENDS promises
 
 CONSTANT Schedules  \* sequences of lines
 
 VARIABLES which, at, seen
 Line    == Schedules[which][at]
-Told(x) == LET r == S.led[x] IN
-  [q |-> r.q, epoch |-> r.epoch, man |-> r.man, retired |-> r.retired, doomed |-> r.doomed, gone |-> r.gone,
-   app |-> IF r.open /\ Profile # "converging" THEN r.app ELSE 0]
-Shown   == [x \in Names |-> Told(x)] @@ [log |-> S.log, holder |-> S.claim.holder, rows |-> S.at[1].rows]
 Quiet   == UNCHANGED <<w, drv>>
 Awaits(v, l) ==  \* whether it is this that a driver reads next
   \/ v.pc = "read" /\ l.of = Name(v.q)

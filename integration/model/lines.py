@@ -35,5 +35,5 @@ def lines_of(tape: Sequence[Line], *, converging: bool) -> list[Fields]:
         told = script.eyes.changed(line) if len(script.lines) > before else {}
         if told:
             script.lines[-1]["saw"] = told
-        script.eyes.pass_by(line, told)
+        script.eyes.pass_by(line.store, told)
     return script.lines

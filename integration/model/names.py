@@ -20,6 +20,8 @@ WHYS = {
     "StoreLostData": "Lost",
     "SinkBehindCheckpoint": "SinkBehind",
     "CheckpointBehindSink": "Behind",
+    "VersionBehindSink": "Behind",
+    "CheckpointDiverged": "Diverged",
     "RowRefused": "Refused",
     "StoreUnreachable": "Unreachable",
 }

@@ -26,7 +26,7 @@ class Requests:
         """One request."""
         if names.is_other(line) or names.is_of_other(request):
             return
-        self.eyes.count(line, request)
+        self.eyes.count(line.store, request)
         if line.delivered:
             self._deliver(line, request)
         elif line.who.startswith("task "):

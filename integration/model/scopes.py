@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,14 +85,27 @@ class Scope:
 
     def config(self, instead: Mapping[str, str]) -> str:
         """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""
+        invariants = "INVARIANTS " + " ".join(self.invariants)
+        lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
+        return self._config("Fair" if self.ends else "Spec", instead, lines)
+
+    def walking(self, instead: Mapping[str, str], invariants: Sequence[str]) -> str:
+        """The same of docs/model/walks.tla."""
+        lines = ["SYMMETRY Symmetry", "VIEW States"]
+        lines += ["INVARIANTS " + " ".join(invariants)] if invariants else []
+        return self._config("Walks", instead, lines)
+
+    def _config(self, spec: str, instead: Mapping[str, str], lines: Sequence[str]) -> str:
         drivers = [f"d{number + 1}" for number in range(self.drivers)]
-        lines = [f"  {one} = {one}" for one in drivers]
-        lines.append(f"  Drivers = {{{', '.join(drivers)}}}")
-        lines.append("INVARIANTS " + " ".join(self.invariants))
-        lines.append("PROPERTY Ends" if self.ends else "SYMMETRY Symmetry")
-        constants = {**CONSTANTS, **self.constants}
-        spec = "Fair" if self.ends else "Spec"
-        return tlc.config(constants, spec, {"Most": "Troubles", **instead}) + "\n".join(lines)
+        places = [f"  {one} = {one}" for one in drivers]
+        places.append(f"  Drivers = {{{', '.join(drivers)}}}")
+        values = tlc.config(self.values, spec, {"Most": "Troubles", **instead})
+        return values + "\n".join([*places, *lines])
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """All constants."""
+        return {**CONSTANTS, **self.constants}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from sparkonce.tck.explore.tape import Line
 from sparkonce.tck.simulation.oracles import WITNESS
 
 Fields = dict[str, Any]
+Store = Mapping[str, Any]
+"""A snapshot of it."""
 ROW = re.compile(r"[an]/\d+#(.+)\.(\d+)")
 
 
@@ -56,9 +58,9 @@ class Eyes:
         """Whether it is that of another row of a chunk."""
         return request.name == "update" and not self.is_witness(request)
 
-    def count(self, line: Line, request: Request) -> None:
+    def count(self, store: Store, request: Request) -> None:
         """Note which chunk has taken effect."""
-        if self.is_witness(request) and line.store["rows"].count(WITNESS) > self._witnesses:
+        if self.is_witness(request) and store["rows"].count(WITNESS) > self._witnesses:
             manifest, at, *_ = _given(request)
             part, seq = manifest.chunks[at]
             self._chunks.append((part.attempt, seq))
@@ -75,20 +77,21 @@ class Eyes:
 
     def changed(self, line: Line) -> Fields:
         """What differs from what was seen last."""
-        now = self._see(line)
+        now = self.see(line.store)
         return {name: one for name, one in now.items() if one != self.last.get(name)}
 
     def differs(self, line: Line) -> bool:
         """Whether a request did anything, be it that a ledger moved."""
-        return _stamps(line) != self._stamps or bool(self.changed(line))
+        return _stamps(line.store) != self._stamps or bool(self.changed(line))
 
-    def pass_by(self, line: Line, told: Fields) -> None:
+    def pass_by(self, store: Store, told: Fields) -> None:
         """Go on to the next line, once what changed was told, if it was."""
-        self._witnesses, self._stamps = line.store["rows"].count(WITNESS), _stamps(line)
+        self._witnesses, self._stamps = store["rows"].count(WITNESS), _stamps(store)
         self.last.update(told)
 
-    def _see(self, line: Line) -> Fields:
-        store, records = line.store, line.store["records"]
+    def see(self, store: Store) -> Fields:
+        """All of it."""
+        records = store["records"]
         names = {name_of(one): one for one in records if _is_ledger(one)}
         log = {
             (self.numbers[attempt], seq + 1)
@@ -135,8 +138,8 @@ def _given(request: Request) -> tuple[Any, ...]:
     return given
 
 
-def _stamps(line: Line) -> dict[str, str]:
-    return {name: one.stamp for name, one in line.store["records"].items()}
+def _stamps(store: Store) -> dict[str, str]:
+    return {name: one.stamp for name, one in store["records"].items()}
 
 
 def _is_ledger(name: str) -> bool:

@@ -1,9 +1,13 @@
-"""Python values as TLA+ has them."""
+"""Python values as TLA+ has them, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
+
+TOKEN = re.compile(r'<<|>>|\|->|:>|@@|[\[\](){},]|"[^"]*"|-?\d+|\w+')
 
 
 def tla(value: Any) -> str:
@@ -22,3 +26,46 @@ def tla(value: Any) -> str:
         case _:
             text = "<<" + ", ".join(map(tla, value)) + ">>"
     return text
+
+
+class Function(dict[Any, Any]):
+    """A record, or another function; may lie in a set."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+def parsed(text: str) -> Any:
+    """What TLC has printed: a model value is its name."""
+    return _value(iter(TOKEN.findall(text)))
+
+
+def _value(tokens: Iterator[str], token: str | None = None) -> Any:
+    token = token or next(tokens)
+    match token:
+        case "<<":
+            return tuple(_all(tokens, ">>"))
+        case "{":
+            return frozenset(_all(tokens, "}"))
+        case "[":
+            return _function(tokens, "]")
+        case "(":
+            return _function(tokens, ")")
+        case "TRUE" | "FALSE":
+            return token == "TRUE"
+    if token[0] == '"':
+        return token[1:-1]
+    return int(token) if token.lstrip("-").isdigit() else token
+
+
+def _all(tokens: Iterator[str], end: str) -> Iterator[Any]:
+    for token in tokens:
+        if token == end:
+            return
+        if token not in (",", "|->", ":>", "@@"):
+            yield _value(tokens, token)
+
+
+def _function(tokens: Iterator[str], end: str) -> Function:
+    flat = list(_all(tokens, end))
+    return Function([two for at, two in enumerate(pairwise(flat)) if at % 2 == 0])

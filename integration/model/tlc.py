@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ class Checked:
 
     Attributes:
         text: all of it.
+        walks: by chance, as files.
     """
 
     text: str
+    walks: tuple[str, ...] = ()
 
     @property
     def is_through(self) -> bool:
@@ -48,7 +50,13 @@ def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) 
 
 
 def run(
-    modules: Mapping[str, str], main: str, cfg: str, *, seconds: float, workers: int = 1
+    modules: Mapping[str, str],
+    main: str,
+    cfg: str,
+    *,
+    seconds: float,
+    workers: int = 1,
+    options: Sequence[str] = (),
 ) -> Checked:
     """Run TLC.
 
@@ -58,6 +66,7 @@ def run(
         cfg: its configuration.
         seconds: after which it is stopped.
         workers: threads.
+        options: more of TLC's.
 
     Raises:
         UnavailableError: it can't be had here.
@@ -74,11 +83,12 @@ def run(
         java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
         given = ["-workers", str(workers), "-nowarning", "-metadir", str(folder / "states")]
         done = subprocess.run(
-            [*java, "-cp", str(jar), "tlc2.TLC", *given, main],
+            [*java, "-cp", str(jar), "tlc2.TLC", *given, *options, main],
             cwd=folder,
             capture_output=True,
             text=True,
             check=False,
             timeout=seconds,
         )
-    return Checked(done.stdout + done.stderr)
+        walks = tuple(one.read_text() for one in sorted(folder.glob("walk_*")))
+    return Checked(done.stdout + done.stderr, walks)

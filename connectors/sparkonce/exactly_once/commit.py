@@ -118,7 +118,7 @@ class Committer:
         tried twice, since Spark waits for it to report the error that came before.
         """
         registers = Registers(self.store, Patience(max_retries=0))
-        absent = Ledger(driver.name, driver.query_id, driver.target)
+        absent = Ledger(driver.name, driver.query_id, driver.target, once=driver.once)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
         if mine:  # with nothing to drop a full server is asked for no write
             registers.doom(driver.name, absent, mine)
