@@ -21,8 +21,8 @@ StagesByPartition(a, arrives, late) ==
               !.S.log = {c \in @ : c[1] = a \/ att[c[1]].p # att[a].p \/ att[c[1]].e # att[a].e}])
 DropsBefore(m) ==  \* whatever record is there
   IF m.kind # "doom" \/ m.drop = {} THEN {} ELSE {Drop(m.name, -1, m.drop)}
-Losers(v) == LET all == [x \in DOMAIN att |-> x] IN
-  SelectSeq(all, LAMBDA x : att[x].q = v.q /\ att[x].e = v.ep /\ att[x].st # "skips")
+Losers(v) == LET all == [x \in DOMAIN att |-> x]  wins == Range(v.parts) IN
+  v.parts \o SelectSeq(all, LAMBDA x : x \notin wins /\ att[x].q = v.q /\ att[x].e = v.ep /\ att[x].st # "skips")
 DecidesLosers(v) ==
   [Write("decide", Name(v.q), v.base,
     [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(Losers(v)),
@@ -35,7 +35,7 @@ RowsAlone(m) ==  \* publish dies between rows and ledger
   ELSE [S EXCEPT !.led[m.name] = IF m.kind = "finish" THEN Closed(m.new) ELSE m.new]
 LedgerAlone(m) ==
   LET new == IF Publishes(m) \/ m.kind = "finish" THEN Closed(m.new) ELSE m.new
-      had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as] IN
+      had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as, whole |-> TRUE] IN
   [S EXCEPT !.led[m.name] = new, !.hist = IF m.kind = "decide" THEN Append(@, had) ELSE @]
 Unmarked(m)     == [S EXCEPT !.at[1].rows = Append(@, m.c)]  \* no mark, and the chunk stays
 MarkedLast(m)   == [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c},

@@ -20,6 +20,7 @@ RowsInOrder   == \A l \in Places : \A i, j \in DOMAIN S.at[l].rows : \A x, y \in
 AllOfIt       == \A h \in Range(H) : Took(h) \/ \E x \in Names : S.led[x].open /\ S.led[x].tok = h.tok
 OneComputation == \A h \in Range(H) : {att[a].p : a \in Range(h.as)} = Parts
   /\ \A a, b \in Range(h.as) : att[a].e = h.e /\ att[a].plan = att[b].plan
+Whole         == \A h \in Range(H) : h.whole
 OneVersion    == \A l \in Places : \A c, o \in Range(S.at[l].rows) : LET a == att[c[1]]  b == att[o[1]] IN
   (a.q = b.q /\ a.e = b.e /\ a.p = b.p) => c[1] = o[1]
 Kept          == \A t \in {x \in w.told : Loss \notin {"suffix", "ledger", "place"} \/ x.since = n.losses} :

@@ -34,8 +34,7 @@ Stamped(m) == IF ~IsNew(m) THEN m  \* who sends again sends the same
               ELSE [m EXCEPT !.new.stamp = n.stamp + 1, !.new.tok = IF m.kind = "decide" THEN n.stamp + 1 ELSE @]
 \* ---- guards of the store
 IsThere(m)    == S.led[m.name].stamp = m.over   IsFree(m) == S.claim.stamp = m.over
-AllApplied(m) == S.led[m.name].app >= m.need
-IsWhole(man)  == Range(man) \subseteq S.log
+AllApplied(m) == S.led[m.name].app >= m.need      IsWhole(man) == Range(man) \subseteq S.log
 IsDecision(m) == S.led[m.name].tok = m.tok      IsDue(m)  == S.led[m.name].app = m.k - 1
 MayDrop(m)    == m.over = -1 \/ Profile = "converging" \/ IsThere(m)
 Fits(as)      == as \cap w.bad = {}             Publishes(m) == m.kind = "decide" /\ Profile = "whole"
@@ -52,10 +51,11 @@ Does(m) ==  \* whether a request does anything
     [] m.kind = "drop" -> MayDrop(m)              [] m.kind = "mark" -> IsDecision(m)
     [] m.kind = "row"  -> Admits(S.at[m.place], m) /\ Fits({m.c[1]})
 Put(m) == LET new == IF Publishes(m) \/ m.kind = "finish" THEN Closed(m.new) ELSE m.new
-              had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as] IN
-  [S EXCEPT !.led[m.name] = [new EXCEPT !.app = IF new.tok = S.led[m.name].tok THEN S.led[m.name].app ELSE 0],
+              had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as,
+              whole |-> Range(m.new.man) \subseteq S.log]  again == new.tok = S.led[m.name].tok IN
+  [S EXCEPT !.led[m.name] = [new EXCEPT !.app = IF again THEN S.led[m.name].app ELSE 0],
             !.log  = IF OneStep THEN {c \in @ : c[1] \notin m.drop} ELSE @,
-            !.hist = IF m.kind = "decide" THEN Append(@, had) ELSE @,
+            !.hist = IF m.kind = "decide" /\ ~again THEN Append(@, had) ELSE @,
             !.at   = IF Publishes(m) THEN [l \in Places |-> [@[l] EXCEPT !.rows = @ \o m.new.man]] ELSE @]
 Row(m) == LET p == S.at[m.place]  ks == {m.k} \cup IF m.fence = p.fence THEN p.ks ELSE {} IN
   IF Profile = "chunks" THEN [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c}, !.led[m.name].app = m.k]

@@ -19,6 +19,7 @@ class Planted:
         most: how often each kind of trouble comes in the scope that shows it.
         constants: of that scope.
         drivers: of that scope.
+        but: invariants that nobody can promise there.
     """
 
     instead: Mapping[str, str]
@@ -26,12 +27,15 @@ class Planted:
     most: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     drivers: int = 2
+    but: tuple[str, ...] = ()
 
     @property
     def scope(self) -> Scope:
         """What TLC searches."""
-        return Scope("mutant", self.drivers, self.most, constants=self.constants)
+        return Scope("mutant", self.drivers, self.most, self.but, constants=self.constants)
 
+
+LOST = ("NotDropped",)
 
 PLANTED: dict[str, Planted] = {
     "last write wins": Planted({"IsThere": "Yes1"}, "AllOfIt"),
@@ -44,7 +48,7 @@ PLANTED: dict[str, Planted] = {
     ),
     "partition as the staging key": Planted({"Stages": "StagesByPartition"}, "NotDropped"),
     "manifest not checked": Planted(
-        {"IsWhole": "Yes1"}, "NotDropped", most={"losses": 1}, constants={"Loss": "log"}
+        {"IsWhole": "Yes1"}, "Whole", most={"losses": 1}, constants={"Loss": "log"}, but=LOST
     ),
     "dropped over any record": Planted(
         {"MayDrop": "Yes1"},
@@ -75,9 +79,10 @@ PLANTED: dict[str, Planted] = {
     ),
     "missing chunk passed over": Planted(
         {"Row": "PassesOver", "Admits": "GoneOrNot"},
-        "NotDropped",
+        "AllOfIt",
         most={"losses": 1},
         constants={"Loss": "log"},
+        but=LOST,
     ),
     "finished without looking at what is applied": Planted(
         {"AllApplied": "Yes1"}, "AllOfIt", most={"losses": 1}, constants={"Loss": "suffix"}

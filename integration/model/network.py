@@ -190,5 +190,3 @@ def _attempts(request: Request) -> set[str]:
         return {part.attempt for part in manifest.parts}
     given: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
     return {manifest.chunks[given[1]][0].attempt}
-
-

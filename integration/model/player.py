@@ -1,12 +1,14 @@
-"""Plays a path of the model on the core, step by step, and sees that it comes to the same states."""
+"""Plays a path of the model on the core, which must come to the same states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from integration.model.acts import Acts
+from integration.model.cast import Cast
+from integration.model.drivers import Drivers
 from integration.model.network import Parted
+from integration.model.others import Others
 from integration.model.paths import Path
 from integration.model.puppets import Stage
 from integration.model.scopes import Scope
@@ -15,6 +17,8 @@ from integration.model.tla import Function, tla
 from sparkonce.tck.explore.frozen import frozen
 from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.simulation.memory import MemoryStore
+
+TOLD = frozenset({"act", "d", "pc", "x", "a", "arrives", "late", "heard", "again"})
 
 
 @dataclass(frozen=True)
@@ -34,25 +38,25 @@ def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
     """Play one."""
     pool = Pool()
     stage = Stage(memory, pool)
-    player = Player(path, Acts(scope, stage))
+    player = Player(path, Cast(scope, stage))
     with frozen():
         stage.run(player.through)
     pool.close()
     return Played(player.steps, player.parted)
 
 
-@dataclass
 class Player:
     """Goes along a path.
 
-    Attributes:
-        acts: what the core does.
+    Args:
+        path: of the model.
+        cast: who play it.
     """
 
-    path: Path
-    acts: Acts
-    steps: int = 0
-    parted: str = ""
+    def __init__(self, path: Path, cast: Cast) -> None:
+        self.path, self.cast = path, cast
+        self.drivers, self.others = Drivers(cast), Others(cast)
+        self.steps, self.parted = 0, ""
 
     def through(self) -> None:
         """Go as far as the core does."""
@@ -63,18 +67,16 @@ class Player:
         except Parted as parted:
             told = {name: one for name, one in self.path[self.steps].items() if name in TOLD}
             self.parted = f"step {self.steps + 1}, {tla(told)}: {parted}"
-        self.acts.end()
+        self.cast.end()
 
     def _take(self, step: Function) -> None:
-        handler: Callable[[Function], None] = getattr(self.acts, f"on_{step['act']}")
+        who = self.drivers if "d" in step else self.others
+        handler: Callable[[Function], None] = getattr(who, f"on_{step['act']}")
         handler(step)
-        self.acts.network.sent = step["sent"]
+        self.cast.network.sent = step["sent"]
         if "d" in step:
-            self.acts.require_at(step)
-        seen, shown = self.acts.see(), step["shown"]
+            self.drivers.require_at(step)
+        seen, shown = self.cast.see(), step["shown"]
         for name, one in shown.items():
             if seen[name] != one:
                 raise Parted(f"{name} is {tla(seen[name])}, and not {tla(one)}")
-
-
-TOLD = frozenset({"act", "d", "pc", "x", "a", "arrives", "late", "heard", "again"})

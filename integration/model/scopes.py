@@ -19,6 +19,7 @@ INVARIANTS = (
     "RowsInOrder",
     "AllOfIt",
     "OneComputation",
+    "Whole",
     "OneVersion",
     "Kept",
     "NotDropped",

@@ -32,7 +32,7 @@ class Staging:
         converging: whether all chunks change the same row.
     """
 
-    def __init__(self, task: Task, size: int, stage: Stage, converging: bool) -> None:  # noqa: FBT001
+    def __init__(self, task: Task, size: int, stage: Stage, converging: bool) -> None:
         self.task, self._size, self._converging = task, size, converging
         self.puppet = Puppet(f"task {task.attempt}", stage, self._work)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 TOKEN = re.compile(r'<<|>>|\|->|:>|@@|[\[\](){},]|"[^"]*"|-?\d+|\w+')
@@ -42,17 +41,11 @@ def parsed(text: str) -> Any:
 
 def _value(tokens: Iterator[str], token: str | None = None) -> Any:
     token = token or next(tokens)
-    match token:
-        case "<<":
-            return tuple(_all(tokens, ">>"))
-        case "{":
-            return frozenset(_all(tokens, "}"))
-        case "[":
-            return _function(tokens, "]")
-        case "(":
-            return _function(tokens, ")")
-        case "TRUE" | "FALSE":
-            return token == "TRUE"
+    if token in ENDS:
+        flat = list(_all(tokens, ENDS[token]))
+        return MADE[token](flat)
+    if token in ("TRUE", "FALSE"):
+        return token == "TRUE"
     if token[0] == '"':
         return token[1:-1]
     return int(token) if token.lstrip("-").isdigit() else token
@@ -66,6 +59,14 @@ def _all(tokens: Iterator[str], end: str) -> Iterator[Any]:
             yield _value(tokens, token)
 
 
-def _function(tokens: Iterator[str], end: str) -> Function:
-    flat = list(_all(tokens, end))
-    return Function([two for at, two in enumerate(pairwise(flat)) if at % 2 == 0])
+def _function(flat: Sequence[Any]) -> Function:
+    return Function(zip(flat[::2], flat[1::2], strict=True))
+
+
+ENDS = {"<<": ">>", "{": "}", "[": "]", "(": ")"}
+MADE: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "<<": tuple,
+    "{": frozenset,
+    "[": _function,
+    "(": _function,
+}

@@ -1,0 +1,190 @@
+"""What drivers do at each step of docs/model/walks.tla, and operators who finish an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from integration.model.cast import Cast, admin_of
+from integration.model.names import KINDS, WHYS, is_claim
+from integration.model.network import Parted
+from integration.model.puppets import Puppet
+from integration.model.seen import ordinal
+from integration.model.staging import Staging
+from integration.model.tla import Function
+
+from sparkonce.operate.admin import SinkStatus
+from sparkonce.tck.explore.requests import Request
+from sparkonce.tck.simulation.actors import Run
+
+
+@dataclass
+class Life:
+    """A run at one of its epochs.
+
+    Attributes:
+        puppet: commits, once that has begun.
+    """
+
+    run: Run
+    epoch: int
+    puppet: Puppet | None = None
+
+
+class Drivers:
+    """Plays those who live in a place of the model.
+
+    Args:
+        cast: with whom.
+
+    Attributes:
+        lives: by place.
+    """
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast = cast
+        self.lives: dict[str, Life] = {}
+        self._runs = 0
+
+    def on_starts(self, step: Function) -> None:
+        """A run begins an epoch."""
+        self._runs += 1
+        run = Run(self.cast.query(step["q"]), f"run{self._runs}")
+        self.lives[step["d"]] = Life(run, step["e"])
+
+    def on_commits(self, step: Function) -> None:
+        """Its commit begins, with the receipts of these attempts."""
+        life = self.lives[step["d"]]
+        receipts = [self.cast.tasks[a - 1].receipt() for a in step["as"]]
+        offsets = [self._offsets(life, epoch) for epoch in (life.epoch, life.epoch - 1)]
+        life.puppet = self.cast.puppet(
+            f"commit {step['d']}",
+            lambda one: self.cast.through(life.run, one).commit(life.epoch, receipts, *offsets),
+        )
+
+    def _offsets(self, life: Life, epoch: int) -> str | None:
+        plan = self.cast.plans.get((life.run.query.id, epoch))
+        return None if plan is None else f"plan {plan}"
+
+    def on_looks(self, step: Function) -> None:
+        """It reads."""
+        puppet = self._puppet_of(step)
+        own = self.lives[step["d"]].run.query.name
+        if step["pc"] == "neighbours":  # all that it reads of others is one step
+            while puppet.pending is not None and _is_of_neighbours(puppet.pending, own):
+                puppet.go(self.cast.network.perform)
+            return
+        self.cast.network.until(puppet, lambda one: _reads(one, step, own))
+        puppet.go(self.cast.network.perform)
+        if step["pc"] == "look" and puppet.pending is not None and puppet.pending.name == "read":
+            puppet.go(self.cast.network.perform)  # where a chunk is missing, it asks why
+
+    def on_asks(self, step: Function) -> None:
+        """It sends a request."""
+        puppet, message = self._puppet_of(step), step["m"]
+        request = self.cast.network.until(puppet, lambda one: _asks(one, message))
+        late = message if step["late"] else None
+        fate = self.cast.network.fate(arrives=step["arrives"], heard=step["heard"], late=late)
+        puppet.go(fate)
+        if step["at"][step["d"]]["pc"] == "fence":  # it gives up, and asks what became of it
+            while puppet.pending is not None and puppet.pending.name == request.name != "read":
+                puppet.go(self.cast.network.fate(arrives=False, heard=False, late=None))
+
+    def _puppet_of(self, step: Function) -> Puppet:
+        puppet = self.lives[step["d"]].puppet
+        if puppet is None:
+            raise Parted("nobody is there")
+        return puppet
+
+    def on_notes(self, step: Function) -> None:
+        """Spark notes its epoch."""
+        life = self.lives[step["d"]]
+        if step["at"][step["d"]]["pc"] == "off":
+            del self.lives[step["d"]]
+        else:
+            self.lives[step["d"]] = Life(life.run, life.epoch + 1)
+
+    def on_dies(self, step: Function) -> None:
+        """It dies."""
+        puppet = self.lives.pop(step["d"]).puppet
+        if puppet is not None:
+            puppet.die()
+
+    def require_at(self, step: Function) -> None:
+        """See that a driver is where the model has it: through with its commit, and why.
+
+        Raises:
+            Parted: it is not.
+        """
+        at, life = step["at"][step["d"]], self.lives.get(step["d"])
+        puppet = life.puppet if life is not None else None
+        if puppet is None or at["pc"] not in ("failed", "note", "off"):
+            return
+        if at["pc"] == "off":
+            self.on_dies(step)
+            return
+        self.cast.network.close(puppet)
+        why = "" if puppet.error is None else type(puppet.error).__name__
+        if WHYS.get(why, why) != at["why"]:
+            raise Parted(f"the core ends with {puppet.error!r}, and not with {at['why']!r}")
+
+    def on_task(self, step: Function) -> None:
+        """A task begins, and looks whether its epoch is decided."""
+        life = self.lives[step["d"]]
+        self.cast.plans.setdefault((life.run.query.id, life.epoch), int(life.run.run_id[3:]))
+        task = life.run.task(life.epoch, step["p"] - 1)
+        self.cast.eyes.numbers[task.attempt] = len(self.cast.eyes.numbers) + 1
+        staging = Staging(task, step["size"], self.cast.stage, self.cast.eyes.converging)
+        self.cast.tasks.append(staging)
+        self.cast.network.until(staging.puppet, lambda one: one.name == "read")
+        staging.puppet.go(self.cast.network.perform)
+
+    def on_recovers(self, step: Function) -> None:
+        """One finishes an epoch."""
+        self._recover(step, accept_loss=False)
+
+    def on_accepts(self, step: Function) -> None:
+        """One leaves the rest of an epoch out, of which chunks are gone."""
+        self._recover(step, accept_loss=True)
+
+    def _recover(self, step: Function, *, accept_loss: bool) -> None:
+        sink = SinkStatus(self.cast.sink(step["x"]), None, ())
+        puppet = self.cast.puppet(
+            "operator", lambda one: admin_of(one).recover(sink, accept_loss=accept_loss)
+        )
+        self.lives[step["d"]] = Life(Run(self.cast.query("a"), ""), 0, puppet)
+        self.cast.network.until(puppet, lambda one: one.name == "read")
+        puppet.go(self.cast.network.perform)
+
+
+def _is_of_neighbours(request: Request, own: str) -> bool:
+    return request.name == "names" or (request.name == "read" and request.sink != own)
+
+
+def _reads(request: Request, step: Function, own: str) -> bool:
+    """Whether it is what a driver reads at this step."""
+    match step["pc"]:
+        case "look" | "fetch":
+            return request.name == step["pc"] and _is_at(request, step["k"])
+        case "claim":
+            return request.name == "read" and is_claim(request.sink)
+        case "rival":
+            return request.name == "read" and not is_claim(request.sink) and request.sink != own
+        case _:
+            return request.name == "read" and not is_claim(request.sink)
+
+
+def _is_at(request: Request, k: int) -> bool:
+    if request.name != "fetch" or request.manifest is None:
+        return True
+    part, seq = request.manifest.chunks[k - 1]
+    given: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
+    return bool(given[1:] == (part.attempt, seq))
+
+
+def _asks(request: Request, message: Function) -> bool:
+    """Whether it is this message of the model."""
+    kind = message["kind"]
+    if kind not in KINDS.get(request.name, ()) or is_claim(request.sink) != (kind == "claim"):
+        return False
+    return kind != "row" or ordinal(request) == message["k"]
