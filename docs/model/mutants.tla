@@ -22,7 +22,7 @@ StagesByPartition(a, arrives, late) ==
 DropsBefore(m) ==  \* whatever record is there
   IF m.kind # "doom" \/ m.drop = {} THEN {} ELSE {Drop(m.name, -1, m.drop)}
 Losers(v) == LET all == [x \in DOMAIN att |-> x]  wins == Range(v.parts) IN
-  v.parts \o SelectSeq(all, LAMBDA x : x \notin wins /\ att[x].q = v.q /\ att[x].e = v.ep /\ att[x].st # "skips")
+  v.parts \o SelectSeq(all, LAMBDA x : x \notin wins /\ att[x].q = v.q /\ att[x].e = v.ep /\ att[x].done = att[x].size)
 DecidesLosers(v) ==
   [Write("decide", Name(v.q), v.base,
     [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(Losers(v)),
@@ -38,7 +38,7 @@ LedgerAlone(m) ==
       had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as, whole |-> TRUE] IN
   [S EXCEPT !.led[m.name] = new, !.hist = IF m.kind = "decide" THEN Append(@, had) ELSE @]
 Unmarked(m)     == [S EXCEPT !.at[1].rows = Append(@, m.c)]  \* no mark, and the chunk stays
-MarkedLast(m)   == [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c},
+MarkedLast(m)   == [S EXCEPT !.at[1].rows = Append(@, m.c),
                              !.led[m.name].app = IF m.k = Len(S.led[m.name].man) THEN m.k ELSE @]
 AnyDue(m)       == S.led[m.name].app <= m.k - 1
 Applies(m)      == [S EXCEPT !.at[1].rows = Append(@, m.c), !.log = @ \ {m.c}, !.led[m.name].app = m.k]
@@ -103,6 +103,13 @@ OwnClaim(L, R, base, claim)   ==
 
 \* ---- aborts
 DropsUndoomed(x, as)  == Emits(Drop(x, -1, as \ Held(S.led[x])), "dooms")
+DoomsEnd(v)           ==
+  [Write("decide", Name(v.q), v.base,
+    [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(v.parts),
+       !.plan = PlanOf(v, v.ep), !.run = v.run, !.past = @ \cup ({v.base.run} \ {0, v.run}),
+       !.replayed = {x \in @ : x[1] # v.run}, !.doomed = {}]) EXCEPT !.as = v.parts]
+DoomsAnyway(x, as)    == LET r == S.led[x] IN
+  Emits([Write("doom", x, r, [r EXCEPT !.doomed = @ \cup as, !.q = IF @ = "" THEN x ELSE @]) EXCEPT !.drop = as], "dooms")
 DropsDecided(x, as)   == Emits(Drop(x, -1, as), "dooms")
 Undoes(x, as)         == LET r == S.led[x] IN
   r.epoch >= 0 /\ Emits(Write("doom", x, r, [Closed(r) EXCEPT !.epoch = @ - 1, !.tok = 0]), "dooms")

@@ -41,7 +41,11 @@ PLANTED: dict[str, Planted] = {
     "last write wins": Planted({"IsThere": "Yes1"}, "AllOfIt"),
     "check then act in two steps": Planted({"IsThere": "UnlessItDecides"}, "EpochsInOrder"),
     "late duplicate after a match, by token": Planted(
-        {"IsThere": "ByToken"}, "EpochsInOrder", most={"faults": 1}
+        {"IsThere": "ByToken"},
+        "NotDropped",
+        most={"faults": 1, "dooms": 1},
+        constants={"Profile": "converging", "OneStep": False, "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
     ),
     "another record taken away": Planted(
         {"IsThere": "UnlessItCuts"}, "AllOfIt", most={"dooms": 1, "leaves": 1}
@@ -60,7 +64,7 @@ PLANTED: dict[str, Planted] = {
     "dropped before compared": Planted(
         {"Then": "DropsBefore"}, "NotDropped", most={"dooms": 1}, constants={"OneStep": False}
     ),
-    "losers published with winners": Planted({"Decision": "DecidesLosers"}, "NoFalseAlarm"),
+    "losers published with winners": Planted({"Decision": "DecidesLosers"}, "OnlyDecided"),
     "marker outside the transaction": Planted(
         {"Put": "RowsAlone"}, "OnlyDecided", constants={"Profile": "whole"}
     ),
@@ -91,7 +95,7 @@ PLANTED: dict[str, Planted] = {
     "refused row left out": Planted(
         {"Row": "LeavesOut", "Fits": "Yes1"}, "AllOfIt", most={"refusals": 1}
     ),
-    "decision compared at the first chunk only": Planted(
+    "late chunk counted for the next decision": Planted(
         {"IsDecision": "FirstChunkOnly"},
         "Once",
         most={"faults": 2},
@@ -212,6 +216,11 @@ PLANTED: dict[str, Planted] = {
         "OneDriver",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
     ),
+    "replays forgotten": Planted(
+        {"HasReplayed": "No2"},
+        "OneDriver",
+        constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
+    ),
     "decided anew": Planted({"IsDecidedAnew": "No1"}, "OneDriver", constants={"Profile": "whole"}),
     "an undecided ledger owns its sink": Planted(
         {"Untouched": "HasNoPast"},
@@ -274,7 +283,18 @@ PLANTED: dict[str, Planted] = {
         {"Doom": "DropsDecided"}, "NotDropped", most={"dooms": 1}
     ),
     "abort without doom": Planted({"Doom": "DropsUndoomed"}, "NotDropped", most={"dooms": 1}),
-    "doom of what is decided": Planted({"Held": "NoneOf"}, "NotDropped", most={"dooms": 1}),
+    "doom of what is decided": Planted({"Doom": "DoomsAnyway"}, "NotDropped", most={"dooms": 1}),
+    "doom ends with any decision": Planted(
+        {"Decision": "DoomsEnd"},
+        "NotDropped",
+        most={"dooms": 1},
+        constants={
+            "Profile": "converging",
+            "Queries": {"a", "b"},
+            "Policy": "repeatable",
+            "OneStep": False,
+        },
+    ),
     "doom ignored": Planted(
         {"IsDoomed": "No1"},
         "NotDropped",

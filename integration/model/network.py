@@ -124,12 +124,12 @@ class Network:
 
     # -- on its way
 
-    def emit(self, puppet: Puppet, name: str, sent: frozenset[Function]) -> None:
-        """Let a puppet come to the request of this name, which is on its way then."""
+    def emit(self, puppet: Puppet, sent: frozenset[Function]) -> None:
+        """Let a puppet come to the request which the model has on its way from now on."""
         new = sent - self.sent
         if new:
             [message] = new
-            self._held[message] = Held(self.until(puppet, lambda one: one.name == name), puppet)
+            self._held[message] = Held(self.until(puppet, lambda one: _is(one, message)), puppet)
         else:  # the model knows one such request only
             puppet.die()
 
@@ -170,15 +170,11 @@ class Network:
             puppet.go(self.perform if request.name in READING else lost)
         puppet.die()
 
-    def lose(self, message: Function) -> Fate:
-        """The fate of a request that comes late, for all that its sender knows never."""
-        return self.fate(arrives=False, heard=False, late=message)
-
 
 def _is(request: Request, message: Function) -> bool:
-    if message["kind"] == "free":
-        return request.name == "swap" and is_claim(request.sink)
-    return request.name == "discard"
+    if message["kind"] in ("free", "cut"):
+        return request.name == "swap" and is_claim(request.sink) == (message["kind"] == "free")
+    return request.name == {"drop": "discard", "doom": "doom"}.get(message["kind"])
 
 
 def _attempts(request: Request) -> set[str]:

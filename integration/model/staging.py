@@ -8,11 +8,11 @@ from typing import Any
 
 from integration.model.puppets import Puppet, Stage
 
-from sparkonce.exactly_once.staging import ChunkSize, stage
+from sparkonce.exactly_once.staging import ChunkSize
 from sparkonce.protocol import Receipt, Task
 from sparkonce.tck.explore.cast import Rows
 from sparkonce.tck.explore.requests import Request
-from sparkonce.tck.simulation.actors import QUICK
+from sparkonce.tck.simulation import actors
 from sparkonce.tck.simulation.oracles import WITNESS
 
 A_ROW = ChunkSize(rows=1, bytes=1 << 20)
@@ -42,7 +42,7 @@ class Staging:
 
     def _work(self, puppet: Puppet) -> Any:
         rows: Any = self._rows(puppet)
-        return stage(puppet.client, self.task, rows, _encode, A_ROW, QUICK)
+        return actors.stage(puppet.client, self.task, rows, _encode, A_ROW, actors.QUICK)  # type: ignore[attr-defined]
 
     def _rows(self, puppet: Puppet) -> Iterator[Rows]:
         task = self.task

@@ -80,7 +80,7 @@ def run(
         for name, text in modules.items():
             (folder / f"{name}.tla").write_text(text)
         (folder / f"{main}.cfg").write_text(cfg)
-        java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={folder}"]
+        java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
         given = ["-workers", str(workers), "-nowarning", "-metadir", str(folder / "states")]
         done = subprocess.run(
             [*java, "-cp", str(jar), "tlc2.TLC", *given, *options, main],

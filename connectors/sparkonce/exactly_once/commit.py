@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import require_few
-from sparkonce.exactly_once.conflicts import concurrent_driver, lost_decision, unfinished_batch
+from sparkonce.exactly_once.conflicts import lost_decision, unfinished_batch
 from sparkonce.exactly_once.guards import (
     Driver,
     Policy,
@@ -18,6 +18,7 @@ from sparkonce.exactly_once.guards import (
     identify,
     judge,
     require_not_doomed,
+    require_same_decision,
     require_same_shape,
     require_skips_of,
 )
@@ -85,8 +86,7 @@ class Committer:
             standing = self._stand(driver)
             base = standing.base
             first = first or base
-            if base.token != first.token:  # decided by another meanwhile: no replay of this one
-                raise concurrent_driver(base, driver)
+            require_same_decision(first, base, driver)
             verdict = judge(base, driver, self.policy)
             require_skips_of(
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch

@@ -199,6 +199,16 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
             )
 
 
+def require_same_decision(first: Ledger, now: Ledger, driver: Driver) -> None:
+    """Refuse to take for a replay what another driver has decided since this commit began.
+
+    Raises:
+        ConcurrentDriver: the ledger holds another decision than when it was first read.
+    """
+    if now.token != first.token:
+        raise conflicts.concurrent_driver(now, driver)
+
+
 def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> None:
     """Refuse rows that tasks have checked against a target that is another one by now.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.kit.mutants.mutant import Mutant, nothing
+from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant, nothing
 
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, judge
 from sparkonce.exactly_once.ledger import Ledger
@@ -27,6 +27,13 @@ BATCH_MUTANTS = [
         "a batch that leaves a gap is refused, as if the sink had lost some",
         "C20",
         patches={"sparkonce.exactly_once.commit.judge": _wants_no_gap},
+    ),
+    Mutant(
+        "a batch passes over what others have decided",
+        "a batch decides before an epoch that another one has decided has taken effect",
+        "C21",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.exactly_once.commit.finish_others": nothing},
     ),
     Mutant(
         "record of a nameless batch stays",

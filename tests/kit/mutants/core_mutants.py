@@ -192,6 +192,12 @@ CORE_MUTANTS = [
         patches={f"{LEDGER}.decided": _forgets_runs},
     ),
     Mutant(
+        "decided anew",
+        "a driver takes what another one decides while it commits for a replay, and goes on",
+        "C04",
+        patches={"sparkonce.exactly_once.commit.require_same_decision": nothing},
+    ),
+    Mutant(
         "repeatable by the last epoch",
         "a query that once added rows, and is an upsert now, is replaced by another upsert",
         "I01",

@@ -114,8 +114,10 @@ class AppliesBackwards(MemoryStore):
 
 class PassesOver(MemoryStore):
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
-        gone = seq not in self.log.get((manifest.sink, attempt), {})
-        return gone or super()._apply(manifest, ordinal, attempt, seq)
+        if seq in self.log.get((manifest.sink, attempt), {}):
+            return super()._apply(manifest, ordinal, attempt, seq)
+        self.applied[manifest.token] = max(ordinal + 1, self.applied.get(manifest.token, 0))
+        return True
 
 
 class SkipsRefused(MemoryStore):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tests.kit.mutants.mutant import CHUNKS, Mutant
@@ -22,8 +23,7 @@ class AsksOnce(MemoryStore):
             if begun is None:
                 break
             if ordinal >= begun:
-                request = (manifest, ordinal, part.attempt, seq)
-                self.link("apply", lambda request=request: self._apply(*request))
+                self.link("apply", partial(self._apply, manifest, ordinal, part.attempt, seq))
             advance(part.rows[seq])
         return ALL_STORED
 
@@ -49,6 +49,14 @@ class CountsForTheNext(MemoryStore):
         return super()._apply(manifest, ordinal, attempt, seq)
 
 
+class CountsForAny(MemoryStore):
+    """A sink has one mark, and no chunk asks whose it is by now."""
+
+    def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
+        manifest = replace(manifest, token=self._read(manifest.sink).token)
+        return super()._apply(manifest, ordinal, attempt, seq)
+
+
 LATE_MUTANTS = [
     Mutant(
         "decision compared at the first chunk only",
@@ -63,5 +71,12 @@ LATE_MUTANTS = [
         "C04",
         (CHUNKS,),
         CountsForTheNext,
+    ),
+    Mutant(
+        "no token",
+        "a chunk is taken for one of whatever is decided",
+        "C04",
+        (CHUNKS,),
+        CountsForAny,
     ),
 ]

@@ -16,10 +16,11 @@ from sparkonce.tck.simulation.memory import MemoryStore
 class StagesByPartition(MemoryStore):
     def _stage(self, chunk: Chunk) -> None:
         task = chunk.task
-        for (sink, _), chunks in list(self.log.items()):
+        for (sink, attempt), chunks in list(self.log.items()):
             other = next(iter(chunks.values()))[0].task
-            if (sink, other.epoch, other.partition) == (task.sink, task.epoch, task.partition):
-                self.log[task.sink, task.attempt] = chunks
+            same = (sink, other.epoch, other.partition) == (task.sink, task.epoch, task.partition)
+            if same and attempt != task.attempt:
+                del self.log[sink, attempt]
         super()._stage(chunk)
 
 

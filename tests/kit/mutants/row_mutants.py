@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tests.kit.mutants.mutant import ROWS, Mutant
@@ -35,13 +36,12 @@ class ReadsAhead(ConvergingStore):
 
     def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
         payloads = [
-            self.link("fetch", lambda p=part, s=seq: self._payload(manifest, p.attempt, s))
+            self.link("fetch", partial(self._payload, manifest, part.attempt, seq))
             for part, seq in manifest.chunks
         ]
         for ordinal, payload in enumerate(payloads):
             for row, times in Counter(json.loads(payload or "[]")).items():
-                request = (manifest, ordinal, row, times)
-                self.link("update", lambda request=request: self._update(*request))
+                self.link("update", partial(self._update, manifest, ordinal, row, times))
             advance(len(payload or ""))
         self.link("mark", lambda: self.applied.update({manifest.token: len(payloads)}))
         return ALL_STORED

@@ -117,6 +117,24 @@ class BatchRules(Contract):
         query.world.settle()
         require(not query.store.names(), f"records stay: {query.store.names()}")
 
+    def test_c21_a_batch_first_finishes_what_another_has_decided(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Nobody comes back to it but `recover`, which would put older rows over newer ones."""
+        query = batches(new_subject, Follows.ONCE)
+        query.faulty().before("apply", _dies)
+        with suppress(Crash):
+            writes(Run(query, ""))
+        query.world.settle()
+        later = Query(query.world, id="b", checkpoint=None, follows=Follows.ONCE)
+        Run(later, "").write(0, with_witness(["b/0#x"]))
+        with after("a batch came after one that was decided, and had no row yet"):
+            require_rows(query.world, {*ROWS, "b/0#x"})
+
+
+def _dies() -> None:
+    raise Crash("dies before its rows")
+
 
 def _clean(world: Subject, admin: Admin) -> None:
     """What `gc` does, and some time later does again."""

@@ -20,10 +20,13 @@ from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.duel import Duel, every_order
 from sparkonce.tck.simulation.oracles import (
+    after,
     require,
     require_clean,
     require_exactly_once,
     require_nothing_staged,
+    require_rows,
+    with_witness,
 )
 from sparkonce.tck.simulation.restarts import Checkpoint, Planned, SimulatedSpark
 from sparkonce.tck.simulation.turns import Actor
@@ -122,6 +125,18 @@ class DriverRules(Contract):
             require(len(unrefused) <= 1, "both write")
 
         every_order(prepare, verify, alike=True, step=new_subject().step)
+
+    def test_c04_what_a_rival_decides_meanwhile_is_no_replay(self, new_subject: NewSubject) -> None:
+        """A driver would report rows that it did not compute, and go on beside the rival."""
+        world = new_subject()
+        query, rival = Query(world), Query(world).start()
+        run = query.start()
+        receipts = run.stage(0, with_witness(["a/0#x"]))
+        theirs = with_witness(["a/0#y"])
+        query.faulty().before("publish", lambda: rival.write(0, theirs))
+        with after("a rival decided epoch 0 between a commit's look and its decision"):
+            raises(ConcurrentDriver, run.commit, 0, receipts)
+        require_rows(world, {"a/0#y"})
 
     def test_c04_a_driver_that_replays_supersedes_nobody(self, new_subject: NewSubject) -> None:
         """It slept while another took over. Of both one goes on: who decides the next epoch."""
