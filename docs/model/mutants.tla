@@ -70,6 +70,7 @@ AnyLane(p, m) == (m.fence = p.fence /\ p.ks = 1..(m.k - 1)) \/ (m.fence > p.fenc
 
 \* ---- a commit
 OnlyReads(v, m, r)    == After(v, m, r)
+FailsUnheard(v, m)    == {Fail(v, "Unreachable")}
 StartsOver(v, m)      == {IF m.kind \in Writes THEN Again(v, "read") ELSE v}
 TakesForDone(v, m)    == {IF m.kind \in Writes \ {"fence"} THEN After([v EXCEPT !.ack = m.new.tok], m, m.new) ELSE v}
 GivesUp(v, name, r, ret) == LET u == [Again(v, "") EXCEPT !.ret = ret] IN
@@ -79,6 +80,7 @@ GivesUp(v, name, r, ret) == LET u == [Again(v, "") EXCEPT !.ret = ret] IN
   ELSE Asks(u, Write("finish", name, r, [Closed(r) EXCEPT !.epoch = @ - 1, !.tok = 0]))
 AnyEpochOf(r, q, e)   == r.epoch >= e
 DecidesAgain(v, L)    == IF IsSuperseded(v, L) THEN "Concurrent" ELSE IF IsBehind(v, L) THEN "Behind" ELSE "next"
+WantsNoGap(v, L)      == IF IsSinkBehind(v, L) THEN "SinkBehind" ELSE IF v.ep > L.epoch THEN "next" ELSE "replay"
 SkipsThePast(v, L)    == IF v.ep <= L.epoch THEN "replay" ELSE "next"
 GoesBack(v, L)        == IF v.ep = L.epoch THEN "replay" ELSE "next"
 UnlessEmpty(v, L)     == L.epoch >= 0 /\ v.ep > L.epoch + 1

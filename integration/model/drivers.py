@@ -187,4 +187,4 @@ def _asks(request: Request, message: Function) -> bool:
     kind = message["kind"]
     if kind not in KINDS.get(request.name, ()) or is_claim(request.sink) != (kind == "claim"):
         return False
-    return kind != "row" or ordinal(request) == message["k"]
+    return bool(kind != "row" or ordinal(request) == message["k"])

@@ -20,6 +20,7 @@ class Planted:
         constants: of that scope.
         drivers: of that scope.
         but: invariants that nobody can promise there.
+        soon: whether TLC finds it in seconds.
     """
 
     instead: Mapping[str, str]
@@ -28,6 +29,7 @@ class Planted:
     constants: Mapping[str, Any] = field(default_factory=dict)
     drivers: int = 2
     but: tuple[str, ...] = ()
+    soon: bool = True
 
     @property
     def scope(self) -> Scope:
@@ -46,6 +48,7 @@ PLANTED: dict[str, Planted] = {
         most={"faults": 1, "dooms": 1},
         constants={"Profile": "converging", "OneStep": False, "LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
+        soon=False,
     ),
     "another record taken away": Planted(
         {"IsThere": "UnlessItCuts"}, "AllOfIt", most={"dooms": 1, "leaves": 1}
@@ -73,7 +76,10 @@ PLANTED: dict[str, Planted] = {
     ),
     "marker outside the chunk's step": Planted({"Row": "Unmarked"}, "Once", most={"faults": 1}),
     "chunk applied twice on roll-forward": Planted(
-        {"Row": "Unmarked", "IsDue": "AnyDue"}, "Once", most={"faults": 1}
+        {"Row": "Unmarked", "IsDue": "AnyDue"},
+        "Once",
+        most={"faults": 1},
+        soon=False,
     ),
     "one mark for all chunks": Planted(
         {"Row": "MarkedLast", "IsDue": "AnyDue"},
@@ -89,7 +95,11 @@ PLANTED: dict[str, Planted] = {
         but=LOST,
     ),
     "finished without looking at what is applied": Planted(
-        {"AllApplied": "Yes1"}, "AllOfIt", most={"losses": 1}, constants={"Loss": "suffix"}
+        {"AllApplied": "Yes1"},
+        "AllOfIt",
+        most={"losses": 1},
+        constants={"Loss": "suffix"},
+        soon=False,
     ),
     "finished before applied": Planted({"AllApplied": "Yes1", "First": "Early"}, "AllOfIt"),
     "refused row left out": Planted(
@@ -101,6 +111,7 @@ PLANTED: dict[str, Planted] = {
         most={"faults": 2},
         constants={"Sizes": {2}, "LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
+        soon=False,
     ),
     "no token": Planted(
         {"IsDecision": "Yes1"},
@@ -108,6 +119,7 @@ PLANTED: dict[str, Planted] = {
         most={"faults": 2},
         constants={"LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
+        soon=False,
     ),
     "equal versions for chunks of one epoch": Planted(
         {"Admits": "OncePerFence"}, "AllOfIt", constants={"Profile": "converging", "Sizes": {2}}
@@ -123,6 +135,7 @@ PLANTED: dict[str, Planted] = {
         {"Sends": "FencedByEpoch"},
         "AllOfIt",
         constants={"Profile": "converging", "Queries": {"a", "b"}, "Policy": "repeatable"},
+        soon=False,
     ),
     "late duplicate after a match, in a row": Planted(
         {"Row": "LastOnly"},
@@ -155,6 +168,13 @@ PLANTED: dict[str, Planted] = {
         constants={"MaxRuns": 1, "MaxAttempts": 1},
         drivers=1,
     ),
+    "unknown outcome fails the batch": Planted(
+        {"Unheard": "FailsUnheard"},
+        "NoFalseAlarm",
+        most={"faults": 1},
+        constants={"MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
+    ),
     "unknown outcome taken as failure": Planted(
         {"Unheard": "StartsOver"},
         "NoFalseAlarm",
@@ -176,12 +196,14 @@ PLANTED: dict[str, Planted] = {
         "NoFalseAlarm",
         constants={"Queries": {"a", "b"}, "Policy": "continue"},
         drivers=1,
+        soon=False,
     ),
     "skipped receipt committed": Planted(
         {"IsStaleSkip": "No1"},
         "OneComputation",
         most={"losses": 1},
         constants={"Loss": "suffix", "MaxAttempts": 3, "Profile": "whole"},
+        soon=False,
     ),
     "replay committed again": Planted({"Judge": "DecidesAgain"}, "EpochsInOrder"),
     "epochs out of order": Planted(
@@ -189,24 +211,28 @@ PLANTED: dict[str, Planted] = {
         "EpochsInOrder",
         most={"losses": 1},
         constants={"Loss": "suffix", "LastEpoch": 1},
+        soon=False,
     ),
     "emptied store taken for a new one": Planted(
         {"IsSinkBehind": "UnlessEmpty"},
         "EpochsInOrder",
         most={"losses": 1},
         constants={"Loss": "suffix", "LastEpoch": 1},
+        soon=False,
     ),
     "epochs go back": Planted(
         {"Judge": "GoesBack"},
         "Kept",
         most={"restores": 1},
         constants={"LastEpoch": 1, "MaxAttempts": 3},
+        soon=False,
     ),
     "restored checkpoint skipped in silence": Planted(
         {"Judge": "SkipsThePast"},
         "Kept",
         most={"restores": 1},
         constants={"LastEpoch": 1, "MaxAttempts": 3},
+        soon=False,
     ),
     "offsets not compared": Planted(
         {"HasDiverged": "No2"}, "Kept", most={"restores": 1}, constants={"MaxAttempts": 2}
@@ -215,11 +241,13 @@ PLANTED: dict[str, Planted] = {
         {"IsSuperseded": "No2"},
         "OneDriver",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
+        soon=False,
     ),
     "replays forgotten": Planted(
         {"HasReplayed": "No2"},
         "OneDriver",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
+        soon=False,
     ),
     "decided anew": Planted({"IsDecidedAnew": "No1"}, "OneDriver", constants={"Profile": "whole"}),
     "an undecided ledger owns its sink": Planted(
@@ -239,6 +267,7 @@ PLANTED: dict[str, Planted] = {
             "MaxAttempts": 3,
         },
         drivers=1,
+        soon=False,
     ),
     "epochs compared before identity": Planted(
         {"Base": "EpochsFirst", "IsReplaced": "No3", "Retires": "No2"},
@@ -258,18 +287,21 @@ PLANTED: dict[str, Planted] = {
         "Owners",
         most={"leaves": 1},
         constants={"Queries": {"a", "b"}, "SinkId": False},
+        soon=False,
     ),
     "retired by a query that decided nothing": Planted(
         {"Retires": "InAnyLedger"},
         "NoFalseAlarm",
         constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
         drivers=1,
+        soon=False,
     ),
     "retired query goes on": Planted(
         {"Retires": "No2"},
         "EpochsInOrder",
         constants={"Queries": {"a", "b"}, "Policy": "repeatable", "MaxRuns": 3, "MaxAttempts": 3},
         drivers=1,
+        soon=False,
     ),
     "rival not retired before the first decision": Planted(
         {"ToDo": "RivalLives"},
@@ -294,6 +326,7 @@ PLANTED: dict[str, Planted] = {
             "Policy": "repeatable",
             "OneStep": False,
         },
+        soon=False,
     ),
     "doom ignored": Planted(
         {"IsDoomed": "No1"},
@@ -307,6 +340,13 @@ PLANTED: dict[str, Planted] = {
         "NotDropped",
         most={"dooms": 1, "leaves": 1},
         constants={"OneStep": False, "Profile": "converging"},
+        soon=False,
+    ),
+    "numbers of a batch must follow each other": Planted(
+        {"Judge": "WantsNoGap"},
+        "NoFalseAlarm",
+        constants={"Follows": "grows", "LastEpoch": 1},
+        drivers=1,
     ),
     "a batch passes over what others have decided": Planted(
         {"Finish": "LeavesNeighbours"},

@@ -22,7 +22,7 @@ def covering(scope: Scope) -> list[Path]:
     Raises:
         AssertionError: TLC could not search it.
     """
-    told = _run(scope, {}, ["IsKnown"], options=["-continue"])
+    told = _run(scope, {}, ["IsKnown"], options=["-continue"], quick=True)
     assert told.is_through, told.text[-3000:]
     return list(_longest(told.text))
 
@@ -37,29 +37,37 @@ def random(scope: Scope, *, walks: int, depth: int, seed: int) -> list[Path]:
         seed: of the chance.
     """
     options = ["-simulate", f"file=walk,num={walks}", "-depth", str(depth), "-seed", str(seed)]
-    told = _run(scope, {"Perhaps": "Seldom"}, [], options=options)
+    told = _run(scope, {"Perhaps": "Seldom"}, [], options=options, quick=True)
     assert len(told.walks) == walks, told.text[-3000:]
     return list(_longest("".join(told.walks)))
 
 
-def counterexample(scope: Scope, instead: Mapping[str, str]) -> Path:
+def counterexample(
+    scope: Scope, instead: Mapping[str, str], breaks: str, *, quick: bool = False
+) -> Path:
     """How a mutant breaks an invariant.
 
     Raises:
-        AssertionError: it breaks none.
+        AssertionError: it breaks another, or none.
     """
-    told = _run(scope, instead, scope.invariants, options=[])
+    told = _run(scope, instead, scope.invariants, quick=quick)
+    assert f"Invariant {breaks} is violated" in told.text, told.text[-3000:]
     found = list(_longest(told.text))
     assert len(found) == 1, told.text[-3000:]
     return found[0]
 
 
 def _run(
-    scope: Scope, instead: Mapping[str, str], invariants: Sequence[str], *, options: Sequence[str]
+    scope: Scope,
+    instead: Mapping[str, str],
+    invariants: Sequence[str],
+    *,
+    options: Sequence[str] = (),
+    quick: bool,
 ) -> tlc.Checked:
     modules = {"scope": scope.module("scope", "walks")}
     cfg = scope.walking(instead, invariants)
-    return tlc.run(modules, "scope", cfg, seconds=SECONDS, options=options)
+    return tlc.run(modules, "scope", cfg, seconds=SECONDS, options=options, quick=quick)
 
 
 def _longest(text: str) -> Iterator[Path]:

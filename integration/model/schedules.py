@@ -12,6 +12,7 @@ from integration.model.lines import lines_of
 from integration.model.script import PLACES
 from integration.model.seen import Fields
 from integration.model.tla import tla
+from integration.model.walked import MODELS
 
 from sparkonce.tck.explore.explorer import profile_of
 from sparkonce.tck.explore.frozen import frozen
@@ -21,7 +22,6 @@ from sparkonce.tck.explore.tape import Line
 from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.memory_subject import PROFILES
 
-MODELS = dict(zip(PROFILES, ("whole", "chunks", "converging"), strict=True))
 LOSES = ("", "suffix", "ledger", "log")
 SECONDS = 300.0
 
@@ -117,7 +117,7 @@ def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
     modules["schedules"] = _framed("schedules", "trace", f"{each}\nAll == <<{all_of_them}>>")
     instead = {"Schedules": "All", "Most": "Much", "IsDropped": "AtOnce"}
     cfg = tlc.config(scene.constants, "TraceSpec", instead)
-    told = tlc.run(modules, "schedules", cfg, seconds=SECONDS)
+    told = tlc.run(modules, "schedules", cfg, seconds=SECONDS, quick=True)
     assert told.is_through, told.text[-3000:]
     reached = dict.fromkeys(range(1, len(schedules) + 1), 0)
     for which, at in re.findall(r'<<"reached", (\d+), (\d+)>>', told.text):

@@ -57,6 +57,7 @@ def run(
     seconds: float,
     workers: int = 1,
     options: Sequence[str] = (),
+    quick: bool = False,
 ) -> Checked:
     """Run TLC.
 
@@ -67,6 +68,7 @@ def run(
         seconds: after which it is stopped.
         workers: threads.
         options: more of TLC's.
+        quick: whether it takes seconds, so that a second compiler of Java's is not worth its start.
 
     Raises:
         UnavailableError: it can't be had here.
@@ -81,6 +83,7 @@ def run(
             (folder / f"{name}.tla").write_text(text)
         (folder / f"{main}.cfg").write_text(cfg)
         java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
+        java += ["-XX:TieredStopAtLevel=1"] if quick else []
         given = ["-workers", str(workers), "-nowarning", "-metadir", str(folder / "states")]
         done = subprocess.run(
             [*java, "-cp", str(jar), "tlc2.TLC", *given, *options, main],

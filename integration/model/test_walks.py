@@ -1,0 +1,58 @@
+"""The core walks the paths of docs/model, and leaves those of its mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from integration.model import paths
+from integration.model.counterexamples import walked
+from integration.model.mutants import PLANTED
+from integration.model.player import play
+from integration.model.scopes import Scope
+from integration.model.tlc import SPEC
+from integration.model.twins import ALONE, UNLIKE, UNSEEN, page
+from integration.model.walked import COVERED, memory_of, mixes
+from tests.kit.mutants import MUTANTS
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("model")]
+
+WALKS, DEPTH, SEED = 20, 80, 1
+KIT = {mutant.name for mutant in MUTANTS}
+SOON = [name for name, planted in PLANTED.items() if planted.soon]
+
+
+def require_walked(found: Sequence[paths.Path], scope: Scope) -> None:
+    parted = [play(path, scope, memory_of(scope)).parted for path in found]
+    assert not list(filter(None, parted))
+
+
+@pytest.mark.parametrize("scope", COVERED, ids=[one.name for one in COVERED])
+def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
+    found = paths.covering(scope)
+    assert len(found) > 10
+    require_walked(found, scope)
+
+
+@pytest.mark.parametrize("scope", mixes(), ids=[one.name for one in mixes()])
+def test_the_core_walks_along_by_chance(scope: Scope) -> None:
+    found = paths.random(scope, walks=WALKS, depth=DEPTH, seed=SEED)
+    assert sum(map(len, found)) > 20 * len(found)
+    require_walked(found, scope)
+
+
+@pytest.mark.parametrize("name", SOON)
+def test_a_mutant_of_the_model_breaks_a_promise_and_the_core_leaves_its_path(name: str) -> None:
+    """`python -m integration.model --mutants` walks all, some of which take TLC minutes."""
+    found = walked(name, quick=True)
+    assert found.parted, found
+
+
+def test_each_mutant_is_in_the_model_or_says_why_not() -> None:
+    unseen = [name for names in UNSEEN.values() for name in names]
+    assert len(unseen) == len(set(unseen))
+    assert {*PLANTED, *unseen} == KIT | ALONE.keys()
+    assert not set(unseen) & PLANTED.keys()
+    assert not KIT & ALONE.keys()
+    assert PLANTED.keys() >= UNLIKE.keys()
+    assert (SPEC / "mutants.md").read_text() == page()

@@ -1,0 +1,136 @@
+"""Mutants by name, of the kit, the explorer and docs/model: who finds each, or why one can't.
+
+`python -m integration.model.twins` writes docs/model/mutants.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from integration.model.mutants import PLANTED
+from tests.kit.mutants import MUTANTS
+from tests.kit.test_explore import BUGS
+
+UNSEEN: Mapping[str, Sequence[str]] = {
+    "the model knows stamps, and no numbers that grow": [
+        "late duplicate after a match, by revision",
+    ],
+    "each read of the model is of what is there; but for a store that was cut off": ["stale read"],
+    "a request is one step of the model, with the guard in it": [
+        "chunks looked at before the decision",
+        "chunks not counted in the transaction",
+        "an epoch published in pieces",
+        "None for a stale decision",
+        "beside before the comparison",
+    ],
+    "the model has no offsets beside a ledger": ["nothing beside"],
+    "the model has no bytes, names and connections": [
+        "names without case",
+        "a client's own error",
+        "records in Latin-1",
+        "sizes not checked",
+    ],
+    "the model has one target, and one checkpoint path": [
+        "discard in every sink",
+        "one fence for all sinks",
+        "any upsert takes over",
+    ],
+    "the model lists all that is there": [
+        "attempts unlisted until a ledger is there",
+        "a page of attempts is listed",
+        "a page of names is listed",
+        "a page of attempts is dropped",
+        "a page of chunks is published",
+    ],
+    "no invariant says that what harms nobody is cleaned": [
+        "nothing ever taken away",
+        "doomed and kept",
+        "leftovers never cleaned",
+        "zombies of older epochs never cleaned",
+        "abort that drops nothing",
+        "messages with None mishandled in abort",
+        "failed tasks never cleaned",
+        "record of a nameless batch stays",
+    ],
+    "the model has no clocks: it takes any attempt for stale": [
+        "ages by the clocks of tasks",
+        "gc by epoch",
+        "gc by attempt",
+        "discard by partition",
+    ],
+    "a chunk is one row, and those of a decision have no order": [
+        "chunks applied in another order",
+        "partitions ordered as text",
+        "rows before a refused one count again",
+    ],
+    "no invariant says with which error a driver is refused that had to be": [
+        "chunks that a rival has cleaned away reported as lost",
+        "clean-up hides the error of a task",
+    ],
+    "no invariant says who of two drivers goes on": ["replays supersede"],
+    "the model has no options that a manifest could keep": [
+        "roll-forward by today's options",
+        "repeatable by the last epoch",
+    ],
+    "the model counts nothing": ["ledger counts chunks", "replays counted"],
+    "a task of the model has a message": ["None message ignored"],
+    "who commits in the model does not wait for the clean-up": ["clean-up fails the commit"],
+    "a run of the model has one computation of an epoch": ["second write of a batch skipped"],
+    "in the model a chunk after the first is like any other of a late driver, as in 'late chunk"
+    " counted for the next decision'": ["decision compared at the first chunk only"],
+}
+"""Mutants of the kit that docs/model can't see, by reason."""
+
+ALONE: Mapping[str, str] = {
+    "any lane": "the store in memory has no lanes: integration/redis/test_cluster_late.py",
+    "rows before the acknowledgement": "the store in memory shows nothing that it will lose:"
+    " integration/elasticsearch/test_nodes.py",
+    "replay only read": "the store in memory shows nothing that it will lose:"
+    " integration/elasticsearch/test_nodes.py",
+}
+"""Mutants of docs/model that the kit can't see in memory, and which tests stand for them."""
+
+REQUESTS = "its requests are not the model's: one step is several there, or in another order"
+UNLIKE: Mapping[str, str] = {
+    "check then act in two steps": REQUESTS,
+    "dropped before compared": REQUESTS,
+    "marker outside the transaction": REQUESTS,
+    "marker before the transaction": "its rows take effect, unless one is refused",
+    "marker outside the chunk's step": REQUESTS,
+    "finished before applied": REQUESTS,
+    "unknown outcome taken as failure": "it takes a lost finish for done",
+    "decided epoch given up": REQUESTS,
+    "epochs go back": "the kit finds it where offsets can't be read",
+    "restored checkpoint skipped in silence": "the kit finds it where offsets can't be read",
+    "silent skip after a replaced checkpoint": "the kit finds it where offsets can't be read",
+    "abort that undoes a published epoch": REQUESTS,
+}
+"""Mutants whose twin in the kit does not walk the model's counterexample, and why."""
+
+
+def page() -> str:
+    """docs/model/mutants.md."""
+    lines = ["mutant | the kit | explorer | docs/model", "---|---|---|---"]
+    why = {name: reason for reason, names in UNSEEN.items() for name in names}
+    for mutant in MUTANTS:
+        planted = PLANTED.get(mutant.name)
+        model = f"`{planted.breaks}`" if planted else why[mutant.name]
+        explorer = "finds it" if mutant.name in BUGS else ""
+        lines.append(f"{mutant.name} | {mutant.breaks} | {explorer} | {model}")
+    for name, reason in ALONE.items():
+        lines.append(f"{name} | {reason} | | `{PLANTED[name].breaks}`")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+HEAD = """# Mutants
+
+Broken sinks, each with one fault: planted in the code, where the kit finds it (the rule of
+[spec.md](../spec.md) that says so is named) and the explorer some, and in the model, where TLC
+finds it (the invariant is named); or why the model can't see it. Made by
+`python -m integration.model.twins`.
+
+"""
+
+
+if __name__ == "__main__":
+    print(page(), end="")
