@@ -105,11 +105,6 @@ OwnClaim(L, R, base, claim)   ==
 
 \* ---- aborts
 DropsUndoomed(x, as)  == Emits(Drop(x, -1, as \ Held(S.led[x])), "dooms")
-DoomsEnd(v)           ==
-  [Write("decide", Name(v.q), v.base,
-    [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(v.parts),
-       !.plan = PlanOf(v, v.ep), !.run = v.run, !.past = @ \cup ({v.base.run} \ {0, v.run}),
-       !.replayed = {x \in @ : x[1] # v.run}, !.doomed = {}]) EXCEPT !.as = v.parts]
 DoomsAnyway(x, as)    == LET r == S.led[x] IN
   Emits([Write("doom", x, r, [r EXCEPT !.doomed = @ \cup as, !.q = IF @ = "" THEN x ELSE @]) EXCEPT !.drop = as], "dooms")
 DropsDecided(x, as)   == Emits(Drop(x, -1, as), "dooms")

@@ -90,18 +90,20 @@ def taped(seeds: Iterable[int], losses: float = LOSSES) -> dict[Scene, list[Sche
                 f"{name}/{seed}", taping=True
             )
             assert not played.rule, played.seen
-            scene = _scene(MODELS[name], played.tape[0])
-            lines = lines_of(played.tape, converging=scene.profile == "converging")
+            lines = lines_of(played.tape, converging=MODELS[name] == "converging")
+            scene = _scene(MODELS[name], played.tape[0], lines)
             found[scene].append(Schedule(seed, lines))
     pool.close()
     return found
 
 
-def _scene(profile: str, first: Line) -> Scene:
-    owners = first.more["owners"]
-    told = any(query.on_new_checkpoint for query in owners)
+def _scene(profile: str, first: Line, lines: Sequence[Fields]) -> Scene:
+    """That of a schedule; with others, where it does not matter which one query or no loss has."""
+    owners, acts = first.more["owners"], {line["act"] for line in lines}
+    told = len(owners) == 1 or any(query.on_new_checkpoint for query in owners)
     policy = "repeatable" if owners[0].repeatable else "continue" if told else "fail"
-    return Scene(profile, bool(owners[0].sink_id), policy, LOSES[first.more["loss"]])
+    loss = LOSES[first.more["loss"]] if "keeps" in acts else "suffix"
+    return Scene(profile, bool(owners[0].sink_id), policy, loss)
 
 
 def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:

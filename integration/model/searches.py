@@ -11,7 +11,7 @@ NOTHING_LEFT = ("AllOfIt", "Kept", "NotDropped")
 """What nobody can promise of rows that the store has lost for good."""
 
 SMALL = [
-    Scope("whole epochs, a request fails", most={"faults": 1}, constants=WHOLE),
+    Scope("whole epochs, a request fails", drivers=1, most={"faults": 1}, constants=WHOLE),
     Scope("whole epochs, an abort", most={"dooms": 1}, constants=WHOLE),
     Scope(
         "whole epochs, a checkpoint goes back",
@@ -62,6 +62,7 @@ SMALL = [
 """In CI."""
 
 LARGE = [
+    Scope("whole epochs, a request fails, two drivers", most={"faults": 1}, constants=WHOLE),
     Scope("chunks, a request fails", most={"faults": 1}),
     Scope(
         "chunks, two of an attempt, a request fails", most={"faults": 1}, constants={"Sizes": {2}}

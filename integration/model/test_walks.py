@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("model")]
 
 WALKS, DEPTH, SEED = 20, 80, 1
 KIT = {mutant.name for mutant in MUTANTS}
+MIXES = list(mixes())
 SOON = [name for name, planted in PLANTED.items() if planted.soon]
 
 
@@ -34,7 +35,7 @@ def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
     require_walked(found, scope)
 
 
-@pytest.mark.parametrize("scope", mixes(), ids=[one.name for one in mixes()])
+@pytest.mark.parametrize("scope", MIXES, ids=[one.name for one in MIXES])
 def test_the_core_walks_along_by_chance(scope: Scope) -> None:
     found = paths.random(scope, walks=WALKS, depth=DEPTH, seed=SEED)
     assert sum(map(len, found)) > 20 * len(found)

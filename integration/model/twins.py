@@ -67,6 +67,8 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "chunks that a rival has cleaned away reported as lost",
         "clean-up hides the error of a task",
     ],
+    "it takes two queries, two epochs and three attempts, one of them doomed: TLC does not come so"
+    " far": ["doom ends with any decision"],
     "no invariant says who of two drivers goes on": ["replays supersede"],
     "the model has no options that a manifest could keep": [
         "roll-forward by today's options",

@@ -1,0 +1,106 @@
+"""A core with a fault in who owns a sink, in aborts or in batches, as docs/model has it."""
+
+from __future__ import annotations
+
+from integration.model.planted import Planted
+
+OWNER_MUTANTS = {
+    "an undecided ledger owns its sink": Planted(
+        {"Untouched": "HasNoPast"},
+        "NoFalseAlarm",
+        constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
+        drivers=1,
+        soon=False,
+    ),
+    "an undecided ledger hides what it replaced": Planted(
+        {"Untouched": "NeverDecided"},
+        "Owners",
+        constants={
+            "Queries": {"a", "b", "c"},
+            "SinkId": False,
+            "Policy": "continue",
+            "MaxRuns": 3,
+            "MaxAttempts": 3,
+        },
+        drivers=1,
+        soon=False,
+    ),
+    "epochs compared before identity": Planted(
+        {"Base": "EpochsFirst", "IsReplaced": "No3", "Retires": "No2"},
+        "NoFalseAlarm",
+        constants={"Queries": {"a", "b"}},
+    ),
+    "silent skip after a replaced checkpoint": Planted(
+        {"Succeeded": "Adopts", "IsReplaced": "No3", "Judge": "SkipsThePast"},
+        "OneDriver",
+        constants={"Queries": {"a", "b"}},
+        soon=False,
+    ),
+    "checkpoint path not claimed": Planted(
+        {"HasPath": "Yes2"}, "Owners", constants={"Queries": {"a", "b"}, "SinkId": False}
+    ),
+    "claim trusted by its name": Planted(
+        {"ToDo": "OwnClaim"},
+        "Owners",
+        most={"leaves": 1},
+        constants={"Queries": {"a", "b"}, "SinkId": False},
+        soon=False,
+    ),
+    "retired by a query that decided nothing": Planted(
+        {"Retires": "InAnyLedger"},
+        "NoFalseAlarm",
+        constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
+        drivers=1,
+        soon=False,
+    ),
+    "retired query goes on": Planted(
+        {"Retires": "No2"},
+        "EpochsInOrder",
+        constants={"Queries": {"a", "b"}, "Policy": "repeatable", "MaxRuns": 3, "MaxAttempts": 3},
+        drivers=1,
+        soon=False,
+    ),
+    "rival not retired before the first decision": Planted(
+        {"ToDo": "RivalLives"},
+        "Owners",
+        constants={"Queries": {"a", "b"}, "SinkId": False, "Policy": "continue"},
+    ),
+    "abort that undoes a published epoch": Planted(
+        {"Doom": "Undoes"}, "EpochsInOrder", most={"dooms": 1}, constants={"Profile": "whole"}
+    ),
+    "abort that drops a decided epoch": Planted(
+        {"Doom": "DropsDecided"}, "NotDropped", most={"dooms": 1}
+    ),
+    "abort without doom": Planted({"Doom": "DropsUndoomed"}, "NotDropped", most={"dooms": 1}),
+    "doom of what is decided": Planted({"Doom": "DoomsAnyway"}, "NotDropped", most={"dooms": 1}),
+    "doom ignored": Planted(
+        {"IsDoomed": "No1"},
+        "NotDropped",
+        most={"dooms": 1},
+        constants={"Profile": "converging", "OneStep": False, "MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
+    ),
+    "ledger left that another abort needs": Planted(
+        {"IsDropped": "Yes1"},
+        "NotDropped",
+        most={"dooms": 1, "leaves": 1},
+        constants={"OneStep": False, "Profile": "converging"},
+        soon=False,
+    ),
+    "numbers of a batch must follow each other": Planted(
+        {"Judge": "WantsNoGap"},
+        "NoFalseAlarm",
+        constants={"Follows": "grows", "LastEpoch": 1},
+        drivers=1,
+    ),
+    "a batch passes over what others have decided": Planted(
+        {"Finish": "LeavesNeighbours"},
+        "RowsInOrder",
+        most={"commands": 1},
+        constants={"Queries": {"a", "b"}, "Follows": "once", "SinkId": False},
+        drivers=1,
+    ),
+    "replay only read": Planted(
+        {"Take": "OnlyReplays"}, "OneDriver", most={"losses": 1}, constants={"Loss": "dirty"}
+    ),
+}

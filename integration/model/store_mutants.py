@@ -1,0 +1,131 @@
+"""Stores with a fault, as docs/model has them."""
+
+from __future__ import annotations
+
+from integration.model.planted import Planted
+
+LOST = ("NotDropped",)
+
+STORE_MUTANTS = {
+    "last write wins": Planted({"IsThere": "Yes1"}, "AllOfIt"),
+    "check then act in two steps": Planted({"IsThere": "UnlessItDecides"}, "EpochsInOrder"),
+    "late duplicate after a match, by token": Planted(
+        {"IsThere": "ByToken"},
+        "NotDropped",
+        most={"faults": 1, "dooms": 1},
+        constants={"Profile": "converging", "OneStep": False, "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
+        soon=False,
+    ),
+    "another record taken away": Planted(
+        {"IsThere": "UnlessItCuts"}, "AllOfIt", most={"dooms": 1, "leaves": 1}
+    ),
+    "partition as the staging key": Planted({"Stages": "StagesByPartition"}, "NotDropped"),
+    "manifest not checked": Planted(
+        {"IsWhole": "Yes1"}, "Whole", most={"losses": 1}, constants={"Loss": "log"}, but=LOST
+    ),
+    "dropped over any record": Planted(
+        {"MayDrop": "Yes1"},
+        "NotDropped",
+        most={"losses": 1, "faults": 1},
+        constants={"Loss": "suffix", "MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
+    ),
+    "dropped before compared": Planted(
+        {"Then": "DropsBefore"}, "NotDropped", most={"dooms": 1}, constants={"OneStep": False}
+    ),
+    "losers published with winners": Planted({"Decision": "DecidesLosers"}, "OnlyDecided"),
+    "marker outside the transaction": Planted(
+        {"Put": "RowsAlone"}, "OnlyDecided", constants={"Profile": "whole"}
+    ),
+    "marker before the transaction": Planted(
+        {"Put": "LedgerAlone"}, "AllOfIt", constants={"Profile": "whole"}
+    ),
+    "marker outside the chunk's step": Planted({"Row": "Unmarked"}, "Once", most={"faults": 1}),
+    "chunk applied twice on roll-forward": Planted(
+        {"Row": "Unmarked", "IsDue": "AnyDue"},
+        "Once",
+        most={"faults": 1},
+        soon=False,
+    ),
+    "one mark for all chunks": Planted(
+        {"Row": "MarkedLast", "IsDue": "AnyDue"},
+        "Once",
+        most={"faults": 1},
+        constants={"Sizes": {2}},
+    ),
+    "missing chunk passed over": Planted(
+        {"Row": "PassesOver", "Admits": "GoneOrNot"},
+        "AllOfIt",
+        most={"losses": 1},
+        constants={"Loss": "log"},
+        but=LOST,
+    ),
+    "finished without looking at what is applied": Planted(
+        {"AllApplied": "Yes1"},
+        "AllOfIt",
+        most={"losses": 1},
+        constants={"Loss": "suffix"},
+        soon=False,
+    ),
+    "finished before applied": Planted({"AllApplied": "Yes1", "First": "Early"}, "AllOfIt"),
+    "refused row left out": Planted(
+        {"Row": "LeavesOut", "Fits": "Yes1"}, "AllOfIt", most={"refusals": 1}
+    ),
+    "late chunk counted for the next decision": Planted(
+        {"IsDecision": "FirstChunkOnly"},
+        "Once",
+        most={"faults": 2},
+        constants={"Sizes": {2}, "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
+        soon=False,
+    ),
+    "no token": Planted(
+        {"IsDecision": "Yes1"},
+        "Once",
+        most={"faults": 2},
+        constants={"LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
+        soon=False,
+    ),
+    "equal versions for chunks of one epoch": Planted(
+        {"Admits": "OncePerFence"}, "AllOfIt", constants={"Profile": "converging", "Sizes": {2}}
+    ),
+    "no fence": Planted(
+        {"Admits": "AnyFence"},
+        "Once",
+        most={"faults": 1},
+        constants={"Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
+    ),
+    "fence made of the epoch": Planted(
+        {"Sends": "FencedByEpoch"},
+        "AllOfIt",
+        constants={"Profile": "converging", "Queries": {"a", "b"}, "Policy": "repeatable"},
+        soon=False,
+    ),
+    "late duplicate after a match, in a row": Planted(
+        {"Row": "LastOnly"},
+        "Once",
+        most={"faults": 1},
+        constants={"Profile": "converging", "Sizes": {2}, "MaxAttempts": 1},
+    ),
+    "chunks deleted before finish": Planted(
+        {"Row": "DropsAsItGoes"},
+        "NotDropped",
+        constants={"Profile": "converging", "Places": {1, 2}},
+    ),
+    "rows before the acknowledgement": Planted(
+        {"Fetched": "Unacknowledged"},
+        "OnlyDecided",
+        most={"losses": 1},
+        constants={"Profile": "converging", "Loss": "dirty", "MaxRuns": 1, "MaxAttempts": 1},
+        drivers=1,
+    ),
+    "any lane": Planted(
+        {"Admits": "AnyLane"},
+        "OnlyDecided",
+        most={"losses": 1},
+        constants={"Profile": "lanes", "Places": {1, 2}, "Loss": "place"},
+    ),
+}
