@@ -11,7 +11,7 @@ from integration.model.schedules import Scene, Schedule, stopped, taped
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("model")]
 
-SEEDS = range(300, 420)
+SEEDS = range(300, 540)
 
 
 @pytest.fixture(scope="module")
