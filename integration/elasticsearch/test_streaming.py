@@ -38,6 +38,7 @@ def half_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield batch.slice(len(batch) // 2)
 
 
+@pytest.mark.long
 def test_task_that_fails_and_replay_write_each_row_once(job: Job, index: str) -> None:
     job.transform = lambda rows: rows.coalesce(1).mapInArrow(half_and_fail, rows.schema)
     job.put(range(3000))

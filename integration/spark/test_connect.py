@@ -65,6 +65,7 @@ def make(
     return make
 
 
+@pytest.mark.long
 def test_each_row_counts_once_and_so_it_does_when_its_epoch_is_replayed(
     make: Callable[..., Job],
 ) -> None:
