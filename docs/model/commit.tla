@@ -26,7 +26,7 @@ Judge(v, L) ==
   IF IsSuperseded(v, L) \/ HasReplayed(v, L) THEN "Concurrent" ELSE IF IsBehind(v, L) THEN "Behind"
   ELSE IF Follows # "next" /\ v.ep > L.epoch THEN "next" ELSE IF IsSinkBehind(v, L) THEN "SinkBehind"
   ELSE IF HasDiverged(v, L) THEN "Diverged" ELSE IF v.ep > L.epoch THEN "next"
-  ELSE IF Follows = "grows" /\ IsWrittenTwice(v, L) THEN "WrittenTwice" ELSE "replay"
+  ELSE IF Follows = "grows" /\ v.first = -1 /\ IsWrittenTwice(v, L) THEN "WrittenTwice" ELSE "replay"
 IsStaleSkip(v)   == \E tok \in v.skips : ~(v.verdict = "replay" /\ tok = v.base.tok)
 IsDoomed(v)      == Range(v.parts) \cap v.base.doomed # {}
 IsDecidedAnew(v) == v.base.tok # v.first

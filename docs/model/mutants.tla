@@ -1,12 +1,11 @@
 ------------------------------- MODULE mutants -------------------------------
-(* Faults, each put in the place of a definition of the specification: integration/model/mutants.py says which.     *)
+(* Faults, each put in the place of a definition of the specification: planted.py and its like in integration/model.  *)
 EXTENDS promises
 Yes1(x)       == TRUE
 Yes2(x, y)    == TRUE
 No1(x)        == FALSE
 No2(x, y)     == FALSE
 No3(x, y, z)  == FALSE
-NoneOf(x)     == {}
 
 \* ---- records: what a write compares
 ByToken(m)     == S.led[m.name].stamp = m.over \/ ("new" \in DOMAIN m /\ S.led[m.name].tok # 0 /\ S.led[m.name].tok = m.new.tok)

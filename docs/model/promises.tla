@@ -29,6 +29,7 @@ NotDropped    == \A x \in Names : LET r == S.led[x] IN r.open => \A i \in (r.app
   r.man[i] \in S.log \/ \A l \in Places : Times(r.man[i], l) = 1
 Whys          == {drv[d].why : d \in Drivers}
 NoFalseAlarm ==
+  /\ "WrittenTwice" \notin Whys  \* a run writes each epoch once
   /\ n.losses = 0 => Whys \cap {"SinkBehind", "DecisionLost", "Lost"} = {}
   /\ n.restores = 0 => "Diverged" \notin Whys
   /\ n.losses + n.commands = 0 /\ H = <<>> => Whys \cap {"Retired", "Replaced"} = {}

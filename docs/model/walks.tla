@@ -47,5 +47,6 @@ Of(fields) == [field \in fields \cap DOMAIN did |-> did[field]]
 Kind == <<Of({"act", "pc", "arrives", "late", "heard", "again", "does"}), IF "m" \in DOMAIN did THEN did.m.kind ELSE "",
           IF "d" \in DOMAIN did THEN did.at[did.d] ELSE "">>
 ASSUME TLCSet(1, {})
+Kinds == <<w, drv, Kind>>  \* also where it leads to a state that was come to before
 IsKnown == Kind \in TLCGet(1) \/ (TLCSet(1, TLCGet(1) \cup {Kind}) /\ FALSE)
 =============================================================================

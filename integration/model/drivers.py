@@ -121,8 +121,7 @@ class Drivers:
         if puppet is None or at["pc"] not in ("failed", "note", "off"):
             return
         if at["pc"] == "off":
-            self.on_dies(step)
-            return
+            del self.lives[step["d"]]
         self.cast.network.close(puppet)
         why = "" if puppet.error is None else type(puppet.error).__name__
         if WHYS.get(why, why) != at["why"]:

@@ -22,7 +22,7 @@ def covering(scope: Scope) -> list[Path]:
     Raises:
         AssertionError: TLC could not search it.
     """
-    told = _run(scope, {}, ["IsKnown"], options=["-continue"], quick=True)
+    told = _run(scope, {}, ["IsKnown"], options=["-continue"], quick=True, view="Kinds")
     assert told.is_through, told.text[-3000:]
     return list(_longest(told.text))
 
@@ -64,9 +64,10 @@ def _run(
     *,
     options: Sequence[str] = (),
     quick: bool,
+    view: str = "States",
 ) -> tlc.Checked:
     modules = {"scope": scope.module("scope", "walks")}
-    cfg = scope.walking(instead, invariants)
+    cfg = scope.walking(instead, invariants, view)
     return tlc.run(modules, "scope", cfg, seconds=SECONDS, options=options, quick=quick)
 
 

@@ -90,9 +90,11 @@ class Scope:
         lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
         return self._config("Fair" if self.ends else "Spec", instead, lines)
 
-    def walking(self, instead: Mapping[str, str], invariants: Sequence[str]) -> str:
-        """The same of docs/model/walks.tla."""
-        lines = ["SYMMETRY Symmetry", "VIEW States"]
+    def walking(
+        self, instead: Mapping[str, str], invariants: Sequence[str], view: str = "States"
+    ) -> str:
+        """The configuration for docs/model/walks.tla; `view` says which states are the same."""
+        lines = ["SYMMETRY Symmetry", f"VIEW {view}"]
         lines += ["INVARIANTS " + " ".join(invariants)] if invariants else []
         return self._config("Walks", instead, lines)
 

@@ -36,6 +36,12 @@ SMALL = [
     Scope("lanes, two chunks", constants=LANES | {"Sizes": {2}}),
     Scope("batches with numbers", constants={"Follows": "grows", "LastEpoch": 1}),
     Scope(
+        "batches with numbers, a request fails beside an abort",
+        drivers=1,
+        most={"faults": 1, "dooms": 1},
+        constants={"Follows": "grows"},
+    ),
+    Scope(
         "batches without, one after the other",
         drivers=1,
         most={"commands": 1},

@@ -14,6 +14,7 @@ from integration.model.tlc import SPEC
 from integration.model.twins import ALONE, UNLIKE, UNSEEN, page
 from integration.model.walked import COVERED, memory_of, mixes
 from tests.kit.mutants import MUTANTS
+from tests.kit.test_explore import BUGS
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("model")]
 
@@ -56,4 +57,5 @@ def test_each_mutant_is_in_the_model_or_says_why_not() -> None:
     assert not set(unseen) & PLANTED.keys()
     assert not KIT & ALONE.keys()
     assert PLANTED.keys() >= UNLIKE.keys()
+    assert BUGS.keys() <= KIT
     assert (SPEC / "mutants.md").read_text() == page()

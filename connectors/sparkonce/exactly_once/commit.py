@@ -17,6 +17,7 @@ from sparkonce.exactly_once.guards import (
     Verdict,
     identify,
     judge,
+    require_first_write,
     require_not_doomed,
     require_same_decision,
     require_same_shape,
@@ -88,6 +89,7 @@ class Committer:
             first = first or base
             require_same_decision(first, base, driver)
             verdict = judge(base, driver, self.policy)
+            require_first_write(first, driver)
             require_skips_of(
                 base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
             )

@@ -142,7 +142,6 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         CheckpointDiverged: the epoch was decided with other offsets.
         CheckpointBehindSink: the sink has a later epoch.
         VersionBehindSink: the same of a batch with ``txnVersion``.
-        WrittenTwice: this run has written, or skipped, this epoch of a batch before.
         SinkBehindCheckpoint: the sink lacks epochs before this one.
     """
     # Who replayed an earlier epoch, and finds this one decided by another, is a second driver.
@@ -151,8 +150,6 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         raise conflicts.concurrent_driver(ledger, driver)
     if driver.epoch == ledger.epoch:
         _require_same(ledger, driver, driver.offsets)
-        if driver.follows is Follows.GROWS:
-            _require_first(ledger, driver)
         return Verdict.REPLAY
     if driver.epoch < ledger.epoch:
         raise _behind(ledger, driver)
@@ -209,6 +206,25 @@ def require_same_decision(first: Ledger, now: Ledger, driver: Driver) -> None:
         raise conflicts.concurrent_driver(now, driver)
 
 
+def require_first_write(first: Ledger, driver: Driver) -> None:
+    """Refuse a run that comes to its epoch of a batch again, be it with other rows or the same.
+
+    A batch with ``txnVersion`` outside a stream has no run.
+
+    Args:
+        first: the ledger as this commit found it, without the mark that the commit itself leaves.
+        driver: who commits.
+
+    Raises:
+        WrittenTwice: this run has written, or skipped, the epoch before.
+    """
+    if driver.follows is not Follows.GROWS or driver.epoch != first.epoch or not driver.run_id:
+        return
+    skipped = first.replayed.get(driver.run_id) == driver.epoch
+    if skipped or driver.run_id == first.run_id:
+        raise conflicts.written_twice(first, driver)
+
+
 def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> None:
     """Refuse rows that tasks have checked against a target that is another one by now.
 
@@ -227,16 +243,6 @@ def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:
     return (conflicts.version_behind if driver.named else conflicts.checkpoint_behind)(
         ledger, driver
     )
-
-
-def _require_first(ledger: Ledger, driver: Driver) -> None:
-    """Refuse a run that comes to its epoch again, be it to write other rows or the same.
-
-    A batch with ``txnVersion`` outside a stream has no run.
-    """
-    skipped = ledger.replayed.get(driver.run_id) == driver.epoch
-    if driver.run_id and (skipped or driver.run_id == ledger.run_id):
-        raise conflicts.written_twice(ledger, driver)
 
 
 def _after(rival: Ledger, own: Ledger) -> Ledger:

@@ -198,7 +198,7 @@ class Registers:
         # The write has landed, or never can: what it replaces is not there any more.
         if now.stamp != new.replaces:
             return _known(new.name, now)
-        ledger = from_record(now) or Ledger(new.name, new.query_id, new.target)
+        ledger = from_record(now) or Ledger(new.name, new.query_id, new.target, once=new.once)
         # Once this is written, the lost write finds another stamp, however late it comes.
         moved = ledger.moved()
         return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))

@@ -20,7 +20,7 @@ BATCH_MUTANTS = [
         "second write of a batch skipped",
         "a run that writes a batch twice is taken for a replay, and its second rows are dropped",
         "C20",
-        patches={"sparkonce.exactly_once.guards._require_first": nothing},
+        patches={"sparkonce.exactly_once.commit.require_first_write": nothing},
     ),
     Mutant(
         "numbers of a batch must follow each other",

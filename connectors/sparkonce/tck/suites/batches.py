@@ -12,7 +12,7 @@ from sparkonce.operate.admin import Admin
 from sparkonce.origin import Follows
 from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
-from sparkonce.tck.simulation.faults import CRASHES, LOSSES, REPEATS, Crash, Fault
+from sparkonce.tck.simulation.faults import CRASHES, LOSSES, REPEATS, REPLY_LOST, Crash, Fault
 from sparkonce.tck.simulation.oracles import after, require, require_rows, with_witness
 from sparkonce.tck.subject import NewSubject, Subject
 from sparkonce.tck.suites.suite import Contract
@@ -81,6 +81,28 @@ class BatchRules(Contract):
         writes(query.start(), 7)
         require_rows(query.world, ROWS)
 
+    def test_c20_a_replay_whose_answer_is_lost_is_no_second_write(
+        self, new_subject: NewSubject
+    ) -> None:
+        """It finds its own mark in the ledger, which another writer has moved meanwhile."""
+        query = _replaying(new_subject)
+        store = query.faulty()
+        writes(query.start(), 7)
+        at = store.calls.index("swap")
+        query = _replaying(new_subject)
+        run, rival = query.start(), Query(query.world, checkpoint=None, follows=Follows.GROWS)
+        store = query.faulty()
+
+        def moves() -> None:
+            other = rival.start()
+            other.abort(8, other.stage(8, ["a/8#x"]))
+
+        store.fail_at(at, REPLY_LOST)
+        store.before("swap", lambda: store.before("read", moves))
+        with after("the answer to a replay's write was lost, and an abort moved the ledger"):
+            writes(run, 7)
+        require_rows(query.world, ROWS)
+
     def test_c20_a_version_outside_a_stream_comes_as_often_as_it_likes(
         self, new_subject: NewSubject
     ) -> None:
@@ -130,6 +152,13 @@ class BatchRules(Contract):
         Run(later, "").write(0, with_witness(["b/0#x"]))
         with after("a batch came after one that was decided, and had no row yet"):
             require_rows(query.world, {*ROWS, "b/0#x"})
+
+
+def _replaying(new_subject: NewSubject) -> Query:
+    """A writer whose batch 7 has taken effect."""
+    query = batches(new_subject, Follows.GROWS)
+    writes(query.start(), 7)
+    return query
 
 
 def _dies() -> None:
