@@ -13,6 +13,7 @@ from integration.model.seen import ordinal
 from integration.model.staging import Staging
 from integration.model.tla import Function
 
+from sparkonce.errors import BatchUnfinished
 from sparkonce.operate.admin import SinkStatus
 from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.simulation.actors import Run
@@ -123,8 +124,7 @@ class Drivers:
         if at["pc"] == "off":
             del self.lives[step["d"]]
         self.cast.network.close(puppet)
-        why = "" if puppet.error is None else type(puppet.error).__name__
-        if WHYS.get(why, why) != at["why"]:
+        if _why(puppet.error) != at["why"]:
             raise Parted(f"the core ends with {puppet.error!r}, and not with {at['why']!r}")
 
     def on_task(self, step: Function) -> None:
@@ -154,6 +154,13 @@ class Drivers:
         self.lives[step["d"]] = Life(Run(self.cast.query("a"), ""), 0, puppet)
         self.cast.network.until(puppet, lambda one: one.name == "read")
         puppet.go(self.cast.network.perform)
+
+
+def _why(error: Exception | None) -> str:
+    """What the model calls it: what stopped a batch that is left unfinished is its cause."""
+    cause = error.__cause__ if isinstance(error, BatchUnfinished) else error
+    name = "" if cause is None else type(cause).__name__
+    return WHYS.get(name, name)
 
 
 def _is_of_neighbours(request: Request, own: str) -> bool:

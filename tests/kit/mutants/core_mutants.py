@@ -12,6 +12,7 @@ from sparkonce.exactly_once.commit import Committer, Standing
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, identify, judge
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.registers import Registers, holder_of
+from sparkonce.exactly_once.standing import Taken
 from sparkonce.protocol import Manifest, Record
 
 JUDGE, IDENTIFY = "sparkonce.exactly_once.commit.judge", "sparkonce.exactly_once.commit.identify"
@@ -142,6 +143,14 @@ def _counts_replays(
     return TAKE(self, replace(base, epochs=base.epochs + again), driver, receipts, verdict, *start)
 
 
+def _only_reads_replays(
+    self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict, *start: Any
+) -> Taken:
+    if verdict is Verdict.REPLAY:
+        return Taken(base)
+    return TAKE(self, base, driver, receipts, verdict, *start)
+
+
 CORE_MUTANTS = [
     Mutant(
         "skipped receipt committed",
@@ -196,6 +205,12 @@ CORE_MUTANTS = [
         "a driver takes what another one decides while it commits for a replay, and goes on",
         "C04",
         patches={"sparkonce.exactly_once.commit.require_same_decision": nothing},
+    ),
+    Mutant(
+        "replay only read",
+        "a driver that finds its epoch decided leaves no mark, so that it is no second driver",
+        "C04",
+        patches={"sparkonce.exactly_once.commit.Committer._take": _only_reads_replays},
     ),
     Mutant(
         "repeatable by the last epoch",
