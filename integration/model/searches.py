@@ -78,10 +78,11 @@ LARGE = [
     Scope(
         "chunks, an abort in two steps, and the ledger left",
         most={"dooms": 1, "leaves": 1},
-        constants={"OneStep": False},
+        constants={"OneStep": False, "MaxRuns": 1},
     ),
     Scope(
         "row by row, reads of what will be lost",
+        drivers=1,
         most={"losses": 1},
         constants=ROWS | {"Loss": "dirty"},
     ),
