@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from integration.model.planted import Planted
 
+
+def _unanswered(instead: Mapping[str, str]) -> Planted:
+    """Shown by one run, of whose requests one gets no answer."""
+    few = {"MaxRuns": 1, "MaxAttempts": 1}
+    return Planted(instead, "NoFalseAlarm", most={"faults": 1}, constants=few, drivers=1)
+
+
 COMMIT_MUTANTS = {
-    "outcome resolved by reading only": Planted(
-        {"Moved": "OnlyReads"},
-        "NoFalseAlarm",
-        most={"faults": 1},
-        constants={"MaxRuns": 1, "MaxAttempts": 1},
-        drivers=1,
+    "outcome resolved by reading only": _unanswered({"Moved": "OnlyReads"}),
+    "unknown outcome fails the batch": _unanswered({"Unheard": "FailsUnheard"}),
+    "unknown outcome taken as failure": _unanswered({"Unheard": "StartsOver"}),
+    "unknown outcome taken as success": _unanswered({"Unheard": "TakesForDone"}),
+    "decided epoch given up": Planted(
+        {"Finish": "GivesUp"},
+        "AllOfIt",
+        soon=False,
     ),
-    "unknown outcome fails the batch": Planted(
-        {"Unheard": "FailsUnheard"},
-        "NoFalseAlarm",
-        most={"faults": 1},
-        constants={"MaxRuns": 1, "MaxAttempts": 1},
-        drivers=1,
-    ),
-    "unknown outcome taken as failure": Planted(
-        {"Unheard": "StartsOver"},
-        "NoFalseAlarm",
-        most={"faults": 1},
-        constants={"MaxRuns": 1, "MaxAttempts": 1},
-        drivers=1,
-    ),
-    "unknown outcome taken as success": Planted(
-        {"Unheard": "TakesForDone"},
-        "NoFalseAlarm",
-        most={"faults": 1},
-        constants={"MaxRuns": 1, "MaxAttempts": 1},
-        drivers=1,
-    ),
-    "decided epoch given up": Planted({"Finish": "GivesUp"}, "AllOfIt"),
     "decision over whatever is there": Planted({"IsThere": "UnlessItDecides"}, "EpochsInOrder"),
     "skip without asking whose epoch": Planted(
         {"Decided": "AnyEpochOf"},
         "NoFalseAlarm",
         constants={"Queries": {"a", "b"}, "Policy": "continue"},
         drivers=1,
-        soon=False,
     ),
     "skipped receipt committed": Planted(
         {"IsStaleSkip": "No1"},

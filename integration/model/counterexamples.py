@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from integration.model import paths
 from integration.model.mutants import PLANTED
 from integration.model.player import Played, play
 from integration.model.scopes import Scope
 from integration.model.twins import UNLIKE
-from integration.model.walked import TWO_STEPS, memory_of, profile_of
+from integration.model.walked import memory_of, profile_of
 from tests.kit.mutants import MUTANTS
 
 KIT = {mutant.name: mutant for mutant in MUTANTS}
@@ -53,7 +53,7 @@ def walked(name: str, *, quick: bool = False) -> Walked:
         AssertionError: TLC did not find it.
     """
     planted = PLANTED[name]
-    scope = replace(planted.scope, constants={**planted.constants, **TWO_STEPS})
+    scope = planted.scope
     path = paths.counterexample(scope, planted.instead, planted.breaks, quick=quick)
     if not _is_playable(scope):
         return Walked(len(path))

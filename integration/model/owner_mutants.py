@@ -77,14 +77,14 @@ OWNER_MUTANTS = {
         {"IsDoomed": "No1"},
         "NotDropped",
         most={"dooms": 1},
-        constants={"Profile": "converging", "OneStep": False, "MaxRuns": 1, "MaxAttempts": 1},
+        constants={"Profile": "converging", "MaxRuns": 1, "MaxAttempts": 1},
         drivers=1,
     ),
     "ledger left that another abort needs": Planted(
         {"IsDropped": "Yes1"},
         "NotDropped",
         most={"dooms": 1, "leaves": 1},
-        constants={"OneStep": False, "Profile": "converging"},
+        constants={"Profile": "converging"},
         soon=False,
     ),
     "numbers of a batch must follow each other": Planted(

@@ -33,5 +33,6 @@ class Planted:
 
     @property
     def scope(self) -> Scope:
-        """What TLC searches."""
-        return Scope("mutant", self.drivers, self.most, self.but, constants=self.constants)
+        """What TLC searches: there a store dooms in two steps, as that in memory does."""
+        constants = {**self.constants, "OneStep": False}
+        return Scope("mutant", self.drivers, self.most, self.but, constants=constants)

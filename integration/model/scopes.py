@@ -84,11 +84,11 @@ class Scope:
         most = tla({one: self.most.get(one, 0) for one in TROUBLES})
         return f"---- MODULE {name} ----\nEXTENDS {extends}\nTroubles == {most}\n====\n"
 
-    def config(self, instead: Mapping[str, str]) -> str:
+    def config(self) -> str:
         """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""
         invariants = "INVARIANTS " + " ".join(self.invariants)
         lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
-        return self._config("Fair" if self.ends else "Spec", instead, lines)
+        return self._config("Fair" if self.ends else "Spec", {}, lines)
 
     def walking(
         self, instead: Mapping[str, str], invariants: Sequence[str], view: str = "States"
@@ -126,14 +126,11 @@ class Searched:
     text: str
 
 
-def search(
-    scope: Scope, instead: Mapping[str, str] | None = None, *, seconds: float, workers: int = 1
-) -> Searched:
+def search(scope: Scope, *, seconds: float, workers: int = 1) -> Searched:
     """Let TLC search a scope.
 
     Args:
         scope: what to search.
-        instead: by name, which definition of docs/model/mutants.tla takes the place of one.
         seconds: after which it is stopped.
         workers: threads.
 
@@ -141,8 +138,8 @@ def search(
         AssertionError: TLC could not search it.
         subprocess.TimeoutExpired: it takes longer.
     """
-    modules = {"scope": scope.module("scope", "mutants" if instead else "promises")}
-    told = tlc.run(modules, "scope", scope.config(instead or {}), seconds=seconds, workers=workers)
+    modules = {"scope": scope.module("scope", "promises")}
+    told = tlc.run(modules, "scope", scope.config(), seconds=seconds, workers=workers)
     found = re.findall(r"([\d,]+) distinct states found", told.text)
     broken = re.findall(r"Invariant (\w+) is violated", told.text)
     if "Temporal properties were violated" in told.text:

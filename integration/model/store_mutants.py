@@ -13,7 +13,7 @@ STORE_MUTANTS = {
         {"IsThere": "ByToken"},
         "NotDropped",
         most={"faults": 1, "dooms": 1},
-        constants={"Profile": "converging", "OneStep": False, "LastEpoch": 1, "MaxRuns": 1},
+        constants={"Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
         soon=False,
     ),
@@ -32,7 +32,9 @@ STORE_MUTANTS = {
         drivers=1,
     ),
     "dropped before compared": Planted(
-        {"Then": "DropsBefore"}, "NotDropped", most={"dooms": 1}, constants={"OneStep": False}
+        {"Then": "DropsBefore"},
+        "NotDropped",
+        most={"dooms": 1},
     ),
     "losers published with winners": Planted({"Decision": "DecidesLosers"}, "OnlyDecided"),
     "marker outside the transaction": Planted(

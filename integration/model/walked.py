@@ -44,7 +44,7 @@ ONCE = {"Follows": "once", "LastEpoch": 0, "SinkId": False}
 
 
 def mixes() -> Iterator[Scope]:
-    """Crossings of all that the model has, where TLC walks by chance."""
+    """Crossings of queries, aborts, commands, refused rows, losses and batches."""
     for profile in ("whole", "chunks", "converging"):
         for name, most, more in _each(profile):
             constants = {**TWO_STEPS, **MIXED, "Profile": profile, **more}
