@@ -40,6 +40,7 @@ Symmetry == Permutations(Drivers)
 \* ---- what a schedule of the core is compared by
 Told(x) == LET r == S.led[x] IN
   [q |-> r.q, epoch |-> r.epoch, man |-> r.man, retired |-> r.retired, doomed |-> r.doomed, gone |-> r.gone,
+   run |-> r.run, past |-> r.past, replayed |-> r.replayed, ever |-> r.ever, heir |-> r.heir,
    app |-> IF r.open /\ Profile # "converging" THEN r.app ELSE 0]
 Shown == [x \in Names |-> Told(x)] @@ [log |-> S.log, holder |-> S.claim.holder, rows |-> S.at[1].rows]
 =============================================================================

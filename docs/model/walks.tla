@@ -42,6 +42,7 @@ Labelled ==
   \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e) /\ It([act |-> "restores", q |-> q, e |-> e])
 Walks == Init /\ did = [act |-> "begins"] /\ [][Labelled]_<<w, drv, did>>
 States == <<w, drv>>  \* how one was come to makes no other of it
+IsNext == [][Next]_<<w, drv>>
 \* ---- covering paths: TLC tells of the first state behind each kind of step
 Of(fields) == [field \in fields \cap DOMAIN did |-> did[field]]
 Kind == <<Of({"act", "pc", "arrives", "late", "heard", "again", "does"}), IF "m" \in DOMAIN did THEN did.m.kind ELSE "",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from integration.model.cast import Cast, admin_of
-from integration.model.names import KINDS, WHYS, is_claim
+from integration.model.names import KINDS, WHYS, WRITES, is_claim
 from integration.model.network import Parted
 from integration.model.puppets import Puppet
-from integration.model.seen import ordinal
+from integration.model.seen import given
 from integration.model.staging import Staging
 from integration.model.tla import Function
 
@@ -19,17 +20,25 @@ from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.simulation.actors import Run
 
 
+THROUGH = frozenset({"failed", "note", "off"})
+"""Where a commit is over."""
+COMPARED = WRITES | {"cut", "row"}
+"""Requests of the model that change the store if they do anything."""
+
+
 @dataclass
 class Life:
     """A run at one of its epochs.
 
     Attributes:
         puppet: commits, once that has begun.
+        has_listed: whether a batch has asked whom it must wait for.
     """
 
     run: Run
     epoch: int
     puppet: Puppet | None = None
+    has_listed: bool = False
 
 
 class Drivers:
@@ -45,12 +54,11 @@ class Drivers:
     def __init__(self, cast: Cast) -> None:
         self.cast = cast
         self.lives: dict[str, Life] = {}
-        self._runs = 0
 
     def on_starts(self, step: Function) -> None:
         """A run begins an epoch."""
-        self._runs += 1
-        run = Run(self.cast.query(step["q"]), f"run{self._runs}")
+        run = Run(self.cast.query(step["q"]), f"run{len(self.cast.eyes.runs)}")
+        self.cast.eyes.number(run.run_id)
         self.lives[step["d"]] = Life(run, step["e"])
 
     def on_commits(self, step: Function) -> None:
@@ -71,22 +79,33 @@ class Drivers:
         """It reads."""
         puppet = self._puppet_of(step)
         own = self.lives[step["d"]].run.query.name
-        if step["pc"] == "neighbours":  # all that it reads of others is one step
-            while puppet.pending is not None and _is_of_neighbours(puppet.pending, own):
-                puppet.go(self.cast.network.perform)
+        if step["pc"] == "neighbours":
+            self._look_at_neighbours(self.lives[step["d"]], puppet)
             return
         self.cast.network.until(puppet, lambda one: _reads(one, step, own))
         puppet.go(self.cast.network.perform)
         if step["pc"] == "look" and puppet.pending is not None and puppet.pending.name == "read":
             puppet.go(self.cast.network.perform)  # where a chunk is missing, it asks why
 
+    def _look_at_neighbours(self, life: Life, puppet: Puppet) -> None:
+        """All that it reads of others is one step."""
+        if not life.has_listed:
+            self.cast.network.until(puppet, lambda one: one.name == "names")
+        life.has_listed = True
+        while puppet.pending is not None and _is_of_neighbours(puppet.pending, life.run.query.name):
+            puppet.go(self.cast.network.perform)
+
     def on_asks(self, step: Function) -> None:
         """It sends a request."""
         puppet, message = self._puppet_of(step), step["m"]
-        request = self.cast.network.until(puppet, lambda one: _asks(one, message))
+        request = self.cast.network.until(puppet, lambda one: self.cast.network.is_asked(one, message))
         late = message if step["late"] else None
         fate = self.cast.network.fate(arrives=step["arrives"], heard=step["heard"], late=late)
+        before = self.cast.stage.memory.snapshot()
         puppet.go(fate)
+        changed = self.cast.stage.memory.snapshot() != before
+        if message["kind"] in COMPARED and changed != (step["arrives"] and step["does"]):
+            raise Parted(f"the store {'takes' if changed else 'does not take'} {request}")
         if step["at"][step["d"]]["pc"] == "fence":  # it gives up, and asks what became of it
             while puppet.pending is not None and puppet.pending.name == request.name != "read":
                 puppet.go(self.cast.network.fate(arrives=False, heard=False, late=None))
@@ -119,7 +138,7 @@ class Drivers:
         """
         at, life = step["at"][step["d"]], self.lives.get(step["d"])
         puppet = life.puppet if life is not None else None
-        if puppet is None or at["pc"] not in ("failed", "note", "off"):
+        if puppet is None or at["pc"] not in THROUGH:
             return
         if at["pc"] == "off":
             del self.lives[step["d"]]
@@ -127,10 +146,21 @@ class Drivers:
         if _why(puppet.error) != at["why"]:
             raise Parted(f"the core ends with {puppet.error!r}, and not with {at['why']!r}")
 
+    def require_next(self, at: Function) -> None:
+        """See that those who live ask next for what the model says, once a path ends.
+
+        Raises:
+            Parted: one does not.
+        """
+        for d, life in self.lives.items():
+            if life.puppet is not None and at[d]["pc"] not in THROUGH:
+                wanted = partial(_is_next, at=at[d], own=life.run.query.name)
+                self.cast.network.until(life.puppet, wanted)
+
     def on_task(self, step: Function) -> None:
         """A task begins, and looks whether its epoch is decided."""
         life = self.lives[step["d"]]
-        self.cast.plans.setdefault((life.run.query.id, life.epoch), int(life.run.run_id[3:]))
+        self.cast.plans.setdefault((life.run.query.id, life.epoch), self.cast.eyes.runs[life.run.run_id])
         task = life.run.task(life.epoch, step["p"] - 1)
         self.cast.eyes.numbers[task.attempt] = len(self.cast.eyes.numbers) + 1
         staging = Staging(task, step["size"], self.cast.stage, self.cast.eyes.converging)
@@ -171,7 +201,7 @@ def _reads(request: Request, step: Function, own: str) -> bool:
     """Whether it is what a driver reads at this step."""
     match step["pc"]:
         case "look" | "fetch":
-            return request.name == step["pc"] and _is_at(request, step["k"])
+            return request.name == step["pc"] and _is_at(request, step.get("k"))
         case "claim":
             return request.name == "read" and is_claim(request.sink)
         case "rival":
@@ -180,17 +210,20 @@ def _reads(request: Request, step: Function, own: str) -> bool:
             return request.name == "read" and not is_claim(request.sink)
 
 
-def _is_at(request: Request, k: int) -> bool:
-    if request.name != "fetch" or request.manifest is None:
+def _is_next(request: Request, at: Function, own: str) -> bool:
+    """Whether it is what a driver is about to do."""
+    if at["pc"] in ("ask", "row", "mark"):
+        kind = at["kind"] if at["pc"] == "ask" else at["pc"]
+        return kind in KINDS.get(request.name, ()) and is_claim(request.sink) == (kind == "claim")
+    if at["pc"] == "neighbours" and _is_of_neighbours(request, own):
+        return True
+    return _reads(request, at, own)
+
+
+def _is_at(request: Request, k: int | None) -> bool:
+    if request.name != "fetch" or request.manifest is None or k is None:
         return True
     part, seq = request.manifest.chunks[k - 1]
-    given: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
-    return bool(given[1:] == (part.attempt, seq))
+    return given(request)[1:] == (part.attempt, seq)
 
 
-def _asks(request: Request, message: Function) -> bool:
-    """Whether it is this message of the model."""
-    kind = message["kind"]
-    if kind not in KINDS.get(request.name, ()) or is_claim(request.sink) != (kind == "claim"):
-        return False
-    return bool(kind != "row" or ordinal(request) == message["k"])

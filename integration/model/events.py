@@ -33,6 +33,7 @@ class Events:
     def on_begins(self, line: Line) -> None:
         """A driver begins an epoch."""
         query, epoch = names.QUERIES[line.more["query"]], line.more["epoch"]
+        self.script.eyes.number(line.more["run"])
         self.script.add("begins", d=self.script.place(line.who), q=query, e=epoch)
 
     def on_gives_up(self, line: Line) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from integration.model.names import READING, is_claim
+from integration.model.names import KINDS, READING, is_claim, name_of
 from integration.model.puppets import Fate, Puppet, Stage, lost
-from integration.model.seen import Eyes
+from integration.model.seen import Eyes, given
 from integration.model.tla import Function
 
 from sparkonce.errors import RowRefused, SparkonceError
@@ -129,8 +129,10 @@ class Network:
         new = sent - self.sent
         if new:
             [message] = new
-            self._held[message] = Held(self.until(puppet, lambda one: _is(one, message)), puppet)
+            asked = self.until(puppet, lambda one: self.is_sent(one, message))
+            self._held[message] = Held(asked, puppet)
         else:  # the model knows one such request only
+            self.until(puppet, lambda one: one.name not in READING)
             puppet.die()
 
     def deliver(self, message: Function, *, again: bool, sent: frozenset[Function]) -> None:
@@ -164,17 +166,45 @@ class Network:
     def _capture(self, puppet: Puppet, new: set[Function]) -> None:
         while new and puppet.pending is not None:
             request = puppet.pending
-            for message in [one for one in new if _is(request, one)]:
+            found = [one for one in new if self.is_sent(request, one)]
+            if not found and request.name not in (*READING, "discard"):
+                raise Parted(f"the core asks for {request}")
+            for message in found:
                 self._held[message] = Held(request)
                 new.discard(message)
             puppet.go(self.perform if request.name in READING else lost)
         puppet.die()
 
+    # -- which request a message is
 
-def _is(request: Request, message: Function) -> bool:
-    if message["kind"] in ("free", "cut"):
-        return request.name == "swap" and is_claim(request.sink) == (message["kind"] == "free")
-    return request.name == {"drop": "discard", "doom": "doom"}.get(message["kind"])
+    def is_sent(self, request: Request, message: Function) -> bool:
+        """Whether it is a message that is on its way: a drop, a doom, a ledger taken away."""
+        kind = message["kind"]
+        if kind in ("free", "cut"):
+            is_it = request.name == "swap" and is_claim(request.sink) == (kind == "free")
+        else:
+            is_it = request.name == {"drop": "discard", "doom": "doom"}.get(kind)
+        named = message["drop"] if kind in ("drop", "doom") else ()
+        return is_it and self._is_about(request, message) and self._drops(request) >= set(named)
+
+    def is_asked(self, request: Request, message: Function) -> bool:
+        """Whether it is a message of a driver."""
+        kind = message["kind"]
+        if kind not in KINDS.get(request.name, ()) or is_claim(request.sink) != (kind == "claim"):
+            return False
+        is_chunk = kind != "row" or self._chunk(request) == (message["k"], message["c"])
+        return is_chunk and self._is_about(request, message)
+
+    def _is_about(self, request: Request, message: Function) -> bool:
+        return is_claim(request.sink) or name_of(request.sink) == message["name"]
+
+    def _drops(self, request: Request) -> set[int]:
+        return set(self.eyes.known(request.attempts))
+
+    def _chunk(self, request: Request) -> tuple[int, tuple[int, int]]:
+        manifest, at = given(request)[:2]
+        part, seq = manifest.chunks[at]
+        return at + 1, (self.eyes.numbers[part.attempt], seq + 1)
 
 
 def _attempts(request: Request) -> set[str]:
@@ -184,5 +214,4 @@ def _attempts(request: Request) -> set[str]:
         return set()
     if request.name == "publish":
         return {part.attempt for part in manifest.parts}
-    given: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
-    return {manifest.chunks[given[1]][0].attempt}
+    return {manifest.chunks[given(request)[1]][0].attempt}

@@ -39,9 +39,11 @@ def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
     pool = Pool()
     stage = Stage(memory, pool)
     player = Player(path, Cast(scope, stage))
-    with frozen():
-        stage.run(player.through)
-    pool.close()
+    try:
+        with frozen():
+            stage.run(player.through)
+    finally:
+        pool.close()
     return Played(player.steps, player.parted)
 
 
@@ -64,10 +66,13 @@ class Player:
             for step in self.path:
                 self._take(step)
                 self.steps += 1
+            self.drivers.require_next(self.path[-1]["at"])
         except Parted as parted:
-            told = {name: one for name, one in self.path[self.steps].items() if name in TOLD}
+            step = self.path[self.steps] if self.steps < len(self.path) else {"act": "ends"}
+            told = {name: one for name, one in step.items() if name in TOLD}
             self.parted = f"step {self.steps + 1}, {tla(told)}: {parted}"
-        self.cast.end()
+        finally:
+            self.cast.end()
 
     def _take(self, step: Function) -> None:
         who = self.drivers if "d" in step else self.others

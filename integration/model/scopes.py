@@ -94,7 +94,7 @@ class Scope:
         self, instead: Mapping[str, str], invariants: Sequence[str], view: str = "States"
     ) -> str:
         """The configuration for docs/model/walks.tla; `view` says which states are the same."""
-        lines = ["SYMMETRY Symmetry", f"VIEW {view}"]
+        lines = ["SYMMETRY Symmetry", f"VIEW {view}", "PROPERTY IsNext"]
         lines += ["INVARIANTS " + " ".join(invariants)] if invariants else []
         return self._config("Walks", instead, lines)
 

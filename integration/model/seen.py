@@ -33,11 +33,13 @@ class Eyes:
 
     Attributes:
         numbers: of the attempts that have begun.
+        runs: their numbers.
         last: what was seen last.
     """
 
     converging: bool
     numbers: dict[str, int] = field(default_factory=dict)
+    runs: dict[str, int] = field(default_factory=lambda: {"": 0})
     last: Fields = field(default_factory=dict)
     _chunks: list[tuple[str, int]] = field(default_factory=list)
     _kept: list[tuple[str, int]] = field(default_factory=list)
@@ -48,11 +50,15 @@ class Eyes:
         """The numbers of attempts, without those that never began."""
         return [self.numbers[one] for one in attempts if one in self.numbers]
 
+    def number(self, run: str) -> None:
+        """Give a run its number, if it has none."""
+        self.runs.setdefault(run, len(self.runs))
+
     # -- rows of a store that converges
 
     def is_witness(self, request: Request) -> bool:
         """Whether an update is that of the row that all chunks share."""
-        return request.name == "update" and bool(_given(request)[2] == WITNESS)
+        return request.name == "update" and bool(given(request)[2] == WITNESS)
 
     def is_own_row(self, request: Request) -> bool:
         """Whether it is that of another row of a chunk."""
@@ -61,7 +67,7 @@ class Eyes:
     def count(self, store: Store, request: Request) -> None:
         """Note which chunk has taken effect."""
         if self.is_witness(request) and store["rows"].count(WITNESS) > self._witnesses:
-            manifest, at, *_ = _given(request)
+            manifest, at, *_ = given(request)
             part, seq = manifest.chunks[at]
             self._chunks.append((part.attempt, seq))
 
@@ -123,19 +129,24 @@ class Eyes:
             "retired": frozenset(map(query_of, ledger.retired)),
             "doomed": frozenset(self.known(ledger.doomed)),
             "gone": ledger.forgotten,
+            "run": self.runs[ledger.run_id],
+            "past": frozenset(self.runs[run] for run in ledger.past_runs),
+            "replayed": frozenset((self.runs[run], at) for run, at in ledger.replayed.items()),
+            "ever": ledger.epochs > 0,
+            "heir": ledger.inherits,
             "app": applied.get(record.token, 0) if chunks and not self.converging else 0,
         }
 
 
 def ordinal(request: Request) -> int:
     """Which chunk of a decision it is about, from 1; 0 for none."""
-    return int(1 + _given(request)[1]) if request.name in ("apply", "update") else 0
+    return int(1 + given(request)[1]) if request.name in ("apply", "update") else 0
 
 
-def _given(request: Request) -> tuple[Any, ...]:
-    """What an apply or an update is given: decision, ordinal, and which chunk or row."""
-    given: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
-    return given
+def given(request: Request) -> tuple[Any, ...]:
+    """What a request is given; an apply or an update: decision, ordinal, and which chunk or row."""
+    args: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
+    return args
 
 
 def _stamps(store: Store) -> dict[str, str]:

@@ -110,7 +110,8 @@ class Epoch:
         """
         busy = self.world.losses.busy.setdefault(self.stream.query.id, [])
         busy.append(self.number)
-        self._tell("begins", query=self.stream.query.id, epoch=self.number)
+        begins = {"query": self.stream.query.id, "epoch": self.number, "run": self.run.run_id}
+        self._tell("begins", **begins)
         try:
             self._stage()
             self._commit()
