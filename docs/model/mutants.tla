@@ -12,6 +12,8 @@ ByToken(m)     == S.led[m.name].stamp = m.over \/ ("new" \in DOMAIN m /\ S.led[m
 UnlessItCuts(m)     == m.kind = "cut" \/ S.led[m.name].stamp = m.over
 UnlessItDecides(m)  == m.kind = "decide" \/ S.led[m.name].stamp = m.over
 
+StaleViews(x)       == {S} \cup Range(w.past)  \* a replica lags behind
+
 \* ---- the log
 StagesByPartition(a, arrives, late) ==
   LET m == [kind |-> "stage", c |-> <<a, att[a].done + 1>>] IN
@@ -20,6 +22,9 @@ StagesByPartition(a, arrives, late) ==
               !.S.log = {c \in @ : c[1] = a \/ att[c[1]].p # att[a].p \/ att[c[1]].e # att[a].e}])
 DropsBefore(m) ==  \* whatever record is there
   IF m.kind # "doom" \/ m.drop = {} THEN {} ELSE {Drop(m.name, -1, m.drop)}
+DropsAlike(name, over, as) ==
+  [kind |-> "drop", name |-> name, over |-> over, drop |->
+    {a \in DOMAIN att : \E b \in as : att[a].q = att[b].q /\ att[a].e = att[b].e /\ att[a].p = att[b].p}]
 Losers(v) == LET all == [x \in DOMAIN att |-> x]  wins == Range(v.parts) IN
   v.parts \o SelectSeq(all, LAMBDA x : x \notin wins /\ att[x].q = v.q /\ att[x].e = v.ep /\ att[x].done = att[x].size)
 DecidesLosers(v) ==
@@ -36,6 +41,10 @@ LedgerAlone(m) ==
   LET new == IF Publishes(m) \/ m.kind = "finish" THEN Closed(m.new) ELSE m.new
       had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as, whole |-> TRUE] IN
   [S EXCEPT !.led[m.name] = new, !.hist = IF m.kind = "decide" THEN Append(@, had) ELSE @]
+Publishing(m, man) ==  \* these chunks take effect, whatever else was decided
+  [LedgerAlone(m) EXCEPT !.at = IF Publishes(m) THEN [l \in Places |-> [@[l] EXCEPT !.rows = @ \o man]] ELSE @]
+PublishesAPage(m)   == Publishing(m, SubSeq(m.new.man, 1, 1))
+PublishesTheRest(m) == Publishing(m, SelectSeq(m.new.man, LAMBDA c : c \in S.log))
 Unmarked(m)     == [S EXCEPT !.at[1].rows = Append(@, m.c)]  \* no mark, and the chunk stays
 MarkedLast(m)   == [S EXCEPT !.at[1].rows = Append(@, m.c),
                              !.led[m.name].app = IF m.k = Len(S.led[m.name].man) THEN m.k ELSE @]
@@ -45,6 +54,8 @@ Skips(m)        == [S EXCEPT !.log = @ \ {m.c}, !.led[m.name].app = m.k]
 PassesOver(m)   == IF m.c \in S.log THEN Applies(m) ELSE Skips(m)
 GoneOrNot(p, m) == IsDecision(m) /\ IsDue(m)
 LeavesOut(m)    == IF m.c[1] \in w.bad THEN Skips(m) ELSE Applies(m)
+AsksOnce(p, m)  == m.c \in S.log /\ (m.k = 1 => IsDecision(m) /\ IsDue(m))
+Counts(m)       == [S EXCEPT !.at[1].rows = Append(@, m.c), !.led[m.name].app = IF @ > m.k THEN @ ELSE m.k]
 FirstChunkOnly(m) == ("k" \in DOMAIN m /\ m.k > 1) \/ S.led[m.name].tok = m.tok
 Early(v)        == [v EXCEPT !.k = 1, !.place = 1, !.pc = "ask"]
 
@@ -80,7 +91,6 @@ GivesUp(v, name, r, ret) == LET u == [Again(v, "") EXCEPT !.ret = ret] IN
 AnyEpochOf(r, q, e)   == r.epoch >= e
 DecidesAgain(v, L)    == IF IsSuperseded(v, L) THEN "Concurrent" ELSE IF IsBehind(v, L) THEN "Behind" ELSE "next"
 WantsNoGap(v, L)      == IF IsSinkBehind(v, L) THEN "SinkBehind" ELSE IF v.ep > L.epoch THEN "next" ELSE "replay"
-SkipsThePast(v, L)    == IF v.ep <= L.epoch THEN "replay" ELSE "next"
 GoesBack(v, L)        == IF v.ep = L.epoch THEN "replay" ELSE "next"
 UnlessEmpty(v, L)     == L.epoch >= 0 /\ v.ep > L.epoch + 1
 OnlyReplays(v)        == IF IsDoomed(v) THEN Fail(v, "Missing") ELSE IF v.verdict = "replay" THEN Is(v, "note")

@@ -60,11 +60,11 @@ COMMIT_MUTANTS = {
         soon=False,
     ),
     "restored checkpoint skipped in silence": Planted(
-        {"Judge": "SkipsThePast"},
+        {"IsBehind": "No2"},
         "Kept",
         most={"restores": 1},
         constants={"LastEpoch": 1, "MaxAttempts": 3},
-        soon=False,
+        drivers=1,
     ),
     "offsets not compared": Planted(
         {"HasDiverged": "No2"}, "Kept", most={"restores": 1}, constants={"MaxAttempts": 2}

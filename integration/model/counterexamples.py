@@ -20,8 +20,8 @@ class Walked:
     """What became of a counterexample.
 
     Attributes:
-        steps: it has.
-        core: how far the core goes along; None where the store in memory has no such profile.
+        steps: of the way to the broken promise.
+        core: how far the core goes along; None where the store in memory can't play it.
         twin: how far it does with the kit's mutant in it; None where that takes other steps.
     """
 
@@ -30,16 +30,19 @@ class Walked:
     twin: Played | None = None
 
     @property
-    def parted(self) -> bool:
-        """Whether the core leaves it, and the twin does not."""
-        leaves = self.core is None or bool(self.core.parted)
-        return leaves and (self.twin is None or not self.twin.parted)
+    def left(self) -> str:
+        """The step at which the core leaves it; empty if it does not, or can't play it."""
+        return self.core.left if self.core else ""
+
+    def is_told_apart(self, leaves: str) -> bool:
+        """Whether the core leaves it at this step, and the twin walks it to the end."""
+        return self.left == leaves and (self.twin is None or not self.twin.parted)
 
     def __str__(self) -> str:
         words = [f"broken after {self.steps} steps"]
         if self.core is not None:
-            at = f"leaves it at step {self.core.steps + 1}" if self.core.parted else "walks it, too"
-            words.append(f"the core {at}")
+            at = f"leaves it at step {self.core.steps + 1}, '{self.left}'"
+            words.append(f"the core {at if self.left else 'walks it, too'}")
         if self.twin is not None:
             parts = self.twin.parted and f"leaves it: {self.twin.parted}"
             words.append(f"the kit's mutant {parts or 'walks it'}")

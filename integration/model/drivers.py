@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from integration.model.cast import Cast, admin_of
-from integration.model.names import KINDS, WHYS, WRITES, is_claim
+from integration.model.messages import is_asked, is_next, is_of_neighbours, is_read
+from integration.model.names import WHYS, WRITES
 from integration.model.network import Parted
-from integration.model.puppets import Puppet
-from integration.model.seen import given
+from integration.model.puppets import Puppet, lost
 from integration.model.staging import Staging
 from integration.model.tla import Function
 
 from sparkonce.errors import BatchUnfinished
 from sparkonce.operate.admin import SinkStatus
-from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.simulation.actors import Run
-
 
 THROUGH = frozenset({"failed", "note", "off"})
 """Where a commit is over."""
@@ -82,7 +79,7 @@ class Drivers:
         if step["pc"] == "neighbours":
             self._look_at_neighbours(self.lives[step["d"]], puppet)
             return
-        self.cast.network.until(puppet, lambda one: _reads(one, step, own))
+        self.cast.network.until(puppet, lambda one: is_read(one, step, own))
         puppet.go(self.cast.network.perform)
         if step["pc"] == "look" and puppet.pending is not None and puppet.pending.name == "read":
             puppet.go(self.cast.network.perform)  # where a chunk is missing, it asks why
@@ -92,23 +89,22 @@ class Drivers:
         if not life.has_listed:
             self.cast.network.until(puppet, lambda one: one.name == "names")
         life.has_listed = True
-        while puppet.pending is not None and _is_of_neighbours(puppet.pending, life.run.query.name):
+        while puppet.pending is not None and is_of_neighbours(puppet.pending, life.run.query.name):
             puppet.go(self.cast.network.perform)
 
     def on_asks(self, step: Function) -> None:
         """It sends a request."""
         puppet, message = self._puppet_of(step), step["m"]
-        request = self.cast.network.until(puppet, lambda one: self.cast.network.is_asked(one, message))
-        late = message if step["late"] else None
-        fate = self.cast.network.fate(arrives=step["arrives"], heard=step["heard"], late=late)
-        before = self.cast.stage.memory.snapshot()
-        puppet.go(fate)
-        changed = self.cast.stage.memory.snapshot() != before
+        network, eyes, memory = self.cast.network, self.cast.eyes, self.cast.stage.memory
+        request = network.until(puppet, lambda one: is_asked(one, message, eyes))
+        late, before = message if step["late"] else None, memory.snapshot()
+        puppet.go(network.fate(arrives=step["arrives"], heard=step["heard"], late=late))
+        changed = memory.snapshot() != before
         if message["kind"] in COMPARED and changed != (step["arrives"] and step["does"]):
             raise Parted(f"the store {'takes' if changed else 'does not take'} {request}")
         if step["at"][step["d"]]["pc"] == "fence":  # it gives up, and asks what became of it
             while puppet.pending is not None and puppet.pending.name == request.name != "read":
-                puppet.go(self.cast.network.fate(arrives=False, heard=False, late=None))
+                puppet.go(lost)
 
     def _puppet_of(self, step: Function) -> Puppet:
         puppet = self.lives[step["d"]].puppet
@@ -154,13 +150,15 @@ class Drivers:
         """
         for d, life in self.lives.items():
             if life.puppet is not None and at[d]["pc"] not in THROUGH:
-                wanted = partial(_is_next, at=at[d], own=life.run.query.name)
+                wanted = partial(is_next, at=at[d], own=life.run.query.name)
                 self.cast.network.until(life.puppet, wanted)
 
     def on_task(self, step: Function) -> None:
         """A task begins, and looks whether its epoch is decided."""
         life = self.lives[step["d"]]
-        self.cast.plans.setdefault((life.run.query.id, life.epoch), self.cast.eyes.runs[life.run.run_id])
+        self.cast.plans.setdefault(
+            (life.run.query.id, life.epoch), self.cast.eyes.runs[life.run.run_id]
+        )
         task = life.run.task(life.epoch, step["p"] - 1)
         self.cast.eyes.numbers[task.attempt] = len(self.cast.eyes.numbers) + 1
         staging = Staging(task, step["size"], self.cast.stage, self.cast.eyes.converging)
@@ -191,39 +189,3 @@ def _why(error: Exception | None) -> str:
     cause = error.__cause__ if isinstance(error, BatchUnfinished) else error
     name = "" if cause is None else type(cause).__name__
     return WHYS.get(name, name)
-
-
-def _is_of_neighbours(request: Request, own: str) -> bool:
-    return request.name == "names" or (request.name == "read" and request.sink != own)
-
-
-def _reads(request: Request, step: Function, own: str) -> bool:
-    """Whether it is what a driver reads at this step."""
-    match step["pc"]:
-        case "look" | "fetch":
-            return request.name == step["pc"] and _is_at(request, step.get("k"))
-        case "claim":
-            return request.name == "read" and is_claim(request.sink)
-        case "rival":
-            return request.name == "read" and not is_claim(request.sink) and request.sink != own
-        case _:
-            return request.name == "read" and not is_claim(request.sink)
-
-
-def _is_next(request: Request, at: Function, own: str) -> bool:
-    """Whether it is what a driver is about to do."""
-    if at["pc"] in ("ask", "row", "mark"):
-        kind = at["kind"] if at["pc"] == "ask" else at["pc"]
-        return kind in KINDS.get(request.name, ()) and is_claim(request.sink) == (kind == "claim")
-    if at["pc"] == "neighbours" and _is_of_neighbours(request, own):
-        return True
-    return _reads(request, at, own)
-
-
-def _is_at(request: Request, k: int | None) -> bool:
-    if request.name != "fetch" or request.manifest is None or k is None:
-        return True
-    part, seq = request.manifest.chunks[k - 1]
-    return given(request)[1:] == (part.attempt, seq)
-
-

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from integration.model.names import KINDS, READING, is_claim, name_of
+from integration.model.messages import is_sent
+from integration.model.names import READING
 from integration.model.puppets import Fate, Puppet, Stage, lost
 from integration.model.seen import Eyes, given
 from integration.model.tla import Function
@@ -129,7 +130,7 @@ class Network:
         new = sent - self.sent
         if new:
             [message] = new
-            asked = self.until(puppet, lambda one: self.is_sent(one, message))
+            asked = self.until(puppet, lambda one: is_sent(one, message, self.eyes))
             self._held[message] = Held(asked, puppet)
         else:  # the model knows one such request only
             self.until(puppet, lambda one: one.name not in READING)
@@ -166,7 +167,7 @@ class Network:
     def _capture(self, puppet: Puppet, new: set[Function]) -> None:
         while new and puppet.pending is not None:
             request = puppet.pending
-            found = [one for one in new if self.is_sent(request, one)]
+            found = [one for one in new if is_sent(request, one, self.eyes)]
             if not found and request.name not in (*READING, "discard"):
                 raise Parted(f"the core asks for {request}")
             for message in found:
@@ -174,37 +175,6 @@ class Network:
                 new.discard(message)
             puppet.go(self.perform if request.name in READING else lost)
         puppet.die()
-
-    # -- which request a message is
-
-    def is_sent(self, request: Request, message: Function) -> bool:
-        """Whether it is a message that is on its way: a drop, a doom, a ledger taken away."""
-        kind = message["kind"]
-        if kind in ("free", "cut"):
-            is_it = request.name == "swap" and is_claim(request.sink) == (kind == "free")
-        else:
-            is_it = request.name == {"drop": "discard", "doom": "doom"}.get(kind)
-        named = message["drop"] if kind in ("drop", "doom") else ()
-        return is_it and self._is_about(request, message) and self._drops(request) >= set(named)
-
-    def is_asked(self, request: Request, message: Function) -> bool:
-        """Whether it is a message of a driver."""
-        kind = message["kind"]
-        if kind not in KINDS.get(request.name, ()) or is_claim(request.sink) != (kind == "claim"):
-            return False
-        is_chunk = kind != "row" or self._chunk(request) == (message["k"], message["c"])
-        return is_chunk and self._is_about(request, message)
-
-    def _is_about(self, request: Request, message: Function) -> bool:
-        return is_claim(request.sink) or name_of(request.sink) == message["name"]
-
-    def _drops(self, request: Request) -> set[int]:
-        return set(self.eyes.known(request.attempts))
-
-    def _chunk(self, request: Request) -> tuple[int, tuple[int, int]]:
-        manifest, at = given(request)[:2]
-        part, seq = manifest.chunks[at]
-        return at + 1, (self.eyes.numbers[part.attempt], seq + 1)
 
 
 def _attempts(request: Request) -> set[str]:

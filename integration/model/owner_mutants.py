@@ -31,8 +31,8 @@ OWNER_MUTANTS = {
         constants={"Queries": {"a", "b"}},
     ),
     "silent skip after a replaced checkpoint": Planted(
-        {"Succeeded": "Adopts", "IsReplaced": "No3", "Judge": "SkipsThePast"},
-        "OneDriver",
+        {"Succeeded": "Adopts", "IsReplaced": "No3", "IsBehind": "No2"},
+        "NoFalseAlarm",
         constants={"Queries": {"a", "b"}},
         soon=False,
     ),

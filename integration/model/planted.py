@@ -16,6 +16,8 @@ class Planted:
     Attributes:
         instead: by name of a definition, which one of docs/model/mutants.tla takes its place.
         breaks: the invariant that does not hold then.
+        leaves: the step at which the core leaves the path on which TLC finds it; none where the
+            store in memory can't play it.
         most: how often each kind of trouble comes in the scope that shows it.
         constants: of that scope.
         drivers: of that scope.
@@ -25,6 +27,7 @@ class Planted:
 
     instead: Mapping[str, str]
     breaks: str
+    leaves: str = ""
     most: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     drivers: int = 2

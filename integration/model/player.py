@@ -28,10 +28,12 @@ class Played:
     Attributes:
         steps: how many the core went along.
         parted: why it went no further; empty if it came to the end.
+        left: the step at which it did not: what is done, and what is read or asked for.
     """
 
     steps: int
     parted: str = ""
+    left: str = ""
 
 
 def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
@@ -44,7 +46,7 @@ def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
             stage.run(player.through)
     finally:
         pool.close()
-    return Played(player.steps, player.parted)
+    return Played(player.steps, player.parted, player.left)
 
 
 class Player:
@@ -58,7 +60,7 @@ class Player:
     def __init__(self, path: Path, cast: Cast) -> None:
         self.path, self.cast = path, cast
         self.drivers, self.others = Drivers(cast), Others(cast)
-        self.steps, self.parted = 0, ""
+        self.steps, self.parted, self.left = 0, "", ""
 
     def through(self) -> None:
         """Go as far as the core does."""
@@ -68,9 +70,11 @@ class Player:
                 self.steps += 1
             self.drivers.require_next(self.path[-1]["at"])
         except Parted as parted:
-            step = self.path[self.steps] if self.steps < len(self.path) else {"act": "ends"}
+            step = self.path[self.steps] if self.steps < len(self.path) else Function(act="ends")
             told = {name: one for name, one in step.items() if name in TOLD}
             self.parted = f"step {self.steps + 1}, {tla(told)}: {parted}"
+            of = step["m"]["kind"] if "m" in step else step.get("pc", "")
+            self.left = f"{step['act']} {of}".strip()
         finally:
             self.cast.end()
 

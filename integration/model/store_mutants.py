@@ -17,10 +17,17 @@ STORE_MUTANTS = {
         drivers=1,
         soon=False,
     ),
+    "stale read": Planted(
+        {"Views": "StaleViews"},
+        "NoFalseAlarm",
+        constants={"Loss": "suffix", "Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
+        drivers=1,
+    ),
     "another record taken away": Planted(
         {"IsThere": "UnlessItCuts"}, "AllOfIt", most={"dooms": 1, "leaves": 1}
     ),
     "partition as the staging key": Planted({"Stages": "StagesByPartition"}, "NotDropped"),
+    "discard by partition": Planted({"Drop": "DropsAlike"}, "NotDropped", most={"faults": 1}),
     "manifest not checked": Planted(
         {"IsWhole": "Yes1"}, "Whole", most={"losses": 1}, constants={"Loss": "log"}, but=LOST
     ),
@@ -42,6 +49,15 @@ STORE_MUTANTS = {
     ),
     "marker before the transaction": Planted(
         {"Put": "LedgerAlone"}, "AllOfIt", constants={"Profile": "whole"}
+    ),
+    "a page of chunks is published": Planted(
+        {"Put": "PublishesAPage"}, "AllOfIt", constants={"Profile": "whole", "Sizes": {2}}
+    ),
+    "chunks not counted in the transaction": Planted(
+        {"Put": "PublishesTheRest", "IsWhole": "Yes1"},
+        "AllOfIt",
+        most={"losses": 1},
+        constants={"Profile": "whole", "Loss": "log"},
     ),
     "marker outside the chunk's step": Planted({"Row": "Unmarked"}, "Once", most={"faults": 1}),
     "chunk applied twice on roll-forward": Planted(
@@ -73,6 +89,9 @@ STORE_MUTANTS = {
     "finished before applied": Planted({"AllApplied": "Yes1", "First": "Early"}, "AllOfIt"),
     "refused row left out": Planted(
         {"Row": "LeavesOut", "Fits": "Yes1"}, "AllOfIt", most={"refusals": 1}
+    ),
+    "decision compared at the first chunk only": Planted(
+        {"Admits": "AsksOnce", "Row": "Counts"}, "Once", constants={"Sizes": {2}}
     ),
     "late chunk counted for the next decision": Planted(
         {"IsDecision": "FirstChunkOnly"},

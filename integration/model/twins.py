@@ -15,10 +15,8 @@ UNSEEN: Mapping[str, Sequence[str]] = {
     "the model knows stamps, and no numbers that grow": [
         "late duplicate after a match, by revision",
     ],
-    "each read of the model is of what is there; but for a store that was cut off": ["stale read"],
     "a request is one step of the model, with the guard in it": [
         "chunks looked at before the decision",
-        "chunks not counted in the transaction",
         "an epoch published in pieces",
         "None for a stale decision",
         "beside before the comparison",
@@ -52,9 +50,7 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "ages by the clocks of tasks",
         "gc by epoch",
         "gc by attempt",
-        "discard by partition",
     ],
-    "the model has so few chunks that no page ends before them": ["a page of chunks is published"],
     "a chunk is one row, and those of a decision have no order": [
         "chunks applied in another order",
         "partitions ordered as text",
@@ -78,8 +74,6 @@ UNSEEN: Mapping[str, Sequence[str]] = {
     ],
     "who commits in the model does not wait for the clean-up": ["clean-up fails the commit"],
     "a run of the model has one computation of an epoch": ["second write of a batch skipped"],
-    "in the model a chunk after the first is like any other of a late driver, as in 'late chunk"
-    " counted for the next decision'": ["decision compared at the first chunk only"],
 }
 """Mutants of the kit that docs/model can't see, by reason."""
 
@@ -95,6 +89,9 @@ UNLIKE: Mapping[str, str] = {
     "check then act in two steps": REQUESTS,
     "dropped before compared": REQUESTS,
     "marker outside the transaction": REQUESTS,
+    "decision compared at the first chunk only": REQUESTS,
+    "a page of chunks is published": "its page has more chunks",
+    "discard by partition": "it drops what is like what it finds there, not like what it is told",
     "replay only read": "the store in memory shows nothing that it will lose",
     "marker before the transaction": "its rows take effect, unless one is refused",
     "marker outside the chunk's step": REQUESTS,
@@ -102,8 +99,6 @@ UNLIKE: Mapping[str, str] = {
     "unknown outcome taken as failure": "it takes a lost finish for done",
     "decided epoch given up": REQUESTS,
     "epochs go back": "the kit finds it where offsets can't be read",
-    "restored checkpoint skipped in silence": "the kit finds it where offsets can't be read",
-    "silent skip after a replaced checkpoint": "the kit finds it where offsets can't be read",
     "abort that undoes a published epoch": REQUESTS,
 }
 """Mutants whose twin in the kit does not walk the model's counterexample, and why."""

@@ -37,7 +37,7 @@ COVERED = [
 """Each kind of step of them is walked to, on the shortest path."""
 
 TROUBLES = {"faults": 2, "dooms": 2, "leaves": 2, "commands": 1, "refusals": 1}
-FEW = {"dooms": 1, "refusals": 1, "commands": 1}
+FEW = {"faults": 1, "dooms": 1, "refusals": 1, "commands": 1}
 MIXED = {"MaxRuns": 6, "MaxAttempts": 8, "LastEpoch": 1}
 TWO = {"Queries": {"a", "b"}}
 ONCE = {"Follows": "once", "LastEpoch": 0, "SinkId": False}
