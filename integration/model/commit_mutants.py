@@ -7,26 +7,29 @@ from collections.abc import Mapping
 from integration.model.planted import Planted
 
 
-def _unanswered(instead: Mapping[str, str]) -> Planted:
+def _unanswered(instead: Mapping[str, str], leaves: str) -> Planted:
     """Shown by one run, of whose requests one gets no answer."""
     few = {"MaxRuns": 1, "MaxAttempts": 1}
-    return Planted(instead, "NoFalseAlarm", most={"faults": 1}, constants=few, drivers=1)
+    return Planted(instead, "NoFalseAlarm", leaves, most={"faults": 1}, constants=few, drivers=1)
 
 
 COMMIT_MUTANTS = {
-    "outcome resolved by reading only": _unanswered({"Moved": "OnlyReads"}),
-    "unknown outcome fails the batch": _unanswered({"Unheard": "FailsUnheard"}),
-    "unknown outcome taken as failure": _unanswered({"Unheard": "StartsOver"}),
-    "unknown outcome taken as success": _unanswered({"Unheard": "TakesForDone"}),
+    "outcome resolved by reading only": _unanswered({"Moved": "OnlyReads"}, "looks read"),
+    "unknown outcome fails the batch": _unanswered({"Unheard": "FailsUnheard"}, "asks own"),
+    "unknown outcome taken as failure": _unanswered({"Unheard": "StartsOver"}, "looks read"),
+    "unknown outcome taken as success": _unanswered({"Unheard": "TakesForDone"}, "asks row"),
     "decided epoch given up": Planted(
         {"Finish": "GivesUp"},
         "AllOfIt",
         soon=False,
     ),
-    "decision over whatever is there": Planted({"IsThere": "UnlessItDecides"}, "EpochsInOrder"),
+    "decision over whatever is there": Planted(
+        {"IsThere": "UnlessItDecides"}, "EpochsInOrder", "asks decide"
+    ),
     "skip without asking whose epoch": Planted(
         {"Decided": "AnyEpochOf"},
         "NoFalseAlarm",
+        "commits tasks",
         constants={"Queries": {"a", "b"}, "Policy": "continue"},
         drivers=1,
     ),
@@ -37,7 +40,7 @@ COMMIT_MUTANTS = {
         constants={"Loss": "suffix", "MaxAttempts": 3, "Profile": "whole"},
         soon=False,
     ),
-    "replay committed again": Planted({"Judge": "DecidesAgain"}, "EpochsInOrder"),
+    "replay committed again": Planted({"Judge": "DecidesAgain"}, "EpochsInOrder", "asks decide"),
     "epochs out of order": Planted(
         {"IsSinkBehind": "No2"},
         "EpochsInOrder",
@@ -62,12 +65,17 @@ COMMIT_MUTANTS = {
     "restored checkpoint skipped in silence": Planted(
         {"IsBehind": "No2"},
         "Kept",
+        "asks replay",
         most={"restores": 1},
         constants={"LastEpoch": 1, "MaxAttempts": 3},
         drivers=1,
     ),
     "offsets not compared": Planted(
-        {"HasDiverged": "No2"}, "Kept", most={"restores": 1}, constants={"MaxAttempts": 2}
+        {"HasDiverged": "No2"},
+        "Kept",
+        "asks replay",
+        most={"restores": 1},
+        constants={"MaxAttempts": 2},
     ),
     "runs forgotten": Planted(
         {"IsSuperseded": "No2"},
@@ -81,5 +89,7 @@ COMMIT_MUTANTS = {
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
         soon=False,
     ),
-    "decided anew": Planted({"IsDecidedAnew": "No1"}, "OneDriver", constants={"Profile": "whole"}),
+    "decided anew": Planted(
+        {"IsDecidedAnew": "No1"}, "OneDriver", "asks replay", constants={"Profile": "whole"}
+    ),
 }

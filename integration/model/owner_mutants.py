@@ -28,6 +28,7 @@ OWNER_MUTANTS = {
     "epochs compared before identity": Planted(
         {"Base": "EpochsFirst", "IsReplaced": "No3", "Retires": "No2"},
         "NoFalseAlarm",
+        "looks claim",
         constants={"Queries": {"a", "b"}},
     ),
     "silent skip after a replaced checkpoint": Planted(
@@ -37,7 +38,10 @@ OWNER_MUTANTS = {
         soon=False,
     ),
     "checkpoint path not claimed": Planted(
-        {"HasPath": "Yes2"}, "Owners", constants={"Queries": {"a", "b"}, "SinkId": False}
+        {"HasPath": "Yes2"},
+        "Owners",
+        "asks decide",
+        constants={"Queries": {"a", "b"}, "SinkId": False},
     ),
     "claim trusted by its name": Planted(
         {"ToDo": "OwnClaim"},
@@ -63,19 +67,29 @@ OWNER_MUTANTS = {
     "rival not retired before the first decision": Planted(
         {"ToDo": "RivalLives"},
         "Owners",
+        "asks claim",
         constants={"Queries": {"a", "b"}, "SinkId": False, "Policy": "continue"},
     ),
     "abort that undoes a published epoch": Planted(
-        {"Doom": "Undoes"}, "EpochsInOrder", most={"dooms": 1}, constants={"Profile": "whole"}
+        {"Doom": "Undoes"},
+        "EpochsInOrder",
+        "delivers doom",
+        most={"dooms": 1},
+        constants={"Profile": "whole"},
     ),
     "abort that drops a decided epoch": Planted(
-        {"Doom": "DropsDecided"}, "NotDropped", most={"dooms": 1}
+        {"Doom": "DropsDecided"}, "NotDropped", "dooms", most={"dooms": 1}
     ),
-    "abort without doom": Planted({"Doom": "DropsUndoomed"}, "NotDropped", most={"dooms": 1}),
-    "doom of what is decided": Planted({"Doom": "DoomsAnyway"}, "NotDropped", most={"dooms": 1}),
+    "abort without doom": Planted(
+        {"Doom": "DropsUndoomed"}, "NotDropped", "dooms", most={"dooms": 1}
+    ),
+    "doom of what is decided": Planted(
+        {"Doom": "DoomsAnyway"}, "NotDropped", "dooms", most={"dooms": 1}
+    ),
     "doom ignored": Planted(
         {"IsDoomed": "No1"},
         "NotDropped",
+        "asks draw",
         most={"dooms": 1},
         constants={"Profile": "converging", "MaxRuns": 1, "MaxAttempts": 1},
         drivers=1,
@@ -90,12 +104,14 @@ OWNER_MUTANTS = {
     "numbers of a batch must follow each other": Planted(
         {"Judge": "WantsNoGap"},
         "NoFalseAlarm",
+        "looks read",
         constants={"Follows": "grows", "LastEpoch": 1},
         drivers=1,
     ),
     "a batch passes over what others have decided": Planted(
         {"Finish": "LeavesNeighbours"},
         "RowsInOrder",
+        "looks read",
         most={"commands": 1},
         constants={"Queries": {"a", "b"}, "Follows": "once", "SinkId": False},
         drivers=1,

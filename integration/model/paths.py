@@ -27,6 +27,17 @@ def covering(scope: Scope) -> list[Path]:
     return list(_longest(told.text))
 
 
+def states(scope: Scope) -> int:
+    """How many states walks come to.
+
+    Raises:
+        AssertionError: TLC could not search it.
+    """
+    told = _run(scope, {}, [], quick=True)
+    assert told.is_through, told.text[-3000:]
+    return told.states
+
+
 def random(scope: Scope, *, walks: int, depth: int, seed: int) -> list[Path]:
     """Walks by chance.
 

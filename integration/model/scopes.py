@@ -140,9 +140,8 @@ def search(scope: Scope, *, seconds: float, workers: int = 1) -> Searched:
     """
     modules = {"scope": scope.module("scope", "promises")}
     told = tlc.run(modules, "scope", scope.config(), seconds=seconds, workers=workers)
-    found = re.findall(r"([\d,]+) distinct states found", told.text)
     broken = re.findall(r"Invariant (\w+) is violated", told.text)
     if "Temporal properties were violated" in told.text:
         broken.append("Ends")
     assert told.is_through or broken, told.text[-3000:]
-    return Searched(int(found[-1].replace(",", "")), "".join(broken[:1]), told.text)
+    return Searched(told.states, "".join(broken[:1]), told.text)

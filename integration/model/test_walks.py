@@ -9,7 +9,7 @@ from integration.model import paths
 from integration.model.counterexamples import KIT, walked
 from integration.model.mutants import PLANTED
 from integration.model.player import play
-from integration.model.scopes import Scope
+from integration.model.scopes import Scope, search
 from integration.model.tlc import SPEC
 from integration.model.twins import ALONE, UNLIKE, UNSEEN, page
 from integration.model.walked import COVERED, memory_of, mixes
@@ -32,6 +32,12 @@ def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
     found = paths.covering(scope)
     assert len(found) > 10
     require_walked(found, scope)
+
+
+@pytest.mark.parametrize("scope", COVERED[2:5], ids=[one.name for one in COVERED[2:5]])
+def test_walks_go_wherever_the_model_does(scope: Scope) -> None:
+    """And nowhere else: TLC sees on each walk that its steps are those of the model (`IsNext`)."""
+    assert paths.states(scope) == search(scope, seconds=60.0).states
 
 
 @pytest.mark.parametrize("scope", MIXES, ids=[one.name for one in MIXES])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -34,6 +35,12 @@ class Checked:
     def is_through(self) -> bool:
         """Whether it has searched all, and found nothing."""
         return "Model checking completed. No error has been found." in self.text
+
+    @property
+    def states(self) -> int:
+        """How many it has found, equal ones counted once."""
+        found = re.findall(r"([\d,]+) distinct states found", self.text)
+        return int(found[-1].replace(",", ""))
 
 
 def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) -> str:
@@ -77,16 +84,11 @@ def run(
     jar = maven.jar(ARTIFACT)
     with tempfile.TemporaryDirectory(prefix="sparkonce-model-") as made:
         folder = Path(made)
-        for one in SPEC.glob("*.tla"):
-            shutil.copy(one, folder)
-        for name, text in modules.items():
-            (folder / f"{name}.tla").write_text(text)
+        _write(folder, modules)
         (folder / f"{main}.cfg").write_text(cfg)
-        java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
-        java += ["-XX:TieredStopAtLevel=1"] if quick else []
         given = ["-workers", str(workers), "-nowarning", "-metadir", str(folder / "states")]
         done = subprocess.run(
-            [*java, "-cp", str(jar), "tlc2.TLC", *given, *options, main],
+            [*_java(folder, quick=quick), "-cp", str(jar), "tlc2.TLC", *given, *options, main],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -95,3 +97,15 @@ def run(
         )
         walks = tuple(one.read_text() for one in sorted(folder.glob("walk_*")))
     return Checked(done.stdout + done.stderr, walks)
+
+
+def _write(folder: Path, modules: Mapping[str, str]) -> None:
+    for one in SPEC.glob("*.tla"):
+        shutil.copy(one, folder)
+    for name, text in modules.items():
+        (folder / f"{name}.tla").write_text(text)
+
+
+def _java(folder: Path, *, quick: bool) -> list[str]:
+    java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
+    return [*java, "-XX:TieredStopAtLevel=1"] if quick else java

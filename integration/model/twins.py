@@ -91,6 +91,7 @@ UNLIKE: Mapping[str, str] = {
     "marker outside the transaction": REQUESTS,
     "decision compared at the first chunk only": REQUESTS,
     "a page of chunks is published": "its page has more chunks",
+    "a batch passes over what others have decided": "it does not ask whom it must wait for",
     "discard by partition": "it drops what is like what it finds there, not like what it is told",
     "replay only read": "the store in memory shows nothing that it will lose",
     "marker before the transaction": "its rows take effect, unless one is refused",
@@ -106,25 +107,34 @@ UNLIKE: Mapping[str, str] = {
 
 def page() -> str:
     """docs/model/mutants.md."""
-    lines = ["mutant | the kit | explorer | docs/model", "---|---|---|---"]
+    lines = ["mutant | the kit | explorer | docs/model | the core goes", "---|---|---|---|---"]
     why = {name: reason for reason, names in UNSEEN.items() for name in names}
     for mutant in MUTANTS:
-        planted = PLANTED.get(mutant.name)
-        model = f"`{planted.breaks}`" if planted else why[mutant.name]
+        model = _in_the_model(mutant.name) if mutant.name in PLANTED else f"{why[mutant.name]} |"
         explorer = "finds it" if mutant.name in BUGS else ""
         lines.append(f"{mutant.name} | {mutant.breaks} | {explorer} | {model}")
-    for name, reason in ALONE.items():
-        lines.append(f"{name} | {reason} | | `{PLANTED[name].breaks}`")
+    lines += [f"{name} | {reason} | | {_in_the_model(name)}" for name, reason in ALONE.items()]
+    lines += ["", UNLIKE_HEAD]
+    lines += [f"- {name}: {reason}" for name, reason in UNLIKE.items()]
     return HEAD + "\n".join(lines) + "\n"
+
+
+def _in_the_model(name: str) -> str:
+    planted = PLANTED[name]
+    return f"`{planted.breaks}` | {planted.leaves}"
 
 
 HEAD = """# Mutants
 
 Broken sinks, each with one fault: planted in the code, where the kit finds it (the rule of
-[spec.md](../spec.md) that says so is named) and the explorer some, and in the model, where TLC
-finds it (the invariant is named); or why the model can't see it. Made by
+[spec.md](../spec.md) that says so is named), and in the model, where TLC finds it (the invariant is
+named), or why the model can't see it. The explorer is tried with those that only schedules show:
+its oracles see rows, not which rule was broken. The last column has the step at which the core goes
+another way than TLC's counterexample; none where the store in memory can't play that. Made by
 `python -m integration.model.twins`.
 
+"""
+UNLIKE_HEAD = """With its namesake of the kit in it, the core walks each to the end, but for these:
 """
 
 

@@ -16,6 +16,8 @@ MODELS = dict(zip(PROFILES, ("whole", "chunks", "converging"), strict=True))
 TWO_STEPS = {"OneStep": False}
 """As the store in memory dooms."""
 ONE_RUN = {"MaxRuns": 1, "MaxAttempts": 1}
+TWO = {"Queries": {"a", "b"}}
+ONCE = {"Follows": "once", "LastEpoch": 0, "SinkId": False}
 
 COVERED = [
     *(
@@ -27,6 +29,8 @@ COVERED = [
         )
     ),
     Scope("an abort", 1, {"dooms": 1, "leaves": 1}, constants=TWO_STEPS | ONE_RUN),
+    Scope("batches, a row is refused", 1, {"refusals": 1}, constants=TWO_STEPS | TWO | ONCE),
+    Scope("a batch with a number", 1, {"faults": 1}, constants=TWO_STEPS | {"Follows": "grows"}),
     Scope(
         "the log is lost, and that accepted",
         1,
@@ -39,8 +43,6 @@ COVERED = [
 TROUBLES = {"faults": 2, "dooms": 2, "leaves": 2, "commands": 1, "refusals": 1}
 FEW = {"faults": 1, "dooms": 1, "refusals": 1, "commands": 1}
 MIXED = {"MaxRuns": 6, "MaxAttempts": 8, "LastEpoch": 1}
-TWO = {"Queries": {"a", "b"}}
-ONCE = {"Follows": "once", "LastEpoch": 0, "SinkId": False}
 
 
 def mixes() -> Iterator[Scope]:
