@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 import redis
 from elasticsearch import Elasticsearch
-from integration.mysql.following import GTIDS, LOGGED
+from integration.mysql.following import logging_server
 from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.mysql import connect as connect_mysql
 from pymysql.cursors import Cursor
 from pyspark.sql import DataFrame, SparkSession
@@ -160,8 +159,7 @@ def test_a_table_is_read(spark: SparkSession, mysql: Cursor, shop: str, unique: 
 def test_a_table_is_followed_into_an_index(
     run: Run, spark: SparkSession, elastic: Elasticsearch, elasticsearch_url: str, index: str
 ) -> None:
-    settings = (*LOGGED, *GTIDS["mysql"])
-    with or_skip(lambda: MySqlProcess(private_binary("mysql"), *settings)) as server:
+    with or_skip(lambda: logging_server("mysql")) as server:
         with connect_mysql(server.url) as client, client.cursor() as cursor:
             cursor.execute("CREATE TABLE orders (id INT PRIMARY KEY, name TEXT)")
             cursor.execute("INSERT INTO orders VALUES (5, 'x')")

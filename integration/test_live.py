@@ -14,7 +14,7 @@ from demo.ledgers import KEY_PREFIX, Caught, Ledgers, admin_of
 from demo.live import LiveBoard
 from integration.animation import chromium, seen
 from integration.epochs import DirectQuery
-from integration.servers.finder import UnavailableError, installing, or_skip
+from integration.servers.finder import NoServerError, installing, or_skip
 from integration.servers.redis import RedisProcess
 from rich.console import Console
 
@@ -25,7 +25,8 @@ GIVEN = [{"origin": "EWR", "flights": 1}] * 1200 + [{"origin": "JFK", "flights":
 def browser() -> str:
     found = chromium()
     if found is None:
-        raise UnavailableError("no chromium on PATH", installing("chromium"))
+        why = {"native": "no chromium on PATH"}
+        raise NoServerError("chromium", why, installing("chromium"))
     return found
 
 

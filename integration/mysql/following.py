@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from integration.servers.mysql import MySqlProcess, private_binary
 from integration.servers.process import wait_until
 from pymysql.cursors import Cursor
 
@@ -17,6 +18,11 @@ from sparkonce.reading import Scan
 LOGGED = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW")
 GTIDS = {"mysql": ("--gtid-mode=ON", "--enforce-gtid-consistency=ON"), "mariadb": ()}
 """By the name of a server: how it is started, so that it can be followed."""
+
+
+def logging_server(name: str) -> MySqlProcess:
+    """Start one."""
+    return MySqlProcess(private_binary(name), *LOGGED, *GTIDS[name])
 
 
 def purge(mysql: Cursor) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, feed, planned, purge, rows, told
+from integration.mysql.following import feed, logging_server, planned, purge, rows, told
 from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect, private_binary
+from integration.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.following.feed import MySqlFeed
@@ -36,8 +36,7 @@ CHANGED = (
 
 @pytest.fixture(scope="module")
 def server(mysql_name: str) -> Iterator[MySqlProcess]:
-    binary = private_binary(mysql_name)
-    with or_skip(lambda: MySqlProcess(binary, *LOGGED, *GTIDS[mysql_name])) as one:
+    with or_skip(lambda: logging_server(mysql_name)) as one:
         yield one
 
 

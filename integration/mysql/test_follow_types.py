@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, between, feed, planned, read, rows, told
+from integration.mysql.following import between, feed, logging_server, planned, read, rows, told
 from integration.mysql.test_reading import source, values
 from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect, private_binary
+from integration.servers.mysql import MySqlProcess, connect
 from pymysql import MySQLError
 from pymysql.cursors import Cursor
 
@@ -100,8 +100,7 @@ LOGGINGS: dict[str, dict[str, str]] = {
 
 @pytest.fixture(scope="module")
 def server(mysql_name: str) -> Iterator[MySqlProcess]:
-    binary = private_binary(mysql_name)
-    with or_skip(lambda: MySqlProcess(binary, *LOGGED, *GTIDS[mysql_name])) as one:
+    with or_skip(lambda: logging_server(mysql_name)) as one:
         yield one
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, between, feed, purge, rows, told
+from integration.mysql.following import between, feed, logging_server, purge, rows, told
 from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect, private_binary
+from integration.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 from pyspark.sql import SparkSession
 
@@ -25,9 +25,7 @@ from sparkonce.feeds import Position
 @pytest.fixture(scope="module")
 def server(mysql_name: str) -> Iterator[MySqlProcess]:
     """A server that these tests share, and may make others wait at."""
-    with or_skip(
-        lambda: MySqlProcess(private_binary(mysql_name), *LOGGED, *GTIDS[mysql_name])
-    ) as one:
+    with or_skip(lambda: logging_server(mysql_name)) as one:
         yield one
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.mysql.following import GTIDS, LOGGED
+from integration.mysql.following import logging_server
 from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, private_binary
+from integration.servers.mysql import MySqlProcess
 from integration.sources import table_of_mysql
 
 from sparkonce.tck.sources import SourceContract, StreamingSource
@@ -17,8 +17,7 @@ from sparkonce.tck.sources import SourceContract, StreamingSource
 
 @pytest.fixture(scope="module")
 def server(mysql_name: str) -> Iterator[MySqlProcess]:
-    binary = private_binary(mysql_name)
-    with or_skip(lambda: MySqlProcess(binary, *LOGGED, *GTIDS[mysql_name])) as one:
+    with or_skip(lambda: logging_server(mysql_name)) as one:
         yield one
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.servers.redis import RedisProcess, connect
+from integration.servers.redis import RedisProcess, connect, require_followable
 from integration.servers.redis_cluster import RedisCluster
 from pyspark.sql import SparkSession
 
@@ -37,6 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def client(redis_url: str, unique: str) -> Iterator[redis.Redis]:
     """A plain client; keys that begin as the test's own go in the end."""
+    require_followable(redis_url)
     with connect(redis_url) as client:
         yield client
         for key in client.scan_iter(f"{unique}*", count=1000):
@@ -287,6 +288,7 @@ def test_a_long_walk_gives_way_to_others(client: redis.Redis, redis_url: str, un
 
 
 def test_streams_of_a_cluster_are_read_where_they_lie(cluster: RedisCluster, unique: str) -> None:
+    require_followable(cluster.nodes[0].url)
     streams = [f"{unique}:{at}" for at in range(6)]
     made = feed(cluster.url, *streams)
     begin = made.begin()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.servers.redis import connect
+from integration.servers.redis import connect, require_followable
 from integration.sources import redis_stream
 
 from sparkonce.tck.sources import SourceContract, StreamingSource
@@ -17,6 +17,7 @@ from sparkonce.tck.spark.run import run_check
 
 @pytest.fixture
 def source(redis_url: str, unique: str, tmp_path: Path) -> Iterator[StreamingSource]:
+    require_followable(redis_url)
     yield redis_stream(redis_url, unique, {"JAVA_HOME": str(java_home(tmp_path))})
     with connect(redis_url) as client:
         client.unlink(unique)

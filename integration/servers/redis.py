@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from integration.servers import container
 from integration.servers.finder import (
     Finder,
@@ -51,6 +52,12 @@ def version_at(url: str) -> str:
     with connect(url) as client:
         told = client.info("server")  # Valkey tells of the Redis that it can stand in for, too
         return str(told.get("valkey_version") or told["redis_version"])
+
+
+def require_followable(url: str) -> None:
+    """Skip a test of streams that are followed where the server does not tell what they had."""
+    if int(version_at(url).partition(".")[0]) < 7:
+        pytest.skip("streams are followed on Redis 7.0 or newer, or Valkey")
 
 
 @dataclass(frozen=True)

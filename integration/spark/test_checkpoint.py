@@ -43,6 +43,7 @@ def test_deleted_checkpoint_is_noticed_where_the_session_places_it(
     assert counting.counts() == once(range(50))
 
 
+@pytest.mark.long
 def test_deleted_checkpoint_goes_on_where_told_so_and_for_that_query_only(counting: Job) -> None:
     counting.put(range(50))
     counting.run()
