@@ -209,6 +209,7 @@ def test_streams_by_foreach_batch_into_two_stores(
 
 
 @pytest.mark.parametrize(("page", "nth"), [("elasticsearch.md", 0), ("migration.md", 3)])
+@pytest.mark.long
 def test_streams_into_elasticsearch(
     run: Run, elastic: Elasticsearch, elasticsearch_url: str, index: str, page: str, nth: int
 ) -> None:

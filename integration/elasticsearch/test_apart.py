@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
+from integration.marks import also
 
 from sparkonce.errors import OptionError
 from sparkonce.operate.cli import main
@@ -19,7 +20,7 @@ Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.mark.parametrize("which", ["ledger", "log"])
-@pytest.mark.parametrize("option", ["index", "deadLetter"])
+@pytest.mark.parametrize("option", ["index", *also("deadLetter")])
 def test_alias_of_an_index_of_the_connectors_own_is_refused_at_start(
     into_index: Make, elastic: Elasticsearch, index: str, which: str, option: str
 ) -> None:

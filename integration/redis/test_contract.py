@@ -113,8 +113,8 @@ def own_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield server.url
 
 
-WAYS = [("hash", True), ("hash", False), ("stream", False)]
-WAYS += also(("counter", False), ("list", False), ("zset", False))
+WAYS = [("hash", True), ("hash", False)]
+WAYS += also(("stream", False), ("counter", False), ("list", False), ("zset", False))
 
 
 @pytest.fixture(params=WAYS, ids=str)

@@ -104,6 +104,7 @@ def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Jo
     assert counting.counts() == once(range(20))
 
 
+@pytest.mark.long
 def test_offsets_that_a_crash_of_the_host_has_lost_are_put_back(counting: Job) -> None:
     counting.put(range(10))
     counting.put(range(10, 20))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from integration.marks import each
 from integration.runs import Job
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
@@ -67,7 +68,9 @@ def test_a_refused_commit_is_met_first(job: Job, redis_url: str, unique: str) ->
         require_first(message, "RowRefused")
 
 
-@pytest.mark.parametrize(("given", "error"), [({"key": "idd"}, "OptionError"), ({}, "BadRow")])
+@pytest.mark.parametrize(
+    ("given", "error"), [({"key": "idd"}, "OptionError"), *each(({}, "BadRow"))]
+)
 def test_an_error_of_a_batch_is_met_first(
     spark: SparkSession, redis_url: str, unique: str, given: dict[str, str], error: str
 ) -> None:

@@ -122,6 +122,7 @@ def test_server_lost_in_mid_query_fails_the_query_and_a_restart_goes_on(
     assert counting.counts() == once(range(50))
 
 
+@pytest.mark.long
 def test_key_of_another_type_names_itself_and_the_query_goes_on_once_it_is_gone(
     counting: Job, unique: str
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from integration.marks import also
 from tests.worlds import MemoryWorld
 
 from sparkonce.errors import QueryRetired, SparkonceError
@@ -42,7 +43,7 @@ def require_one_epoch_more(duel: Duel) -> None:
 
 
 @WHOLE
-@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("epoch", [0, *also(1)])
 def test_gc_beside_a_commit_that_takes_longer_than_its_grace(
     whole_epochs: bool, epoch: int
 ) -> None:

@@ -169,7 +169,7 @@ BUGS: Mapping[str, tuple[Any, ...]] = {
 }
 """By the names of the kit's mutants; the first three are found soon."""
 
-SOON = list(BUGS)[:3]
+SOON = list(BUGS)[:1]
 CASES = [pytest.param(*BUGS[name], id=name) for name in SOON]
 CASES += [rare(*bug, id=name) for name, bug in BUGS.items() if name not in SOON]
 

@@ -64,6 +64,7 @@ def test_the_connector_is_short() -> None:
     assert len(lines) < LONGEST
 
 
+@pytest.mark.long
 def test_the_kit_is_green(fast: Path) -> None:
     done = run(fast, "test_sqlite.py")
     assert done.returncode == 0, done.stdout[-5000:]
