@@ -27,11 +27,12 @@ DropsAlike(name, over, as) ==
     {a \in DOMAIN att : \E b \in as : att[a].q = att[b].q /\ att[a].e = att[b].e /\ att[a].p = att[b].p}]
 Losers(v) == LET all == [x \in DOMAIN att |-> x]  wins == Range(v.parts) IN
   v.parts \o SelectSeq(all, LAMBDA x : x \notin wins /\ att[x].q = v.q /\ att[x].e = v.ep /\ att[x].done = att[x].size)
-DecidesLosers(v) ==
+AsItIs(v) ==  \* Decision
   [Write("decide", Name(v.q), v.base,
-    [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(Losers(v)),
+    [v.base EXCEPT !.at = TRUE, !.ever = TRUE, !.open = TRUE, !.epoch = v.ep, !.man = Flat(v.parts),
        !.plan = PlanOf(v, v.ep), !.run = v.run, !.past = @ \cup ({v.base.run} \ {0, v.run}),
        !.replayed = {x \in @ : x[1] # v.run}, !.doomed = {a \in @ : att[a].q # v.q}]) EXCEPT !.as = v.parts]
+DecidesLosers(v) == [AsItIs(v) EXCEPT !.new.man = Flat(Losers(v))]
 
 \* ---- what takes effect
 RowsAlone(m) ==  \* publish dies between rows and ledger
@@ -89,6 +90,8 @@ GivesUp(v, name, r, ret) == LET u == [Again(v, "") EXCEPT !.ret = ret] IN
   THEN LET m == [Write("finish", name, r, Closed(r)) EXCEPT !.need = Len(r.man), !.new.man = r.man] IN First([u EXCEPT !.m = m])
   ELSE Asks(u, Write("finish", name, r, [Closed(r) EXCEPT !.epoch = @ - 1, !.tok = 0]))
 AnyEpochOf(r, q, e)   == r.epoch >= e
+ForgetsRuns(v)        == [AsItIs(v) EXCEPT !.new.past = {}]
+ForgetsReplays(v)     == Write("replay", Name(v.q), v.base, [v.base EXCEPT !.at = TRUE])
 DecidesAgain(v, L)    == IF IsSuperseded(v, L) THEN "Concurrent" ELSE IF IsBehind(v, L) THEN "Behind" ELSE "next"
 WantsNoGap(v, L)      == IF IsSinkBehind(v, L) THEN "SinkBehind" ELSE IF v.ep > L.epoch THEN "next" ELSE "replay"
 GoesBack(v, L)        == IF v.ep = L.epoch THEN "replay" ELSE "next"

@@ -21,7 +21,7 @@ COMMIT_MUTANTS = {
     "decided epoch given up": Planted(
         {"Finish": "GivesUp"},
         "AllOfIt",
-        soon=False,
+        "asks finish",
     ),
     "decision over whatever is there": Planted(
         {"IsThere": "UnlessItDecides"}, "EpochsInOrder", "asks decide"
@@ -36,14 +36,16 @@ COMMIT_MUTANTS = {
     "skipped receipt committed": Planted(
         {"IsStaleSkip": "No1"},
         "OneComputation",
+        "asks claim",
         most={"losses": 1},
-        constants={"Loss": "suffix", "MaxAttempts": 3, "Profile": "whole"},
-        soon=False,
+        constants={"Loss": "suffix", "Profile": "whole"},
+        drivers=1,
     ),
     "replay committed again": Planted({"Judge": "DecidesAgain"}, "EpochsInOrder", "asks decide"),
     "epochs out of order": Planted(
         {"IsSinkBehind": "No2"},
         "EpochsInOrder",
+        "asks claim",
         most={"losses": 1},
         constants={"Loss": "suffix", "LastEpoch": 1},
         soon=False,
@@ -51,6 +53,7 @@ COMMIT_MUTANTS = {
     "emptied store taken for a new one": Planted(
         {"IsSinkBehind": "UnlessEmpty"},
         "EpochsInOrder",
+        "asks claim",
         most={"losses": 1},
         constants={"Loss": "suffix", "LastEpoch": 1},
         soon=False,
@@ -58,6 +61,7 @@ COMMIT_MUTANTS = {
     "epochs go back": Planted(
         {"Judge": "GoesBack"},
         "Kept",
+        "asks replay",
         most={"restores": 1},
         constants={"LastEpoch": 1, "MaxAttempts": 3},
         soon=False,
@@ -78,13 +82,13 @@ COMMIT_MUTANTS = {
         constants={"MaxAttempts": 2},
     ),
     "runs forgotten": Planted(
-        {"IsSuperseded": "No2"},
+        {"Decision": "ForgetsRuns"},
         "OneDriver",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
         soon=False,
     ),
     "replays forgotten": Planted(
-        {"HasReplayed": "No2"},
+        {"Replay": "ForgetsReplays"},
         "OneDriver",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
         soon=False,

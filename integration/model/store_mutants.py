@@ -13,7 +13,7 @@ STORE_MUTANTS = {
     ),
     "late duplicate after a match, by token": Planted(
         {"IsThere": "ByToken"},
-        "NotDropped",
+        "Whole",
         most={"faults": 1, "dooms": 1},
         constants={"Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
@@ -85,6 +85,7 @@ STORE_MUTANTS = {
     "chunk applied twice on roll-forward": Planted(
         {"Row": "Unmarked", "IsDue": "AnyDue"},
         "Once",
+        "asks row",
         most={"faults": 1},
         soon=False,
     ),
@@ -106,9 +107,9 @@ STORE_MUTANTS = {
     "finished without looking at what is applied": Planted(
         {"AllApplied": "Yes1"},
         "AllOfIt",
+        "asks finish",
         most={"losses": 1},
         constants={"Loss": "suffix"},
-        soon=False,
     ),
     "finished before applied": Planted(
         {"AllApplied": "Yes1", "First": "Early"}, "AllOfIt", "asks finish"
@@ -122,6 +123,7 @@ STORE_MUTANTS = {
     "late chunk counted for the next decision": Planted(
         {"IsDecision": "FirstChunkOnly"},
         "Once",
+        "delivers row",
         most={"faults": 2},
         constants={"Sizes": {2}, "LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
@@ -130,6 +132,7 @@ STORE_MUTANTS = {
     "no token": Planted(
         {"IsDecision": "Yes1"},
         "Once",
+        "delivers row",
         most={"faults": 2},
         constants={"LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
@@ -152,6 +155,7 @@ STORE_MUTANTS = {
     "fence made of the epoch": Planted(
         {"Sends": "FencedByEpoch"},
         "AllOfIt",
+        "asks row",
         constants={"Profile": "converging", "Queries": {"a", "b"}, "Policy": "repeatable"},
         soon=False,
     ),
