@@ -8,6 +8,7 @@ OWNER_MUTANTS = {
     "an undecided ledger owns its sink": Planted(
         {"Untouched": "HasNoPast"},
         "NoFalseAlarm",
+        "looks claim",
         constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
         drivers=1,
         soon=False,
@@ -34,8 +35,8 @@ OWNER_MUTANTS = {
     "silent skip after a replaced checkpoint": Planted(
         {"Succeeded": "Adopts", "IsReplaced": "No3", "IsBehind": "No2"},
         "NoFalseAlarm",
+        "looks claim",
         constants={"Queries": {"a", "b"}},
-        soon=False,
     ),
     "checkpoint path not claimed": Planted(
         {"HasPath": "Yes2"},
@@ -46,6 +47,7 @@ OWNER_MUTANTS = {
     "claim trusted by its name": Planted(
         {"ToDo": "OwnClaim"},
         "Owners",
+        "asks decide",
         most={"leaves": 1},
         constants={"Queries": {"a", "b"}, "SinkId": False},
         soon=False,
@@ -53,6 +55,7 @@ OWNER_MUTANTS = {
     "retired by a query that decided nothing": Planted(
         {"Retires": "InAnyLedger"},
         "NoFalseAlarm",
+        "looks claim",
         constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
         drivers=1,
         soon=False,
@@ -60,6 +63,7 @@ OWNER_MUTANTS = {
     "retired query goes on": Planted(
         {"Retires": "No2"},
         "EpochsInOrder",
+        "asks own",
         constants={"Queries": {"a", "b"}, "Policy": "repeatable", "MaxRuns": 3, "MaxAttempts": 3},
         drivers=1,
         soon=False,
@@ -97,6 +101,7 @@ OWNER_MUTANTS = {
     "ledger left that another abort needs": Planted(
         {"IsDropped": "Yes1"},
         "NotDropped",
+        "leaves",
         most={"dooms": 1, "leaves": 1},
         constants={"Profile": "converging"},
         soon=False,

@@ -77,33 +77,39 @@ LARGE = [
     Scope("chunks, an abort", most={"dooms": 1}),
     Scope(
         "chunks, an abort in two steps, and the ledger left",
+        drivers=1,
         most={"dooms": 1, "leaves": 1},
-        constants={"OneStep": False, "MaxRuns": 1},
+        constants={"OneStep": False},
     ),
     Scope(
         "row by row, reads of what will be lost",
         drivers=1,
         most={"losses": 1},
-        constants=ROWS | {"Loss": "dirty"},
+        constants=ROWS | {"Loss": "dirty", "MaxRuns": 1},
     ),
-    Scope("row by row, a request fails", most={"faults": 1}, constants=ROWS),
+    Scope("row by row, two requests fail", drivers=1, most={"faults": 2}, constants=ROWS),
     Scope(
         "lanes, one goes back, or the ledger's slot",
+        drivers=1,
         most={"losses": 1},
         but=("OnlyDecided", *NOTHING_LEFT),
         constants=LANES | {"Loss": "place"},
     ),
-    Scope("another query, the ledger shared, at once", constants=TWO | {"Policy": "repeatable"}),
+    Scope(
+        "another query, the ledger shared, at once",
+        constants=WHOLE | TWO | {"Policy": "repeatable"},
+    ),
     Scope(
         "another query, by the claim, at once",
-        constants=TWO | {"Policy": "continue", "SinkId": False},
+        constants=WHOLE | TWO | {"Policy": "continue", "SinkId": False},
     ),
     Scope("whole epochs, two of them", constants=WHOLE | {"LastEpoch": 1, "MaxAttempts": 3}),
     Scope(
-        "epochs end, once nothing more fails, two drivers",
+        "two epochs end, once nothing more fails",
+        drivers=1,
         most={"faults": 1, "calm": 1},
         ends=True,
-        constants=WHOLE | {"MaxAttempts": 1},
+        constants={"MaxRuns": 1, "LastEpoch": 1},
     ),
 ]
 """By hand: `make model SCOPE=large`."""
