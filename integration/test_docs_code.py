@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import redis
 from elasticsearch import Elasticsearch
+from integration.marks import each
 from integration.mysql.following import logging_server
 from integration.servers.finder import or_skip
 from integration.servers.mysql import connect as connect_mysql
@@ -208,8 +209,7 @@ def test_streams_by_foreach_batch_into_two_stores(
     assert rows(mysql, unique, "users") == [(1, "x")]
 
 
-@pytest.mark.parametrize(("page", "nth"), [("elasticsearch.md", 0), ("migration.md", 3)])
-@pytest.mark.long
+@pytest.mark.parametrize(("page", "nth"), [("elasticsearch.md", 0), *each(("migration.md", 3))])
 def test_streams_into_elasticsearch(
     run: Run, elastic: Elasticsearch, elasticsearch_url: str, index: str, page: str, nth: int
 ) -> None:

@@ -121,10 +121,10 @@ Heard(v, m, now) ==  \* its request is answered; `now` is the store since
                                       !.m = [v.of EXCEPT !.new.fence = now.fence]]
     [] m.kind = "row"    -> Rowed(v, m, r, now.at[m.place])
     [] m.kind = "mark"   -> [v EXCEPT !.pc = "ask"]  [] m.kind = "cut" -> Is(v, "note")
-Unheard(v, m) ==  \* what became of a write is learned by moving the revision, it is not taken for failed or done
-  (IF m.kind \in Writes THEN {[v EXCEPT !.pc = "fence", !.m = IF m.kind = "fence" THEN v.of ELSE m, !.of = None]} ELSE {})
-  \cup IF m.kind \notin Writes \/ Profile = "converging"  \* whose client sends writes again by itself
-       THEN {IF v.pc = "ask" THEN [v EXCEPT !.m = m] ELSE v} ELSE {}
+Unheard(v, m) ==  \* a write is not taken for failed or done: the revision is moved, or the client itself sends it again
+  (IF m.kind \in Writes THEN {[v EXCEPT !.pc = "fence", !.m = IF m.kind = "fence" THEN v.of ELSE m, !.of = None]}
+   ELSE IF m.kind = "cut" THEN {Is(v, "note")} ELSE {})  \* gc takes away what stays
+  \cup IF m.kind \in Writes \cup {"cut"} /\ Profile # "converging" THEN {} ELSE {IF v.pc = "ask" THEN [v EXCEPT !.m = m] ELSE v}
 Moved(v, m, r) ==
   [Asks(v, Write("fence", m.name, r, IF r.stamp = 0 THEN [Nothing EXCEPT !.q = v.q] ELSE r)) EXCEPT !.of = m]
 =============================================================================

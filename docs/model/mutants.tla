@@ -20,6 +20,10 @@ StagesByPartition(a, arrives, late) ==
   /\ att[a].st = "runs" /\ att[a].done < att[a].size
   /\ World([Carried(m, arrives, late, arrives) EXCEPT !.att[a].done = IF arrives THEN @ + 1 ELSE @,
               !.S.log = {c \in @ : c[1] = a \/ att[c[1]].p # att[a].p \/ att[c[1]].e # att[a].e}])
+LooksFirst(v) ==  \* then decides, whatever is gone meanwhile
+  IF IsDoomed(v) THEN Fail(v, "Missing") ELSE IF v.verdict = "replay" THEN Asks(v, Replay(v))
+  ELSE [Asks(v, [kind |-> "draw", name |-> Name(v.q)]) EXCEPT !.of = Decision(v)]
+LookedApart(v) == IF Range(v.m.new.man) \subseteq S.log THEN [v EXCEPT !.pc = "ask"] ELSE Fail(v, "Missing")
 DropsBefore(m) ==  \* whatever record is there
   IF m.kind # "doom" \/ m.drop = {} THEN {} ELSE {Drop(m.name, -1, m.drop)}
 DropsAlike(name, over, as) ==

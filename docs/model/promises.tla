@@ -32,6 +32,9 @@ NoFalseAlarm ==
   /\ "WrittenTwice" \notin Whys  \* a run writes each epoch once
   /\ n.losses = 0 => Whys \cap {"SinkBehind", "DecisionLost", "Lost"} = {}
   /\ n.restores = 0 => "Diverged" \notin Whys
+  /\ n.refusals = 0 => "Refused" \notin Whys
+  /\ n.losses + n.dooms + n.commands = 0 => "Missing" \notin Whys
+  /\ n.losses + n.restores = 0 /\ Cardinality(Drivers) = 1 => "Behind" \notin Whys
   /\ n.losses + n.commands = 0 /\ H = <<>> => Whys \cap {"Retired", "Replaced"} = {}
   /\ n.losses + n.faults + n.dooms = 0 /\ Cardinality(Drivers) = 1 => Whys \cap {"Concurrent", "StaleSkip"} = {}
   /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}

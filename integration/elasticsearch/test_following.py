@@ -476,7 +476,6 @@ def test_limits_are_shared_by_what_shards_have_and_all_comes(
 # -- through Spark
 
 
-@pytest.mark.long
 def test_a_stream_through_spark_goes_on_where_it_stopped(
     spark: SparkSession, elastic: Elasticsearch, elasticsearch_url: str, unique: str, tmp_path: Any
 ) -> None:

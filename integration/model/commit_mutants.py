@@ -84,6 +84,7 @@ COMMIT_MUTANTS = {
     "runs forgotten": Planted(
         {"Decision": "ForgetsRuns"},
         "OneDriver",
+        "asks decide",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
         soon=False,
     ),

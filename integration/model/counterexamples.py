@@ -36,7 +36,9 @@ class Walked:
 
     def is_told_apart(self, leaves: str) -> bool:
         """Whether the core leaves it at this step, and the twin walks it to the end."""
-        return self.left == leaves and (self.twin is None or not self.twin.parted)
+        leaves_it = self.core is None or bool(self.left)
+        walks_it = self.twin is None or not self.twin.parted
+        return leaves_it and walks_it and self.left == leaves
 
     def __str__(self) -> str:
         words = [f"broken after {self.steps} steps"]

@@ -85,7 +85,8 @@ class Drivers:
             puppet.go(self.cast.network.perform)  # where a chunk is missing, it asks why
 
     def _look_at_neighbours(self, life: Life, puppet: Puppet) -> None:
-        """All that it reads of others is one step."""
+        """All that it reads of others is one step; listings have caught up."""
+        self.cast.subject.settle()
         if not life.has_listed:
             self.cast.network.until(puppet, lambda one: one.name == "names")
         life.has_listed = True

@@ -80,10 +80,12 @@ class Network:
         def become(request: Request) -> Any:
             if late is not None:
                 self._held[late] = Held(request)
-            if not arrives:
-                return lost(request)
-            answer = self.perform(request)
-            return answer if heard else lost(request)
+            if heard:
+                return self.perform(request)
+            if arrives:
+                with contextlib.suppress(SparkonceError):
+                    self.perform(request)
+            return lost(request)
 
         return become
 
@@ -105,10 +107,12 @@ class Network:
         """Let it read, or send again what took effect before; drops of leftovers are lost.
 
         Raises:
-            Parted: it asks for something else.
+            Parted: it asks for something else, or would drop what a decision holds.
         """
         request = puppet.pending
         if request is None or request.name == "discard":
+            if request is not None and self.eyes.held(self.memory.snapshot(), request):
+                raise Parted(f"the core drops what is decided: {request}")
             puppet.go(lost)
         elif request.name in READING:
             puppet.go(self.perform)

@@ -94,8 +94,8 @@ class Scope:
         self, instead: Mapping[str, str], invariants: Sequence[str], view: str = "States"
     ) -> str:
         """The configuration for docs/model/walks.tla; `view` says which states are the same."""
-        lines = ["SYMMETRY Symmetry", f"VIEW {view}", "PROPERTY IsNext"]
-        lines += ["INVARIANTS " + " ".join(invariants)] if invariants else []
+        lines = ["SYMMETRY Symmetry", f"VIEW {view}"]
+        lines.append("INVARIANTS " + " ".join(invariants) if invariants else "PROPERTY IsNext")
         return self._config("Walks", instead, lines)
 
     def _config(self, spec: str, instead: Mapping[str, str], lines: Sequence[str]) -> str:

@@ -112,6 +112,11 @@ class Eyes:
             now[name] = self._ledger(record, store["applied"])
         return now
 
+    def held(self, store: Store, request: Request) -> bool:
+        """Whether a request names an attempt that the decision holds which is there."""
+        ledger = from_record(store["records"].get(request.sink, Record()))
+        return ledger is not None and not ledger.held.isdisjoint(request.attempts)
+
     def _rows(self, rows: list[str]) -> tuple[tuple[int, int], ...]:
         chunks = self._chunks
         if not self.converging:

@@ -14,6 +14,7 @@ STORE_MUTANTS = {
     "late duplicate after a match, by token": Planted(
         {"IsThere": "ByToken"},
         "Whole",
+        "delivers finish",
         most={"faults": 1, "dooms": 1},
         constants={"Profile": "converging", "LastEpoch": 1, "MaxRuns": 1},
         drivers=1,
@@ -95,6 +96,14 @@ STORE_MUTANTS = {
         "asks row",
         most={"faults": 1},
         constants={"Sizes": {2}},
+    ),
+    "chunks looked at before the decision": Planted(
+        {"Take": "LooksFirst", "Looked": "LookedApart", "IsWhole": "Yes1"},
+        "Whole",
+        "asks draw",
+        most={"losses": 1},
+        constants={"Loss": "log", "MaxRuns": 1},
+        but=LOST,
     ),
     "missing chunk passed over": Planted(
         {"Row": "PassesOver", "Admits": "GoneOrNot"},

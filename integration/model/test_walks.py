@@ -15,9 +15,9 @@ from integration.model.twins import ALONE, UNLIKE, UNSEEN, page
 from integration.model.walked import COVERED, memory_of, mixes
 from tests.kit.test_explore import BUGS
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("model")]
+pytestmark = pytest.mark.xdist_group("model")
 
-WALKS, DEPTH, SEED = 20, 80, 1
+WALKS, DEPTH, SEED = 40, 100, 1
 MIXES = list(mixes())
 SOON = [name for name, planted in PLANTED.items() if planted.soon]
 
@@ -27,26 +27,31 @@ def require_walked(found: Sequence[paths.Path], scope: Scope) -> None:
     assert not list(filter(None, parted))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", COVERED, ids=[one.name for one in COVERED])
 def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
     found = paths.covering(scope)
-    assert len(found) > 10
+    assert len(found) >= 10
     require_walked(found, scope)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", COVERED[2:5], ids=[one.name for one in COVERED[2:5]])
 def test_walks_go_wherever_the_model_does(scope: Scope) -> None:
     """And nowhere else: TLC sees on each walk that its steps are those of the model (`IsNext`)."""
     assert paths.states(scope) == search(scope, seconds=60.0).states
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", MIXES, ids=[one.name for one in MIXES])
 def test_the_core_walks_along_by_chance(scope: Scope) -> None:
     found = paths.random(scope, walks=WALKS, depth=DEPTH, seed=SEED)
-    assert sum(map(len, found)) > 20 * len(found)
+    steps = [step for path in found for step in path if step["act"] == "asks" and step["does"]]
+    assert sum(step["m"]["kind"] == "decide" for step in steps) > 10, "they show little"
     require_walked(found, scope)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOON)
 def test_a_mutant_of_the_model_breaks_a_promise_and_the_core_leaves_its_path(name: str) -> None:
     """`python -m integration.model --mutants` walks all, some of which take TLC minutes."""

@@ -16,12 +16,10 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "late duplicate after a match, by revision",
     ],
     "a request is one step of the model, with the guard in it": [
-        "chunks looked at before the decision",
         "an epoch published in pieces",
         "None for a stale decision",
-        "beside before the comparison",
     ],
-    "the model has no offsets beside a ledger": ["nothing beside"],
+    "the model has no offsets beside a ledger": ["beside before the comparison", "nothing beside"],
     "the model has no bytes, names and connections": [
         "names without case",
         "a client's own error",
@@ -60,8 +58,7 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "chunks that a rival has cleaned away reported as lost",
         "clean-up hides the error of a task",
     ],
-    "it takes two queries, two epochs and three attempts, one of them doomed: TLC does not come so"
-    " far": ["doom ends with any decision"],
+    "it takes two queries, and 37 steps: TLC does not come so far": ["doom ends with any decision"],
     "no invariant says who of two drivers goes on": ["replays supersede"],
     "the model has no options that a manifest could keep": [
         "roll-forward by today's options",
@@ -90,6 +87,7 @@ UNLIKE: Mapping[str, str] = {
     "dropped before compared": REQUESTS,
     "marker outside the transaction": REQUESTS,
     "decision compared at the first chunk only": REQUESTS,
+    "chunks looked at before the decision": REQUESTS,
     "a page of chunks is published": "its page has more chunks",
     "a batch passes over what others have decided": "it does not ask whom it must wait for",
     "discard by partition": "it drops what is like what it finds there, not like what it is told",

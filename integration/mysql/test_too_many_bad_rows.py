@@ -81,8 +81,8 @@ def count(mysql: Cursor, table: str) -> int:
 @pytest.mark.parametrize(
     ("case", "way"),
     [
+        ("no partition", {}),
         *each(
-            ("no partition", {}),
             ("no partition", {"atomicity": "chunk", "chunkRows": "100"}),
             ("no partition", FOLDED),
             *((case, {}) for case in list(BROKEN)[1:]),

@@ -64,6 +64,11 @@ def test_the_connector_is_short() -> None:
     assert len(lines) < LONGEST
 
 
+def test_a_rule_of_the_kit_holds(fast: Path) -> None:
+    done = run(fast, "test_sqlite.py", "-k", "c01")
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
 @pytest.mark.long
 def test_the_kit_is_green(fast: Path) -> None:
     done = run(fast, "test_sqlite.py")
