@@ -129,15 +129,15 @@ class Network:
 
     # -- on its way
 
-    def emit(self, puppet: Puppet, sent: frozenset[Function]) -> None:
-        """Let a puppet come to the request which the model has on its way from now on."""
+    def emit(self, puppet: Puppet, name: str, sent: frozenset[Function]) -> None:
+        """Let a puppet come to the request, of this name, which is on its way from now on."""
         new = sent - self.sent
         if new:
             [message] = new
             asked = self.until(puppet, lambda one: is_sent(one, message, self.eyes))
             self._held[message] = Held(asked, puppet)
         else:  # the model knows one such request only
-            self.until(puppet, lambda one: one.name not in READING)
+            self.until(puppet, lambda one: one.name == name)
             puppet.die()
 
     def deliver(self, message: Function, *, again: bool, sent: frozenset[Function]) -> None:

@@ -37,7 +37,7 @@ class Others:
         """It fails, and drops what it has staged."""
         staging = self.cast.tasks[step["a"] - 1]
         staging.fail()
-        self.cast.network.emit(staging.puppet, step["sent"])
+        self.cast.network.emit(staging.puppet, "discard", step["sent"])
 
     # -- aborts and commands
 
@@ -52,7 +52,7 @@ class Others:
         puppet = self.cast.puppet(
             "abort", lambda one: self.cast.through(run, one).abort(task.epoch, receipts)
         )
-        self.cast.network.emit(puppet, step["sent"])
+        self.cast.network.emit(puppet, "doom", step["sent"])
 
     def on_leaves(self, step: Function) -> None:
         """Who has aborted takes an undecided ledger away."""
@@ -66,7 +66,7 @@ class Others:
             "abort",
             lambda one: self.cast.through(run, one).committer()._leave(run.driver(0), dropped),
         )
-        self.cast.network.emit(puppet, step["sent"])
+        self.cast.network.emit(puppet, "swap", step["sent"])
 
     def on_sweeps(self, step: Function) -> None:
         """Who has committed drops leftovers."""
@@ -80,7 +80,7 @@ class Others:
 
         puppet = self.cast.puppet("commit", clean)
         if step["late"]:
-            self.cast.network.emit(puppet, step["sent"])
+            self.cast.network.emit(puppet, "discard", step["sent"])
         else:
             self.cast.network.until(puppet, lambda one: one.name == "discard")
             puppet.go(self.cast.network.perform)
@@ -91,7 +91,7 @@ class Others:
         puppet = self.cast.puppet(
             "operator", lambda one: admin_of(one).forget(self.cast.sink(step["x"]))
         )
-        self.cast.network.emit(puppet, step["sent"])
+        self.cast.network.emit(puppet, "doom", step["sent"])
 
     # -- what comes from outside
 

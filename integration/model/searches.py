@@ -19,6 +19,13 @@ SMALL = [
         most={"restores": 1},
         constants=WHOLE | {"LastEpoch": 1, "MaxRuns": 3, "MaxAttempts": 3},
     ),
+    Scope(
+        "two epochs, a failover",
+        drivers=1,
+        most={"losses": 1},
+        constants=WHOLE | {"Loss": "suffix", "LastEpoch": 1},
+    ),
+    Scope("two partitions", drivers=1, constants=WHOLE | {"Parts": {1, 2}, "MaxAttempts": 4}),
     Scope("chunks, two of an attempt", constants={"Sizes": {2}}),
     Scope("chunks, rows are refused", most={"refusals": 1}),
     Scope("chunks, recover and forget", most={"commands": 2}, constants={"MaxRuns": 1}),

