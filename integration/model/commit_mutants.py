@@ -91,6 +91,7 @@ COMMIT_MUTANTS = {
     "replays forgotten": Planted(
         {"Replay": "ForgetsReplays"},
         "OneDriver",
+        "asks replay",
         constants={"Profile": "whole", "LastEpoch": 1, "MaxAttempts": 4},
         soon=False,
     ),
