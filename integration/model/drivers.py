@@ -96,11 +96,10 @@ class Drivers:
     def on_asks(self, step: Function) -> None:
         """It sends a request."""
         puppet, message = self._puppet_of(step), step["m"]
-        network, eyes, memory = self.cast.network, self.cast.eyes, self.cast.stage.memory
-        request = network.until(puppet, lambda one: is_asked(one, message, eyes))
-        late, before = message if step["late"] else None, memory.snapshot()
-        puppet.go(network.fate(arrives=step["arrives"], heard=step["heard"], late=late))
-        changed = memory.snapshot() != before
+        network, late = self.cast.network, message if step["late"] else None
+        request = network.until(puppet, lambda one: is_asked(one, message, self.cast.eyes))
+        fate = network.fate(arrives=step["arrives"], heard=step["heard"], late=late)
+        changed = network.changes(puppet, fate)
         if message["kind"] in COMPARED and changed != (step["arrives"] and step["does"]):
             raise Parted(f"the store {'takes' if changed else 'does not take'} {request}")
         if step["at"][step["d"]]["pc"] == "fence":  # it gives up, and asks what became of it

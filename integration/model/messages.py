@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from integration.model.names import KINDS, is_claim, name_of
-from integration.model.seen import Eyes, given
+from integration.model.seen import Eyes, chunk_of, given, ordinal
 from integration.model.tla import Function
 
 from sparkonce.tck.explore.requests import Request
@@ -25,7 +25,10 @@ def is_asked(request: Request, message: Function, eyes: Eyes) -> bool:
     kind = message["kind"]
     if not _is_of(request, kind) or not _is_about(request, message):
         return False
-    return kind != "row" or _chunk(request, eyes) == (message["k"], message["c"])
+    if kind != "row":
+        return True
+    attempt, seq = chunk_of(request)
+    return (ordinal(request), (eyes.numbers[attempt], seq + 1)) == (message["k"], message["c"])
 
 
 def is_read(request: Request, step: Function, own: str) -> bool:
@@ -67,12 +70,6 @@ def _is_of(request: Request, kind: str) -> bool:
 
 def _is_about(request: Request, message: Function) -> bool:
     return is_claim(request.sink) or name_of(request.sink) == message["name"]
-
-
-def _chunk(request: Request, eyes: Eyes) -> tuple[int, tuple[int, int]]:
-    manifest, at = given(request)[:2]
-    part, seq = manifest.chunks[at]
-    return at + 1, (eyes.numbers[part.attempt], seq + 1)
 
 
 def _is_at(request: Request, k: int | None) -> bool:

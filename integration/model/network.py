@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from integration.model.messages import is_sent
 from integration.model.names import READING
 from integration.model.puppets import Fate, Puppet, Stage, lost
-from integration.model.seen import Eyes, given
+from integration.model.seen import Eyes, chunk_of, names_held
 from integration.model.tla import Function
 
 from sparkonce.errors import RowRefused, SparkonceError
@@ -111,16 +111,19 @@ class Network:
         """
         request = puppet.pending
         if request is None or request.name == "discard":
-            if request is not None and self.eyes.held(self.memory.snapshot(), request):
+            if request is not None and names_held(self.memory.snapshot(), request):
                 raise Parted(f"the core drops what is decided: {request}")
             puppet.go(lost)
         elif request.name in READING:
             puppet.go(self.perform)
-        else:
-            before = self.memory.snapshot()
-            puppet.go(self.perform)
-            if self.memory.snapshot() != before:
-                raise Parted(f"the core asks for {request}")
+        elif self.changes(puppet, self.perform):
+            raise Parted(f"the core asks for {request}")
+
+    def changes(self, puppet: Puppet, fate: Fate) -> bool:
+        """Let this become of its request, and say whether that changes the store."""
+        before = self.memory.snapshot()
+        puppet.go(fate)
+        return bool(self.memory.snapshot() != before)
 
     def close(self, puppet: Puppet) -> None:
         """Let it go on to its end."""
@@ -188,4 +191,4 @@ def _attempts(request: Request) -> set[str]:
         return set()
     if request.name == "publish":
         return {part.attempt for part in manifest.parts}
-    return {manifest.chunks[given(request)[1]][0].attempt}
+    return {chunk_of(request)[0]}

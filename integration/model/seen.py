@@ -33,7 +33,7 @@ class Eyes:
 
     Attributes:
         numbers: of the attempts that have begun.
-        runs: their numbers.
+        runs: the numbers of those that have begun; 0 stands for none.
         last: what was seen last.
     """
 
@@ -67,9 +67,7 @@ class Eyes:
     def count(self, store: Store, request: Request) -> None:
         """Note which chunk has taken effect."""
         if self.is_witness(request) and store["rows"].count(WITNESS) > self._witnesses:
-            manifest, at, *_ = given(request)
-            part, seq = manifest.chunks[at]
-            self._chunks.append((part.attempt, seq))
+            self._chunks.append(chunk_of(request))
 
     def keep(self) -> None:
         """This state may come back."""
@@ -112,11 +110,6 @@ class Eyes:
             now[name] = self._ledger(record, store["applied"])
         return now
 
-    def held(self, store: Store, request: Request) -> bool:
-        """Whether a request names an attempt that the decision holds which is there."""
-        ledger = from_record(store["records"].get(request.sink, Record()))
-        return ledger is not None and not ledger.held.isdisjoint(request.attempts)
-
     def _rows(self, rows: list[str]) -> tuple[tuple[int, int], ...]:
         chunks = self._chunks
         if not self.converging:
@@ -141,6 +134,19 @@ class Eyes:
             "heir": ledger.inherits,
             "app": applied.get(record.token, 0) if chunks and not self.converging else 0,
         }
+
+
+def names_held(store: Store, request: Request) -> bool:
+    """Whether a request names an attempt that the decision holds which is there."""
+    ledger = from_record(store["records"].get(request.sink, Record()))
+    return ledger is not None and not ledger.held.isdisjoint(request.attempts)
+
+
+def chunk_of(request: Request) -> tuple[str, int]:
+    """Which one an apply or an update is about: its attempt, and its place there, from 0."""
+    manifest, at = given(request)[:2]
+    part, seq = manifest.chunks[at]
+    return part.attempt, seq
 
 
 def ordinal(request: Request) -> int:
