@@ -112,6 +112,20 @@ HasNoPast(r)          == r.epoch < 0 /\ r.retired = {}
 NeverDecided(r)       == ~r.ever
 InAnyLedger(r, q)     == q \in r.retired
 EpochsFirst(q, L, R)  == IF L.stamp # 0 /\ L.epoch >= 0 THEN L ELSE [Nothing EXCEPT !.q = q]
+BaseOf(q, L, R) ==  \* as Base
+  LET own  == IF L.stamp = 0 THEN [Nothing EXCEPT !.q = q] ELSE IF L.q = q THEN L ELSE Succeeded(q, L)
+      past == IF R.stamp = 0 \/ own.epoch >= 0 THEN {} ELSE R.retired \cup {R.q}
+  IN [own EXCEPT !.retired = @ \cup past, !.heir = @ \/ (past # {} /\ ~Untouched(R))]
+InheritsNothing(q, L, R) == LET all == BaseOf(q, L, R) IN
+  [all EXCEPT !.retired = @ \ {q}, !.heir = L.stamp # 0 /\ (L.heir \/ (L.q # q /\ L.gone))]
+OwnAlone(u, L, R, claim) ==  \* Stand, but for what the rival has open
+  LET base == Base(u.q, L, R)
+      known == IF u.first = -1 THEN [u EXCEPT !.first = base.tok, !.saw = Len(S.hist)] ELSE u
+      v == [known EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,
+                         !.verdict = Judge(u, base), !.todo = ToDo(L, R, base, claim)]
+  IN IF Retires(L, u.q) \/ Retires(R, u.q) THEN Fail(u, "Retired") ELSE IF IsReplaced(u.q, L, R) THEN Fail(u, "Replaced")
+     ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF v.verdict \notin {"next", "replay"}
+     THEN Fail(v, v.verdict) ELSE Establish(v)
 Adopts(q, L)          == [L EXCEPT !.q = q]
 RivalLives(L, R, base, claim) == (IF base = L /\ (R.stamp = 0 \/ L.epoch >= 0) THEN <<>> ELSE <<"own">>)
                                  \o IF claim = -1 THEN <<>> ELSE <<"claim">>

@@ -10,8 +10,8 @@ from integration.model.puppets import Puppet, Stage
 
 from sparkonce.exactly_once.staging import ChunkSize
 from sparkonce.protocol import Receipt, Task
-from sparkonce.tck.explore.cast import Rows
 from sparkonce.tck.explore.requests import Request
+from sparkonce.tck.explore.rows import Rows
 from sparkonce.tck.simulation import actors
 from sparkonce.tck.simulation.oracles import WITNESS
 

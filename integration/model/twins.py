@@ -59,6 +59,10 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "clean-up hides the error of a task",
     ],
     "it takes two queries, and 37 steps: TLC does not come so far": ["doom ends with any decision"],
+    "no invariant says what may come behind a forget": [
+        "a tombstone is not inherited",
+        "a tombstone owns its sink",
+    ],
     "no invariant says who of two drivers goes on": ["replays supersede"],
     "the model has no options that a manifest could keep": [
         "roll-forward by today's options",

@@ -8,6 +8,7 @@ from tests.kit.mutants.effect_mutants import EFFECT_MUTANTS
 from tests.kit.mutants.late_mutants import LATE_MUTANTS
 from tests.kit.mutants.log_mutants import LOG_MUTANTS
 from tests.kit.mutants.mutant import Mutant
+from tests.kit.mutants.owner_mutants import OWNER_MUTANTS
 from tests.kit.mutants.record_mutants import RECORD_MUTANTS
 from tests.kit.mutants.row_mutants import ROW_MUTANTS
 from tests.kit.mutants.volume_mutants import VOLUME_MUTANTS
@@ -20,6 +21,7 @@ MUTANTS = [
     *COMMIT_MUTANTS,
     *ABORT_MUTANTS,
     *CORE_MUTANTS,
+    *OWNER_MUTANTS,
     *BATCH_MUTANTS,
     *VOLUME_MUTANTS,
     *LATE_MUTANTS,

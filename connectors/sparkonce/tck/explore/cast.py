@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkonce.errors import CheckpointReplaced, QueryRetired, SparkonceError, StoreUnreachable
-from sparkonce.exactly_once.staging import stage
 from sparkonce.protocol import Receipt, Task
+from sparkonce.tck.explore.rows import staged
 from sparkonce.tck.explore.turns import Actor
 from sparkonce.tck.explore.world import World
-from sparkonce.tck.simulation.actors import QUICK, SMALL, Query, Run
+from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.faults import Crash
 from sparkonce.tck.simulation.oracles import with_witness
 from sparkonce.tck.simulation.restarts import Checkpoint
@@ -173,7 +172,7 @@ class Epoch:
         rows = self._rows(task)
         self._tell("task", by=actor.name, task=task, size=len(rows))
         try:
-            receipt = _staged(run, task, with_witness(rows))
+            receipt = staged(run, task, with_witness(rows))
         except (Crash, SparkonceError):
             self.world.mark("failed attempt")
             return
@@ -251,34 +250,6 @@ class Epoch:
             with contextlib.suppress(SparkonceError):
                 self.run.abort(self.number, self.receipts)
             self._tell("aborts no more")
-
-
-class Rows(list[str]):
-    """As much of an Arrow batch as staging looks at; making a real one takes longer than all else.
-
-    Attributes:
-        nbytes: less than any bound.
-    """
-
-    nbytes = 0
-
-    @property
-    def num_rows(self) -> int:
-        """How many there are."""
-        return len(self)
-
-    def slice(self, start: int, length: int | None = None) -> Rows:
-        """Some of them."""
-        return Rows(self[start:] if length is None else self[start : start + length])
-
-
-def _staged(run: Run, task: Task, rows: list[str]) -> Receipt:
-    batch: Any = Rows(rows)
-    return stage(run.query.store, task, [batch], _encode, SMALL, QUICK)
-
-
-def _encode(rows: Any) -> bytes:
-    return json.dumps(rows).encode()
 
 
 @dataclass

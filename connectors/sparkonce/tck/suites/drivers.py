@@ -223,6 +223,22 @@ class DriverRules(Contract):
         held = world.took_effect()
         require(held == Counter(["0#again"]), f"O1: an aborted attempt was decided: {held}")
 
+    def test_a02_an_abort_that_takes_the_ledger_away_beside_a_commit(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Nothing was decided, so nothing is lost: the commit of a later run goes on."""
+        world = new_subject()
+        slow, quick = Query(world), Query(world)
+        run, aborted = slow.start(), quick.start()
+        receipts = aborted.stage(0, ["0#aborted"])
+        slow.faulty().before("prepare", lambda: aborted.abort(0, receipts))
+        run.write(0, ["0#a"])
+        slow.through = None
+        run.write(1, ["1#a"])
+        held = world.took_effect()
+        require(held == Counter(["0#a", "1#a"]), f"O1: {held} took effect")
+        require_nothing_staged(world, slow)
+
     def test_i03_of_two_new_queries_one_gets_the_sink(self, new_subject: NewSubject) -> None:
         """Both find the checkpoint path, or the sink id, free."""
         for sink_id in (None, "orders"):

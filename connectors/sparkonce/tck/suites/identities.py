@@ -206,6 +206,17 @@ class IdentityRules(Contract):
             new.start().write(1, rows(1, "x", query="new"))
             require_clean(world, *([new] if sink_id else [first, new]))
 
+    def test_i02_a_query_that_was_forgotten_stays_away(self, new_subject: NewSubject) -> None:
+        """Neither it nor the one that took the sink after it has decided anything."""
+        world = new_subject()
+        gone, heir = (Query(world, id=name, sink_id="orders") for name in ("gone", "heir"))
+        _fails_before_its_decision(gone, aborted=False)
+        Admin(world.observer).forget(gone.name)
+        _fails_before_its_decision(heir, aborted=True)
+        raises(QueryRetired, gone.start().write, 0, rows(0, "x", query="gone"))
+        heir.start().write(0, rows(0, "x", query="heir"))
+        require_clean(world, heir)
+
 
 def _neighbours(new_subject: NewSubject) -> Iterator[tuple[Query, Query]]:
     """The owner of a sink id, and a query that writes under it, too."""
