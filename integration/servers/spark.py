@@ -91,7 +91,7 @@ def _end_jvm() -> None:
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(60)
+    gateway.proc.wait(300)  # it may write an archive of its classes
     SparkContext._gateway = SparkContext._jvm = None
 
 
