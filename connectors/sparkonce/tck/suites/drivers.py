@@ -229,7 +229,7 @@ class DriverRules(Contract):
         """Nothing was decided, so nothing is lost: the commit of a later run goes on."""
         world = new_subject()
         slow, quick = Query(world), Query(world)
-        run, aborted = slow.start(), quick.start()
+        aborted, run = quick.start(), slow.start()
         receipts = aborted.stage(0, ["0#aborted"])
         slow.faulty().before("prepare", lambda: aborted.abort(0, receipts))
         run.write(0, ["0#a"])
