@@ -88,6 +88,8 @@ class Scope:
         """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""
         invariants = "INVARIANTS " + " ".join(self.invariants)
         lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
+        if self.values["Loss"] == "dirty":
+            lines.append("CONSTRAINT Patient")
         return self._config("Fair" if self.ends else "Spec", {}, lines)
 
     def walking(

@@ -92,7 +92,7 @@ LARGE = [
         "row by row, reads of what will be lost",
         drivers=1,
         most={"losses": 1},
-        constants=ROWS | {"Loss": "dirty", "MaxRuns": 1},
+        constants=ROWS | {"Loss": "dirty"},
     ),
     Scope("row by row, two requests fail", drivers=1, most={"faults": 2}, constants=ROWS),
     Scope(
