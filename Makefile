@@ -103,7 +103,8 @@ test-redis: $(CLASSES)
 		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) -m "not long and not conformance" \
 			$(call TESTS_OF,redis,apply models special letters letter_crossings faults full \
 			rights servers settings tls contract cluster cluster_failover operators \
-			reading read_contract) -k "not test_r03_ and not test_conditions_give_" $(PYTEST_ARGS) || exit 1; done
+			reading read_contract) -k "not test_r03_ and not test_conditions_give_" \
+			$(PYTEST_ARGS) || exit 1; done
 
 test-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \

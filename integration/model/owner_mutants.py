@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from integration.model.planted import Planted
+from integration.model.searches import TWO
+
+TAKE_OVER = TWO | {"SinkId": False, "Policy": "continue"}
+IN_TURN = {"MaxRuns": 3, "MaxAttempts": 3}
+THREE = TAKE_OVER | IN_TURN | {"Queries": {"a", "b", "c"}}
 
 OWNER_MUTANTS = {
     "an undecided ledger owns its sink": Planted(
         {"Untouched": "HasNoPast"},
         "NoFalseAlarm",
         "looks claim",
-        constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
+        constants=TWO | IN_TURN,
         drivers=1,
         soon=False,
     ),
     "an undecided ledger hides what it replaced": Planted(
         {"Untouched": "NeverDecided"},
         "Owners",
-        constants={
-            "Queries": {"a", "b", "c"},
-            "SinkId": False,
-            "Policy": "continue",
-            "MaxRuns": 3,
-            "MaxAttempts": 3,
-        },
+        constants=THREE,
         drivers=1,
         soon=False,
     ),
@@ -30,33 +29,33 @@ OWNER_MUTANTS = {
         {"Base": "EpochsFirst", "IsReplaced": "No3", "Retires": "No2"},
         "NoFalseAlarm",
         "looks claim",
-        constants={"Queries": {"a", "b"}},
+        constants=TWO,
     ),
     "silent skip after a replaced checkpoint": Planted(
         {"Succeeded": "Adopts", "IsReplaced": "No3", "IsBehind": "No2"},
         "NoFalseAlarm",
         "looks claim",
-        constants={"Queries": {"a", "b"}},
+        constants=TWO,
     ),
     "checkpoint path not claimed": Planted(
         {"HasPath": "Yes2"},
         "Owners",
         "asks decide",
-        constants={"Queries": {"a", "b"}, "SinkId": False},
+        constants=TWO | {"SinkId": False},
     ),
     "claim trusted by its name": Planted(
         {"ToDo": "OwnClaim"},
         "Owners",
         "asks decide",
         most={"leaves": 1},
-        constants={"Queries": {"a", "b"}, "SinkId": False},
+        constants=TWO | {"SinkId": False},
         soon=False,
     ),
     "retired by a query that decided nothing": Planted(
         {"Retires": "InAnyLedger"},
         "NoFalseAlarm",
         "looks claim",
-        constants={"Queries": {"a", "b"}, "MaxRuns": 3, "MaxAttempts": 3},
+        constants=TWO | IN_TURN,
         drivers=1,
         soon=False,
     ),
@@ -64,7 +63,7 @@ OWNER_MUTANTS = {
         {"Retires": "No2"},
         "EpochsInOrder",
         "asks own",
-        constants={"Queries": {"a", "b"}, "Policy": "repeatable", "MaxRuns": 3, "MaxAttempts": 3},
+        constants=TWO | IN_TURN | {"Policy": "repeatable"},
         drivers=1,
         soon=False,
     ),
@@ -72,7 +71,7 @@ OWNER_MUTANTS = {
         {"ToDo": "RivalLives"},
         "Owners",
         "asks claim",
-        constants={"Queries": {"a", "b"}, "SinkId": False, "Policy": "continue"},
+        constants=TAKE_OVER,
     ),
     "ledger left in mid-commit taken for lost": Planted(
         {"MayVanish": "No3"},
@@ -86,7 +85,7 @@ OWNER_MUTANTS = {
         {"Base": "BaseOf"},
         "NoFalseAlarm",
         "asks own",
-        constants={"Queries": {"a", "b"}, "Profile": "whole", "MaxRuns": 3, "MaxAttempts": 3},
+        constants=TWO | IN_TURN | {"Profile": "whole"},
         drivers=1,
         soon=False,
     ),
@@ -95,7 +94,7 @@ OWNER_MUTANTS = {
         "RowsInOrder",
         "asks own",
         most={"commands": 1},
-        constants={"Queries": {"a", "b"}, "SinkId": False, "Policy": "continue"},
+        constants=TAKE_OVER,
         drivers=1,
         soon=False,
     ),
@@ -103,14 +102,7 @@ OWNER_MUTANTS = {
         {"Base": "InheritsNothing"},
         "Owners",
         most={"leaves": 1},
-        constants={
-            "Queries": {"a", "b", "c"},
-            "Profile": "whole",
-            "SinkId": False,
-            "Policy": "continue",
-            "MaxRuns": 3,
-            "MaxAttempts": 3,
-        },
+        constants=THREE | {"Profile": "whole"},
         drivers=1,
         soon=False,
     ),
@@ -158,7 +150,7 @@ OWNER_MUTANTS = {
         "RowsInOrder",
         "looks read",
         most={"commands": 1},
-        constants={"Queries": {"a", "b"}, "Follows": "once", "SinkId": False},
+        constants=TWO | {"Follows": "once", "SinkId": False},
         drivers=1,
     ),
     "replay only read": Planted(
