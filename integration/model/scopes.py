@@ -64,6 +64,7 @@ class Scope:
         most: how often each kind of trouble may come; never if it is not named.
         but: invariants that nobody can promise there.
         ends: whether a query must end its epochs once nothing more goes wrong.
+        endless: whether drivers may try for ever; TLC follows them as far as `Patient` says.
         constants: other than `CONSTANTS`.
     """
 
@@ -72,6 +73,7 @@ class Scope:
     most: Mapping[str, int] = field(default_factory=dict)
     but: tuple[str, ...] = ()
     ends: bool = False
+    endless: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,7 +90,7 @@ class Scope:
         """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""
         invariants = "INVARIANTS " + " ".join(self.invariants)
         lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
-        if self.values["Loss"] == "dirty":
+        if self.endless:
             lines.append("CONSTRAINT Patient")
         return self._config("Fair" if self.ends else "Spec", {}, lines)
 

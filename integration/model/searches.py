@@ -92,6 +92,7 @@ LARGE = [
         "row by row, reads of what will be lost",
         drivers=1,
         most={"losses": 1},
+        endless=True,
         constants=ROWS | {"Loss": "dirty"},
     ),
     Scope("row by row, two requests fail", drivers=1, most={"faults": 2}, constants=ROWS),
@@ -104,10 +105,12 @@ LARGE = [
     ),
     Scope(
         "another query, the ledger shared, at once",
+        endless=True,
         constants=WHOLE | TWO | {"Policy": "repeatable"},
     ),
     Scope(
         "another query, by the claim, at once",
+        endless=True,
         constants=WHOLE | TWO | {"Policy": "continue", "SinkId": False},
     ),
     Scope("whole epochs, two of them", constants=WHOLE | {"LastEpoch": 1, "MaxAttempts": 3}),
