@@ -50,10 +50,12 @@ $(DEV): $(READY)
 .PHONY: model test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
-# Drivers that start with Spark's classes in an archive are there in half the time. Java goes without
-# where it is of another Java, or Spark.
+# Most of a test with Spark is its start: what comes with it is compiled once, for all. Java goes without
+# the archive of classes where it is of another Java, or Spark.
 CLASSES := .build/spark.jsa
-SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" -Xlog:disable'
+SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable
+SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" $(SHORT_LIVED)'
+unexport PYTHONDONTWRITEBYTECODE # with it, each process of tests compiles all that it imports
 # Servers of tests have their data in memory where there is room for it, and programs may start there:
 # Elasticsearch spends a quarter of a test on waiting for the disk.
 MEMORY := /dev/shm
@@ -61,9 +63,10 @@ ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
 $(CLASSES): $(DEV)
 	@mkdir -p .build
-	@echo "set-up: an archive of Spark's classes"
+	@echo "set-up: Spark's classes and modules, compiled"
 	@rm -f $@
-	@env -u SPARK_SUBMIT_OPTS $(BIN)/python -m integration.shared_classes $@ >.build/classes.log 2>&1 \
+	@{ $(BIN)/python -m integration.compiled && env -u SPARK_SUBMIT_OPTS \
+		$(BIN)/python -m integration.shared_classes $@; } >.build/classes.log 2>&1 \
 	|| { echo "set-up: not possible here, see .build/classes.log; tests do without"; touch $@; }
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -190,8 +193,8 @@ STORE ?= all
 KILLS ?= 20
 ROWS ?= 1000000
 SEED ?= 1
-chaos: $(DEV)
-	@$(BIN)/python -m integration.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
+chaos: $(CLASSES)
+	@$(SHARED) $(BIN)/python -m integration.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
 
 # The page and the plot, from docs/reliability/*.json, where the records are kept.
 reliability: $(DEV)

@@ -72,6 +72,7 @@ OWNER_MUTANTS = {
         "Owners",
         "asks claim",
         constants=TAKE_OVER,
+        soon=False,
     ),
     "ledger left in mid-commit taken for lost": Planted(
         {"MayVanish": "No3"},
@@ -152,6 +153,7 @@ OWNER_MUTANTS = {
         most={"commands": 1},
         constants=TWO | {"Follows": "once", "SinkId": False},
         drivers=1,
+        soon=False,
     ),
     "replay only read": Planted(
         {"Take": "OnlyReplays"}, "OneDriver", most={"losses": 1}, constants={"Loss": "dirty"}

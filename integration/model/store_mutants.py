@@ -112,6 +112,7 @@ STORE_MUTANTS = {
         most={"losses": 1},
         constants={"Loss": "log"},
         but=LOST,
+        soon=False,
     ),
     "finished without looking at what is applied": Planted(
         {"AllApplied": "Yes1"},
@@ -119,6 +120,7 @@ STORE_MUTANTS = {
         "asks finish",
         most={"losses": 1},
         constants={"Loss": "suffix"},
+        soon=False,
     ),
     "finished before applied": Planted(
         {"AllApplied": "Yes1", "First": "Early"}, "AllOfIt", "asks finish"
