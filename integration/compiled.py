@@ -1,8 +1,9 @@
 """`python -m integration.compiled`: PySpark's zip gets what Python compiles its modules to.
 
-Spark's Python workers take PySpark from a zip of sources. Python keeps nothing that it compiles from
-a zip, so each worker compiles a second long, and a streaming query has five. Compiled modules that
-lie beside the sources are taken in their place, by a Python of the same release:
+Spark's Python workers take PySpark from a zip of sources. Python keeps nothing that it compiles
+from a zip, so the first worker of each kind compiles for a second, and a streaming query has five
+kinds. Compiled modules that lie beside the sources are taken in their place, by a Python of the
+same release:
 https://docs.python.org/3/library/zipimport.html
 """
 
