@@ -50,22 +50,22 @@ $(DEV): $(READY)
 .PHONY: model test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
-# Most of a test with Spark is its start: what comes with it is compiled once, for all. Java goes without
-# the archive of classes where it is of another Java, or Spark.
+# Most of a test with Spark is its start, for which Java's second compiler does more harm than good, and
+# which is shorter with Spark's classes in an archive. Java goes without it where it is of another Java.
 CLASSES := .build/spark.jsa
-SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable
-SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" $(SHORT_LIVED)'
+SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" $(SHORT_LIVED) -Xlog:disable'
 unexport PYTHONDONTWRITEBYTECODE # with it, each process of tests compiles all that it imports
 # Servers of tests have their data in memory where there is room for it, and programs may start there:
 # Elasticsearch spends a quarter of a test on waiting for the disk.
 MEMORY := /dev/shm
 ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 2>/dev/null \
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
-$(CLASSES): $(DEV)
+$(CLASSES): $(DEV) integration/compiled.py integration/shared_classes.py
 	@mkdir -p .build
 	@echo "set-up: Spark's classes and modules, compiled"
 	@rm -f $@
-	@{ $(BIN)/python -m integration.compiled && env -u SPARK_SUBMIT_OPTS \
+	@{ $(BIN)/python -m integration.compiled; env -u SPARK_SUBMIT_OPTS \
 		$(BIN)/python -m integration.shared_classes $@; } >.build/classes.log 2>&1 \
 	|| { echo "set-up: not possible here, see .build/classes.log; tests do without"; touch $@; }
 

@@ -3,13 +3,16 @@
 Spark's Python workers take PySpark from a zip of sources. Python keeps nothing that it compiles
 from a zip, so the first worker of each kind compiles for a second, and a streaming query has five
 kinds. Compiled modules that lie beside the sources are taken in their place, by a Python of the
-same release:
-https://docs.python.org/3/library/zipimport.html
+same release: https://docs.python.org/3/library/zipimport.html
+
+They are not compared with the sources. Who changes those brings the zip as it was back by
+`pip install --force-reinstall --no-deps pyspark`.
 """
 
 from __future__ import annotations
 
 import compileall
+import os
 import re
 import shutil
 import sys
@@ -19,39 +22,43 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from zipfile import ZIP_DEFLATED, ZipFile
 
-TESTS = re.compile(r"/tests/")
+TESTS = re.compile(r"/pyspark/(.*/)?tests/")
 
 
-def main() -> int:
-    """Give the exit status: 0 if the zip has them."""
+def main() -> None:
+    """Compile, unless it is done, or the PySpark of this environment has no zip."""
     found = find_spec("pyspark")
     archive = Path(str(found and found.origin)).parent / "python" / "lib" / "pyspark.zip"
-    with ZipFile(archive) as sources:
-        if any(name.endswith(".pyc") for name in sources.namelist()):
-            return 0
-        with tempfile.TemporaryDirectory() as made:
+    if not (archive.is_file() and archive.is_relative_to(sys.prefix)):
+        sys.exit(f"{archive} is no zip of {sys.prefix}")
+    with ZipFile(archive) as sources, tempfile.TemporaryDirectory() as made:
+        if not any(name.endswith(".pyc") for name in sources.namelist()):
             sources.extractall(made)
-            return 0 if _compile(Path(made), archive) else 1
+            _compile(Path(made), archive)
+            _add(Path(made), archive)
 
 
-def _compile(folder: Path, archive: Path) -> bool:
-    compiled = compileall.compile_dir(
+def _compile(folder: Path, archive: Path) -> None:
+    compileall.compile_dir(
         folder,
-        quiet=2,
+        quiet=1,
         rx=TESTS,
-        legacy=True,  # beside its source, not in __pycache__, where an import from a zip looks
+        legacy=True,  # beside its source: an import from a zip does not look into __pycache__
         invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
         stripdir=str(folder),
         prependdir=str(archive),
     )
-    new = archive.with_suffix(".new")
+
+
+def _add(folder: Path, archive: Path) -> None:
+    """Replace the archive by one with more behind the rest: who reads the old one can go on."""
+    new = archive.with_suffix(f".{os.getpid()}")
     shutil.copy(archive, new)
     with ZipFile(new, "a", ZIP_DEFLATED) as more:
         for one in sorted(folder.rglob("*.pyc")):
             more.write(one, one.relative_to(folder))
-    new.rename(archive)  # for a worker that starts meanwhile
-    return bool(compiled)
+    new.rename(archive)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -41,7 +41,8 @@ NoFalseAlarm ==
   /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}
 Ends == Calm ~> \E q \in Queries : ckpt[q].done = LastEpoch
 Symmetry == Permutations(Drivers)
-Patient  == S.fence <= 4 /\ n.stamp <= 20  \* who is shown what will be lost, or races for a sink, may lose for ever
+Patient  ==  \* who is shown what will be lost, or races for a sink, may try for ever: so many draws, and so many writes
+  S.fence <= 4 /\ n.stamp <= 20
 \* ---- what a schedule of the core is compared by
 Told(x) == LET r == S.led[x] IN
   [q |-> r.q, epoch |-> r.epoch, man |-> r.man, retired |-> r.retired, doomed |-> r.doomed, gone |-> r.gone,

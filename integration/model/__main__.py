@@ -44,6 +44,7 @@ def _holds(scope: Scope, workers: int) -> bool:
     found = search(scope, seconds=SECONDS, workers=workers)
     passed = time.monotonic() - begun
     told = f"{found.broken} does not hold" if found.broken else "all promises hold"
+    told += ", as far as Patient says" if scope.endless else ""
     print(f"{found.states:>10,} states {passed:>6.0f} s  {told}", flush=True)
     if found.broken:
         print(found.text, file=sys.stderr)

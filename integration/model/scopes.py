@@ -56,7 +56,7 @@ CONSTANTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Scope:
-    """A part of the model that TLC searches whole.
+    """A part of the model that TLC searches whole, but for what is endless.
 
     Attributes:
         name: what it is about.
@@ -91,6 +91,7 @@ class Scope:
         invariants = "INVARIANTS " + " ".join(self.invariants)
         lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
         if self.endless:
+            assert not self.ends, "what is cut off would count as an end"
             lines.append("CONSTRAINT Patient")
         return self._config("Fair" if self.ends else "Spec", {}, lines)
 

@@ -36,7 +36,7 @@ def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scope", COVERED[2:4], ids=[one.name for one in COVERED[2:4]])
+@pytest.mark.parametrize("scope", COVERED[2:5], ids=[one.name for one in COVERED[2:5]])
 def test_walks_go_wherever_the_model_does(scope: Scope) -> None:
     """And nowhere else: TLC sees on each walk that its steps are those of the model (`IsNext`)."""
     assert paths.states(scope) == search(scope, seconds=60.0).states
