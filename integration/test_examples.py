@@ -43,7 +43,8 @@ def test_the_notebook_runs(
     private_redis: Callable[..., RedisProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = private_redis()
-    for name, value in {**local_spark.environment(tmp_path), "REDIS": server.url}.items():
+    own = {"REDIS": server.url, "TMPDIR": str(tmp_path)}
+    for name, value in {**local_spark.environment(tmp_path), **own}.items():
         monkeypatch.setenv(name, value)
     assert os.environ["REDIS"] == server.url
     notebook = nbformat.read(HOME / "replay.ipynb", as_version=4)
