@@ -50,8 +50,8 @@ $(DEV): $(READY)
 .PHONY: model test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
 check: lint types test
 
-# Most of a test with Spark is its start, for which Java's second compiler does more harm than good, and
-# which is shorter with Spark's classes in an archive. Java goes without it where it is of another Java.
+# Most of a test with Spark is its start, so Java has the flags of sparkonce/tck/spark/setup.py here, too, and
+# Spark's classes in an archive. It goes without that where it is of another Java.
 CLASSES := .build/spark.jsa
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" $(SHORT_LIVED) -Xlog:disable'

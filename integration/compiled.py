@@ -17,18 +17,18 @@ import re
 import shutil
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from zipfile import ZIP_DEFLATED, ZipFile
+
+import pyspark
 
 TESTS = re.compile(r"/pyspark/(.*/)?tests/")
 
 
 def main() -> None:
     """Compile, unless it is done, or the PySpark of this environment has no zip."""
-    found = find_spec("pyspark")
-    archive = Path(str(found and found.origin)).parent / "python" / "lib" / "pyspark.zip"
+    archive = Path(pyspark.__file__).parent / "python" / "lib" / "pyspark.zip"
     if not (archive.is_file() and archive.is_relative_to(sys.prefix)):
         sys.exit(f"{archive} is no zip of {sys.prefix}")
     with ZipFile(archive) as sources, tempfile.TemporaryDirectory() as made:

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from integration.servers.spark import SHORT_LIVED, session
+from integration.servers.spark import session
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from sparkonce.spark.features import DataSource, StreamArrowWriter, WriterCommitMessage
+from sparkonce.tck.spark.setup import SHORT_LIVED
 
 COLUMNS = "n long, s string"
 

@@ -34,7 +34,7 @@ COVERED = [
     Scope(
         "the log is lost, and that accepted",
         1,
-        {"losses": 1, "commands": 1, "accepted": 1},
+        {"losses": 1, "commands": 2, "accepted": 1},
         constants=TWO_STEPS | ONE_RUN | {"Loss": "log"},
     ),
 ]

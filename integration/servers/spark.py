@@ -11,6 +11,8 @@ from unittest import mock
 
 from demo.java import java_home
 
+from sparkonce.tck.spark.setup import SHORT_LIVED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -58,10 +60,6 @@ def session(
         finally:
             spark.stop()
             _end_jvm()
-
-
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Most of a test is Spark's start, for which Java's second compiler does more harm than good."""
 
 
 class OneSession:

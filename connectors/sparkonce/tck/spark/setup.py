@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Most of a check is Spark's start, for which Java's second compiler does more harm than good.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Most of a check is Spark's start, for which Java's second compiler does more harm than good."""
 LOCAL = {"spark.master": "local[2,4]"}
 SPECULATIVE = {
     "spark.cores.max": "2",
@@ -21,7 +21,7 @@ SPECULATIVE = {
 
 def java(scratch: Path) -> str:
     """Options of a JVM whose temporary files lie in that folder."""
-    return f'{_JAVA} "-Djava.io.tmpdir={scratch}"'
+    return f'{SHORT_LIVED} "-Djava.io.tmpdir={scratch}"'
 
 
 def environment(scratch: Path) -> dict[str, str]:
