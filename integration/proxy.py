@@ -10,7 +10,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.servers.faults import Fault, Kind, Plan
 from integration.servers.port import HOST, Port
 from integration.servers.streams import STREAMS, AnyStream
@@ -170,7 +170,7 @@ class Door:
                     self._welcome(self._listener.accept()[0])
 
 
-CUTS = ("cut_reply", *also("cut_request", "reset"))
+CUTS = ("cut_reply", *slow_cases("cut_request", "reset"))
 """What the network does to a request, for tests that try it at each one. Of an answer that is lost
 nobody knows what became of the request, so that is tried always."""
 

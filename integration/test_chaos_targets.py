@@ -15,7 +15,7 @@ from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.servers.elasticsearch import connect
 from integration.servers.finder import or_skip
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 EVENTS = [Event(0, offset, bucket=offset % 3, amount=10 + offset) for offset in range(6)]
 PLACE = [("part", pa.int32()), ("place", pa.int64())]

@@ -178,7 +178,7 @@ def test_a_password_that_was_changed_is_used_for_the_next_connection(
         mysql.execute(f"DROP USER {unique}@'%'")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_session_of_spark_that_runs_many_queries_keeps_few_connections(
     spark: SparkSession, mysql: Cursor, mysql_name: str, mysql_url: str, table: str, tmp_path: Path
 ) -> None:

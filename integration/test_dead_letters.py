@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
-from integration.marks import also, each
+from integration.marks import slow_cases, slow_rows
 from pymysql.cursors import Cursor
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -145,7 +145,7 @@ def into_mysql(url: str, table: str, mysql: Cursor, rows: DataFrame, **options: 
     return query
 
 
-@pytest.mark.parametrize("folded", [False, *also(True)])
+@pytest.mark.parametrize("folded", [False, *slow_cases(True)])
 def test_row_of_every_type_comes_back_from_mysql(
     mysql_url: str, mysql: Cursor, narrow: str, spark: SparkSession, rows: DataFrame, folded: bool
 ) -> None:
@@ -178,7 +178,7 @@ def test_row_of_every_type_comes_back_from_redis(
     require_same(spark.createDataFrame(found, "row string, base64 array<string>"), rows, was)
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert", *also("update")])
+@pytest.mark.parametrize("mode", ["append", "upsert", *slow_cases("update")])
 def test_row_of_every_type_comes_back_from_elasticsearch(
     elasticsearch_url: str,
     elastic: Elasticsearch,
@@ -248,7 +248,7 @@ def replayed(spark: SparkSession, row: str, schema: str, **names: list[str]) -> 
     [
         (f"{FITS}, e array<int>, nosuch int", "has no 'nosuch'"),
         (f"{FITS.replace('v:', 'w:')}, e array<int>", "has 'm.v'"),
-        *each(
+        *slow_rows(
             (FITS, "has 'e'"),
             (f"{FITS}, E array<int>", "has 'e'"),
             (f"{FITS.replace('a:', 'b:')}, e array<int>", "has 'st.a'"),
@@ -271,8 +271,8 @@ def test_columns_that_are_lacking_or_left_out_are_so_when_asked_for(spark: Spark
     assert "e" not in row
 
 
-@pytest.mark.parametrize("text", ["0.5 or so", *also("INTERVAL '1:30' SECOND")])
-@pytest.mark.parametrize("ansi", [*also("true"), "false"])
+@pytest.mark.parametrize("text", ["0.5 or so", *slow_cases("INTERVAL '1:30' SECOND")])
+@pytest.mark.parametrize("ansi", [*slow_cases("true"), "false"])
 def test_seconds_that_are_none_are_an_error(spark: SparkSession, text: str, ansi: str) -> None:
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:

@@ -11,7 +11,6 @@ from pathlib import Path
 import nbformat
 import pytest
 from examples.__main__ import EXAMPLES
-from integration.marks import rarely
 from integration.servers import spark as local_spark
 from integration.servers.redis import RedisProcess
 from nbclient import NotebookClient
@@ -19,12 +18,8 @@ from nbclient import NotebookClient
 HOME = Path(__file__).parents[1] / "examples"
 
 
-COVERED = "change_data_capture"
-"""Whose source and sinks the two others have."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", [*sorted(EXAMPLES.keys() - {COVERED}), *rarely(COVERED)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_an_example_counts_each_row_once(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "examples", name],
@@ -38,7 +33,7 @@ def test_an_example_counts_each_row_once(name: str) -> None:
     assert done.stdout.endswith("exactly once\n")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_notebook_runs(
     private_redis: Callable[..., RedisProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from elasticsearch import Elasticsearch
 from integration.counted import counts
 from integration.environments import Environment
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 PROGRAM = textwrap.dedent(
     """

@@ -94,8 +94,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     in_order = iter(sorted(ordered, key=lambda item: (item.cls.__name__, _line(item))))
     items[:] = [next(in_order) if item in ordered else item for item in items]
     for item in items:
-        if ROOT in item.path.parents and (room := _room(item)):
-            item.add_marker(pytest.mark.xdist_group(room))
+        if ROOT in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+            if room := _room(item):
+                item.add_marker(pytest.mark.xdist_group(room))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

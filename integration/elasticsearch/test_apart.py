@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
-from integration.marks import also
+from integration.marks import slow_cases
 
 from sparkonce.errors import OptionError
 from sparkonce.operate.cli import main
@@ -20,7 +20,7 @@ Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.mark.parametrize("which", ["ledger", "log"])
-@pytest.mark.parametrize("option", ["index", *also("deadLetter")])
+@pytest.mark.parametrize("option", ["index", *slow_cases("deadLetter")])
 def test_alias_of_an_index_of_the_connectors_own_is_refused_at_start(
     into_index: Make, elastic: Elasticsearch, index: str, which: str, option: str
 ) -> None:

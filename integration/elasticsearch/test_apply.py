@@ -12,6 +12,8 @@ from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
 
+pytestmark = pytest.mark.variants
+
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
 CHANGES = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
 Make = Callable[..., ElasticsearchQuery]

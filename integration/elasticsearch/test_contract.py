@@ -19,7 +19,7 @@ from sparkonce.tck.connector_subject import ConnectorSubject
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.slow, pytest.mark.variants]
 
 WORLDS = 4
 TARGET = {
@@ -119,7 +119,7 @@ def worlds(elasticsearch_server: Any) -> Iterator[list[str]]:
             client.indices.delete(index=f"{name}-ledger,{name}-log,{name}-target")
 
 
-@pytest.fixture(params=["append", pytest.param("increment", marks=pytest.mark.conformance)])
+@pytest.fixture(params=["append", pytest.param("increment", marks=pytest.mark.slow)])
 def new_subject(
     request: pytest.FixtureRequest,
     worlds: list[str],

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from integration.counted import counting, counts, set_block
 from integration.counters import ones, until_committed
 from integration.documents import documents
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.proxy import CUTS, Proxy
 from integration.servers.process import wait_until
 
@@ -24,7 +24,7 @@ from sparkonce.protocol import Decision, Record
 FLOODED = "read_only_allow_delete"
 
 
-@pytest.mark.parametrize("mode", ["increment", *also("append")])
+@pytest.mark.parametrize("mode", ["increment", *slow_cases("append")])
 @pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
     elasticsearch_proxy: Proxy, elastic: Elasticsearch, counter_index: str, fault: str, mode: str

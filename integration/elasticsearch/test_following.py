@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.marks import also
+from integration.marks import slow_cases
 from pyspark.sql import SparkSession
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
@@ -222,7 +222,7 @@ def test_indices_that_join_are_read_from_their_beginning(
     assert numbers(made, at, made.latest()) == [*range(5, 20)]
 
 
-@pytest.mark.parametrize("kind", ["alias", *also("data stream")])
+@pytest.mark.parametrize("kind", ["alias", *slow_cases("data stream")])
 def test_a_name_that_rolls_over_and_forgets_is_followed(
     elastic: Elasticsearch, elasticsearch_url: str, unique: str, kind: str
 ) -> None:
@@ -360,7 +360,7 @@ def restore(elastic: Elasticsearch, index: str) -> list[int]:
 LOSSES = [delete, make_anew, make_smaller, restore]
 
 
-@pytest.mark.parametrize("planned", [True, *also(False)], ids=["planned", "not planned"])
+@pytest.mark.parametrize("planned", [True, *slow_cases(False)], ids=["planned", "not planned"])
 @pytest.mark.parametrize("lose", LOSSES, ids=lambda one: one.__name__)
 def test_changes_that_go_before_they_are_read_are_noticed(
     elastic: Elasticsearch,

@@ -8,19 +8,19 @@ import pyarrow as pa
 import pytest
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
-from integration.marks import rarely
+from integration.marks import slow_cases
 from integration.servers.elasticsearch import ElasticsearchProcess
 from integration.servers.elasticsearch import connect as connect_elasticsearch
 
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limit",
     [
         "network.breaker.inflight_requests.limit: 2mb",
-        *rarely("indexing_pressure.memory.limit: 2mb"),
+        *slow_cases("indexing_pressure.memory.limit: 2mb"),
     ],
     ids=["breaker", "pressure"],
 )

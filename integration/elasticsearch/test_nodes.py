@@ -29,7 +29,7 @@ from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.feeds import Position
 from sparkonce.reading import Scan
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 Private = Callable[..., ElasticsearchProcess]

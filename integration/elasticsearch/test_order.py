@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from integration.counters import COUNTER
 from integration.documents import ROWS, documents, row
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.proxy import Proxy
 
 from sparkonce.errors import BadRow, RowRefused
@@ -119,7 +119,7 @@ def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
     assert documents(elastic, bad_index) == {}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["cut_request", "cut_reply"])
 @pytest.mark.parametrize("mode", ["update", "upsert"])
 def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
@@ -144,7 +144,7 @@ def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
         assert documents(elastic, index)["1"] == {"id": 1, "n": 10 * nth + 3}
 
 
-@pytest.mark.parametrize("bad", ["not UTF-8", *also("a key twice")])
+@pytest.mark.parametrize("bad", ["not UTF-8", *slow_cases("a key twice")])
 def test_delete_is_done_whatever_else_its_row_holds(
     into_index: Make, elastic: Elasticsearch, index: str, bad: str
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery
-from integration.marks import also
+from integration.marks import slow_cases
 
 from pyspark_elasticsearch.target import replacing
 from sparkonce.errors import OptionError
@@ -72,7 +72,7 @@ def test_new_index_takes_over_with_settings_mappings_and_aliases(
     assert held(elastic, alias) == [], "no row is written, so none is left"
 
 
-@pytest.mark.parametrize("step", ["take_over", *also("make", "after")])
+@pytest.mark.parametrize("step", ["take_over", *slow_cases("make", "after")])
 def test_what_dies_on_the_way_is_finished(
     query: ElasticsearchQuery,
     elastic: Elasticsearch,
@@ -100,7 +100,7 @@ def test_what_dies_on_the_way_is_finished(
     assert len(elastic.indices.get(index=f"{alias}*").body) == 1
 
 
-@pytest.mark.parametrize("step", ["take_over", *also("make")])
+@pytest.mark.parametrize("step", ["take_over", *slow_cases("make")])
 def test_one_that_comes_after_a_later_one_replaces_nothing(
     query: ElasticsearchQuery,
     elastic: Elasticsearch,

@@ -12,7 +12,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import has_script_processor
 from integration.epochs import ElasticsearchQuery, apply_again, decide
-from integration.marks import also
+from integration.marks import slow_cases
 
 from sparkonce.errors import OptionError, StoreRefused
 
@@ -179,7 +179,7 @@ def stored(client: Elasticsearch, index: str) -> Counter[int]:
     return Counter(hit["_source"]["id"] for hit in hits)
 
 
-@pytest.mark.parametrize("kind", ["csv", *also("index", "dissect", "grok", "script")])
+@pytest.mark.parametrize("kind", ["csv", *slow_cases("index", "dissect", "grok", "script")])
 def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the_query(
     into_index: Make,
     elastic: Elasticsearch,

@@ -12,9 +12,11 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import ROWS, documents, has_script_processor, row, rows
 from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
-from integration.marks import each
+from integration.marks import slow_rows
 
 from sparkonce.errors import BadRow, OptionError, StoreUnreachable, StoreUnsafe
+
+pytestmark = pytest.mark.variants
 
 Make = Callable[..., ElasticsearchQuery]
 
@@ -125,7 +127,7 @@ def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: s
     [
         (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
         (pa.timestamp("us", "UTC"), datetime(2024, 2, 29, tzinfo=timezone.utc), "2024-02-29T"),
-        *each(
+        *slow_rows(
             (pa.date32(), date(2024, 2, 29), "2024-02-29"),
             (pa.int64(), 7, "7"),
             (pa.bool_(), True, "true"),

@@ -454,7 +454,7 @@ def test_a_point_in_time_that_is_lost_is_told(
         list(made.read(first))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_restart_in_mid_read_is_told_and_a_new_read_is_whole(
     private_elasticsearch: Callable[..., ElasticsearchProcess],
 ) -> None:

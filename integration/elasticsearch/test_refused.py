@@ -16,6 +16,8 @@ from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import BadRow, RowRefused
 
+pytestmark = pytest.mark.variants
+
 Make = Callable[..., ElasticsearchQuery]
 
 

@@ -12,8 +12,10 @@ from integration.servers.finder import or_skip
 
 from sparkonce.errors import StoreRefused
 
+pytestmark = pytest.mark.variants
 
-@pytest.mark.skipif(elasticsearch.__version__[0] < 9, reason="`make test-client9` runs it")
+
+@pytest.mark.skipif(elasticsearch.__version__[0] < 9, reason="`make variant NAME=client9` runs it")
 def test_server_that_is_too_old_for_the_client_is_refused_with_what_to_install() -> None:
     with or_skip(lambda: ElasticsearchProcess(private_tree(OLDEST))) as node:
         query = ElasticsearchQuery(COUNTER, url=node.url, index="orders", createIndex="true")

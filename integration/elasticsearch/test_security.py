@@ -27,7 +27,7 @@ from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk
 from sparkonce.reading import Scan
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.slow, pytest.mark.variants]
 
 PASSWORD = "changeme-please"
 SMALL = pa.schema([("n", pa.int64())])

@@ -11,7 +11,7 @@ from integration.sources import index_of_elasticsearch
 from sparkonce.tck.sources import SourceContract, StreamingSource
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 class TestIndex(SourceContract):
     @pytest.fixture
     def source(self, elasticsearch_url: str, index: str, tmp_path: Path) -> StreamingSource:

@@ -38,7 +38,7 @@ def half_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield batch.slice(len(batch) // 2)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_task_that_fails_and_replay_write_each_row_once(job: Job, index: str) -> None:
     job.transform = lambda rows: rows.coalesce(1).mapInArrow(half_and_fail, rows.schema)
     job.put(range(3000))
@@ -58,7 +58,7 @@ def java(tmp_path: Path) -> dict[str, str]:
     return {"JAVA_HOME": str(java_home(tmp_path))}
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", CHECKS)
 def test_a_stream_is_exactly_once(
     bench: Bench, elasticsearch_url: str, index: str, java: dict[str, str], rule: str
@@ -66,7 +66,7 @@ def test_a_stream_is_exactly_once(
     run_check(bench, rule, counting(elasticsearch_url, index, env=java)).insist()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["Q03", "Q08"])
 def test_an_append_is_exactly_once(
     bench: Bench, elasticsearch_url: str, index: str, java: dict[str, str], rule: str

@@ -20,6 +20,8 @@ from integration.proxy import Proxy
 from sparkonce.errors import OptionError
 from sparkonce.exactly_once.bad_rows import NONE
 
+pytestmark = pytest.mark.variants
+
 ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
 
@@ -132,7 +134,7 @@ def test_row_that_lands_late_before_a_rollover_is_there_once(
     assert ids(elastic, stream) == Counter([1, 2])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["cut_request", "cut_reply"])
 def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_each_try(
     elasticsearch_proxy: Proxy, into_stream: Make, elastic: Elasticsearch, stream: str, fault: str

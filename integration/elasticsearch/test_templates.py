@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import BadRequestError, Elasticsearch
 from integration.documents import rows as stored
 from integration.epochs import ElasticsearchQuery, decide
-from integration.marks import also
+from integration.marks import slow_cases
 
 from sparkonce.errors import StoreRefused, StoreUnsafe
 
@@ -58,7 +58,7 @@ def template(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]
         elastic.options(ignore_status=404).indices.delete(index=f"{prefix}-{name}")
 
 
-@pytest.mark.parametrize("kind", ["logsdb", "other fields", *also("no source")])
+@pytest.mark.parametrize("kind", ["logsdb", "other fields", *slow_cases("no source")])
 def test_own_indices_are_what_they_must_be_whatever_a_template_says(
     into_index: Make,
     elastic: Elasticsearch,
@@ -123,7 +123,7 @@ def test_own_index_with_a_pipeline_is_refused_by_name(
         into_index(COUNTS, indexPrefix=prefix)
 
 
-@pytest.mark.parametrize("mode", ["append", *also("upsert", "increment")])
+@pytest.mark.parametrize("mode", ["append", *slow_cases("upsert", "increment")])
 def test_index_without_sequence_numbers_is_refused_by_name(
     into_index: Make, elastic: Elasticsearch, template: Callable[..., str], mode: str
 ) -> None:
@@ -137,7 +137,7 @@ def test_index_without_sequence_numbers_is_refused_by_name(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"index.mode": "logsdb"}, *also({"index.mapping.source.mode": "synthetic"})],
+    [{"index.mode": "logsdb"}, *slow_cases({"index.mapping.source.mode": "synthetic"})],
     ids=["logsdb", "synthetic"],
 )
 def test_index_that_rebuilds_its_documents_takes_appends_and_no_updates(

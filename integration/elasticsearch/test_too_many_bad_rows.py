@@ -10,13 +10,13 @@ from elasticsearch import Elasticsearch
 from integration.counted import counting
 from integration.documents import documents
 from integration.epochs import ElasticsearchQuery, decide
-from integration.marks import also
+from integration.marks import slow_cases
 
 from pyspark_elasticsearch.journal.records import Records
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 OWN = {"id": {"type": "long"}, "sparkonce": {"type": "object", "enabled": False}}
-MODES = ["upsert", *also("append", "increment")]
+MODES = ["upsert", *slow_cases("append", "increment")]
 
 
 def ones(start: int, stop: int) -> list[dict[str, Any]]:

@@ -16,6 +16,8 @@ from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import BadRow
 
+pytestmark = pytest.mark.variants
+
 UTC = timezone.utc
 ROUND_TRIPS: list[tuple[pa.DataType, list[Any], list[Any]]] = [
     (pa.bool_(), [True, False], [True, False]),

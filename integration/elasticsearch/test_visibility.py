@@ -45,7 +45,7 @@ def rows(epoch: int) -> list[dict[str, int]]:
     return [{"epoch": epoch, "n": n} for n in range(SIZE)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_reader_beside_commits_sees_whole_epochs_and_all_before_them(
     make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
 ) -> None:
@@ -106,7 +106,7 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
     assert seen() == {0: SIZE}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lacking",
     [{"failed": 1, "failures": [{"reason": {"type": "io_exception"}}]}, {"successful": 2}],

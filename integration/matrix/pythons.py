@@ -1,10 +1,14 @@
-"""Pythons of every release: of this machine, or of a Debian in a tree of its own."""
+"""Pythons of every release: of this machine, or of a Debian in a tree of its own.
+
+`python -m integration.matrix.pythons 3.14` prints where the interpreter of a release is.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from integration.servers.finder import UnavailableError
@@ -57,3 +61,10 @@ def _of_a_tree(release: str) -> Path:
     if not _runs(interpreter, release):
         raise UnavailableError(f"the python{release} of Debian {debian} does not run here")
     return interpreter
+
+
+if __name__ == "__main__":
+    try:
+        print(python(sys.argv[1]))
+    except UnavailableError as absent:
+        sys.exit(str(absent))

@@ -9,7 +9,7 @@ from copy import deepcopy
 import pytest
 from integration.model.schedules import Scene, Schedule, stopped, taped
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("model")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("model")]
 
 SEEDS = range(300, 540)
 

@@ -27,7 +27,7 @@ def require_walked(found: Sequence[paths.Path], scope: Scope) -> None:
     assert not list(filter(None, parted))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", COVERED, ids=[one.name for one in COVERED])
 def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
     found = paths.covering(scope)
@@ -35,14 +35,14 @@ def test_the_core_comes_wherever_the_model_does(scope: Scope) -> None:
     require_walked(found, scope)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", COVERED[2:5], ids=[one.name for one in COVERED[2:5]])
 def test_walks_go_wherever_the_model_does(scope: Scope) -> None:
     """And nowhere else: TLC sees on each walk that its steps are those of the model (`IsNext`)."""
     assert paths.states(scope) == search(scope, seconds=60.0).states
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", MIXES, ids=[one.name for one in MIXES])
 def test_the_core_walks_along_by_chance(scope: Scope) -> None:
     found = paths.random(scope, walks=WALKS, depth=DEPTH, seed=SEED)
@@ -51,7 +51,7 @@ def test_the_core_walks_along_by_chance(scope: Scope) -> None:
     require_walked(found, scope)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOON)
 def test_a_mutant_of_the_model_breaks_a_promise_and_the_core_leaves_its_path(name: str) -> None:
     """`python -m integration.model --mutants` walks all, some of which take TLC minutes."""

@@ -14,6 +14,8 @@ from pymysql.cursors import Cursor
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.errors import BadRow, StoreRefused
 
+pytestmark = pytest.mark.variants
+
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 TABLE = "id BIGINT PRIMARY KEY, name VARCHAR(20), x DOUBLE"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import slow_cases
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, OptionError, StoreRefused
@@ -190,7 +190,7 @@ MISFIT = {"v": "abcd ", "x": float("nan"), "e": "2", "n": 300, "m": [("a", 1), (
 
 
 @pytest.mark.parametrize("bad", ["fail", "deadLetter"])
-@pytest.mark.parametrize("sequence", [{}, *also({"sequenceColumn": "at"})])
+@pytest.mark.parametrize("sequence", [{}, *slow_cases({"sequenceColumn": "at"})])
 def test_only_the_key_of_a_delete_is_looked_at(
     mysql: Cursor, mysql_url: str, table: str, bad: str, sequence: dict[str, str]
 ) -> None:

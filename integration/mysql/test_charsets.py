@@ -14,7 +14,7 @@ from pymysql.cursors import Cursor
 from pyspark_mysql.target import charsets
 from pyspark_mysql.target.columns import Column
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 PLANE_0 = [*range(1, 0xD800), *range(0xE000, 0x10000)]
 BEYOND = [*range(0x10000, 0x10100), *range(0x1F600, 0x1F640), *range(0x20000, 0x20040)]
@@ -44,9 +44,7 @@ def letters(mysql: Cursor, unique: str, request: pytest.FixtureRequest) -> Itera
     mysql.execute(f"DROP TEMPORARY TABLE {unique}_l")
 
 
-@pytest.mark.parametrize(
-    "letters", [61, pytest.param(1, marks=pytest.mark.conformance)], indirect=True
-)
+@pytest.mark.parametrize("letters", [61, pytest.param(1, marks=pytest.mark.slow)], indirect=True)
 def test_each_character_is_kept_and_takes_as_many_bytes_as_is_said(
     mysql: Cursor, table: str, letters: str, sets: list[tuple[str, int]]
 ) -> None:

@@ -84,7 +84,7 @@ def test_piece_of_a_decided_chunk_that_is_gone_is_data_that_is_lost(
         query.run(0, rows)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["CHAIN", "RELEASE"])
 def test_what_is_staged_behind_a_chunk_in_pieces_is_there_at_once(
     private_mysql: Callable[..., MySqlProcess], mode: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import slow_cases
 from pymysql.cursors import Cursor
 
 from pyspark_mysql import preflight
@@ -110,7 +110,7 @@ def left(mysql: Cursor, unique: str) -> set[str]:
     return {name for (name,) in mysql.fetchall() if not name.startswith("sparkonce_")}
 
 
-@pytest.mark.parametrize("drops", [False, *also(True)])
+@pytest.mark.parametrize("drops", [False, *slow_cases(True)])
 def test_a_right_that_is_missing_leaves_no_table(
     mysql: Cursor, user: str, unique: str, drops: bool
 ) -> None:
@@ -158,7 +158,7 @@ TOO_LARGE = {
 }
 
 
-@pytest.mark.parametrize("what", ["row", *also("columns", "key", "scale")])
+@pytest.mark.parametrize("what", ["row", *slow_cases("columns", "key", "scale")])
 def test_a_table_that_the_server_can_not_make_is_no_bad_row(
     mysql: Cursor, mysql_url: str, mysql_name: str, table: str, what: str
 ) -> None:

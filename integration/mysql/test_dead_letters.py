@@ -83,7 +83,7 @@ def test_sum_that_overflows_in_a_later_epoch_is_put_aside(
     assert [(epoch, "id=1" in reason) for epoch, reason, _ in letters] == [(1, True)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, tables: str, found: Any
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import slow_cases
 from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
@@ -65,7 +65,7 @@ def test_a_ledger_that_would_be_moved_without_its_rows_is_refused(
         query.sink.check()
 
 
-@pytest.mark.parametrize("atomicity", ["epoch", *also("chunk")])
+@pytest.mark.parametrize("atomicity", ["epoch", *slow_cases("chunk")])
 @pytest.mark.parametrize("role", ["sparkonce_ledger", "sparkonce_log", "bad"])
 def test_an_engine_without_transactions_is_refused_in_mid_query(
     mysql: Cursor, mysql_url: str, target: str, other: str, role: str, atomicity: str

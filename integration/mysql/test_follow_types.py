@@ -18,6 +18,8 @@ from pymysql.cursors import Cursor
 
 from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
 
+pytestmark = pytest.mark.variants
+
 TEXTS = ("''", "'x'", "'größe € \U0001f600 \\\\ \"q\" \\0 \\n'", "REPEAT('ü', 60)", "NULL")
 JSONS = (
     """'{"a": [1, -2.5, "ü\\\\n\\\\u0001", null, true, 18446744073709551615], "n": {"b": []}}'""",

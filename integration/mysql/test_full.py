@@ -20,7 +20,7 @@ from integration.servers.mysql import MySqlProcess, connect, new_data, private_b
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.errors import StoreRefused
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ROOM = "--innodb-data-file-path=ibdata1:12M:autoextend:max:{}M"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import slow_cases
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, OptionError
@@ -39,7 +39,7 @@ KEYS = [
     Key("INET4", STR, "10.2.30.255", ("010.2.30.255", "10.02.30.255")),
 ]
 NAMES = [key.column for key in KEYS]
-MODES = ["increment", *also("upsert", "delete", "folded")]
+MODES = ["increment", *slow_cases("upsert", "delete", "folded")]
 Has = Callable[[str], None]
 
 

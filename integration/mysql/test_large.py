@@ -13,7 +13,7 @@ from pymysql.cursors import Cursor
 
 from pyspark_mysql.journal.log import DROPPED_BYTES
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 MEGABYTE = 1024 * 1024
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("body", pa.binary())])

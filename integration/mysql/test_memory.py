@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from pymysql.cursors import Cursor
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 PROGRAM = textwrap.dedent(
     """

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from integration.counters import COUNTER, counting, counts, ones, twin, until_committed
 from integration.epochs import MySqlQuery
-from integration.marks import also, rarely
+from integration.marks import slow_cases
 from integration.proxy import CUTS, Proxy
 from integration.servers.mysql import connect
 from integration.statements import is_query, queries_of
@@ -16,12 +16,12 @@ from pymysql.cursors import Cursor
 from sparkonce.errors import SparkonceError, StoreUnreachable
 
 
-@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+@pytest.fixture(scope="session", params=["mysql", *slow_cases("mariadb")])
 def mysql_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("atomicity", ["epoch", *also("chunk")])
+@pytest.mark.parametrize("atomicity", ["epoch", *slow_cases("chunk")])
 @pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, mysql: Cursor, counters: str, fault: str, atomicity: str
@@ -41,7 +41,7 @@ def test_rows_count_once_whichever_statement_the_network_cuts(
     assert query.sink.store.staged(query.name) == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CUTS)
 def test_folded_epochs_take_effect_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, mysql: Cursor, counters: str, fault: str

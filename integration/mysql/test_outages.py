@@ -21,7 +21,7 @@ from sparkonce.errors import (
     StoreUnsafe,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 Private = Callable[..., MySqlProcess]
 

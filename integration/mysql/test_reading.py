@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.mysql.test_types import CASES, PAIRS, as_arrow
 from integration.reading import pushing
 from integration.servers.mysql import connect
@@ -147,7 +147,7 @@ def test_a_row_that_is_longer_than_the_server_sends_is_told(
         values(source(mysql_url, None, dbtable=table)[1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_of_more_than_one_packet_come_whole(private_mysql: Any) -> None:
     server = private_mysql("--max-allowed-packet=64M")
     lengths = (*range(2**24 - 9, 2**24 - 4), 2**24 + 1, 3, 0)
@@ -196,7 +196,7 @@ RANGES = {
 
 
 @pytest.mark.parametrize("how", RANGES)
-@pytest.mark.parametrize("parts", ["3", *also("1", "50")])
+@pytest.mark.parametrize("parts", ["3", *slow_cases("1", "50")])
 def test_each_row_lies_in_one_range(mysql_url: str, many: str, how: str, parts: str) -> None:
     _, made = source(mysql_url, None, dbtable=many, numPartitions=parts, **RANGES[how])
     found = values(made)["id"].to_pylist()
@@ -283,7 +283,7 @@ def test_a_split_is_the_state_that_was_looked_at(mysql: Cursor, mysql_url: str, 
     assert made.session.run(f"SELECT COUNT(*) FROM {table}") == ((1,),)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_restart_in_mid_read_is_told_and_a_new_read_is_whole(private_mysql: Any) -> None:
     server = private_mysql()
     with connect(server.url) as client, client.cursor() as writer:
@@ -340,7 +340,7 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize("condition", [*CONDITIONS[:3], *also(*CONDITIONS[3:])])
+@pytest.mark.parametrize("condition", [*CONDITIONS[:3], *slow_cases(*CONDITIONS[3:])])
 def test_conditions_give_the_same_rows_whether_pushed_or_not(
     spark: SparkSession, read: Read, condition: str
 ) -> None:

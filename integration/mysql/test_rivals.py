@@ -14,14 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from integration.counters import COUNTER, counting, counts, ones, twin, waits_for_a_lock
-from integration.marks import rarely
+from integration.marks import slow_cases
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import ConcurrentDriver, StoreUnreachable
 
 
-@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+@pytest.fixture(scope="session", params=["mysql", *slow_cases("mariadb")])
 def mysql_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -181,7 +181,7 @@ def test_idle_sessions_that_are_killed_are_opened_again(
     assert counts(mysql, counters) == Counter(dict.fromkeys(range(2), 4))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_readers_see_whole_epochs(mysql_url: str, mysql: Cursor, counters: str) -> None:
     """Each epoch adds 1 to each of 100,000 rows: any other sum is a torn read."""
     rows, epochs = 100_000, 4

@@ -28,7 +28,7 @@ from integration.servers.streams import MySqlStream
 EACH = [(name, how) for name, found in BINARIES.items() for how in found]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "how"), EACH)
 def test_each_binary_gives_a_server_that_answers(
     name: str, how: str, monkeypatch: pytest.MonkeyPatch
@@ -60,7 +60,7 @@ def test_a_url_that_answers_is_used(
     assert str(found) == f"{mysql_name}: {mysql_server.version} (at {setting})"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_restarted_server_keeps_its_port_and_what_was_committed(
     private_mysql: Callable[..., MySqlProcess], end: str

@@ -21,7 +21,7 @@ def server(mysql_name: str) -> Iterator[MySqlProcess]:
         yield one
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 class TestTable(SourceContract):
     @pytest.fixture
     def source(self, server: MySqlProcess, unique: str, tmp_path: Path) -> StreamingSource:

@@ -19,7 +19,7 @@ def sink(mysql_url: str, table: str, tmp_path: Path) -> StreamingSink:
     return counting(mysql_url, table, env={"JAVA_HOME": str(java_home(tmp_path))})
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", CHECKS)
 @pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
 def test_a_stream_is_exactly_once(bench: Bench, sink: StreamingSink, rule: str) -> None:
@@ -27,7 +27,7 @@ def test_a_stream_is_exactly_once(bench: Bench, sink: StreamingSink, rule: str) 
     run_check(bench, rule, sink).insist()
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 @pytest.mark.parametrize("mysql_name", ["mariadb"], scope="session")
 def test_a_killed_driver_on_mariadb(bench: Bench, sink: StreamingSink) -> None:
     run_check(bench, "Q04", sink).insist()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from integration.counters import COUNTER
 from integration.epochs import MySqlQuery
-from integration.marks import also, each, rarely
+from integration.marks import slow_cases, slow_rows
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, RowRefused, SparkonceError
@@ -17,7 +17,7 @@ from sparkonce.errors import BadRow, RowRefused, SparkonceError
 Make = Any
 REFUSED = (BadRow, RowRefused)
 FOLDED = {"key": "id", "sequenceColumn": "n"}
-WAYS: list[Any] = [{}, {"atomicity": "chunk", "chunkRows": "100"}, *also(FOLDED)]
+WAYS: list[Any] = [{}, {"atomicity": "chunk", "chunkRows": "100"}, *slow_cases(FOLDED)]
 CLOSED = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'closed'"
 PARTITIONS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (0))"
 BROKEN = {
@@ -38,7 +38,7 @@ BROKEN = {
 }
 
 
-@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+@pytest.fixture(scope="session", params=["mysql", *slow_cases("mariadb")])
 def mysql_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -82,7 +82,7 @@ def count(mysql: Cursor, table: str) -> int:
     ("case", "way"),
     [
         ("no partition", {}),
-        *each(
+        *slow_rows(
             ("no partition", {"atomicity": "chunk", "chunkRows": "100"}),
             ("no partition", FOLDED),
             *((case, {}) for case in list(BROKEN)[1:]),
@@ -107,7 +107,7 @@ def test_good_rows_by_the_thousands_do_not_go_aside(
     assert (count(mysql, f"{table}_bad"), count(mysql, table)) == (2000, 0)
 
 
-@pytest.mark.parametrize("way", [WAYS[0], *also(WAYS[1])])
+@pytest.mark.parametrize("way", [WAYS[0], *slow_cases(WAYS[1])])
 def test_small_partitions_hide_nothing(
     query: MySqlQuery, mysql: Cursor, table: str, way: dict[str, str]
 ) -> None:
@@ -139,7 +139,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     assert f"{table}_bad" in said
 
 
-@pytest.mark.parametrize("way", [*also(WAYS[0]), *WAYS[1:]])
+@pytest.mark.parametrize("way", [*slow_cases(WAYS[0]), *WAYS[1:]])
 def test_a_slow_stream_into_a_broken_table_stops_too_until_a_row_is_stored(
     query: MySqlQuery, mysql: Cursor, table: str, way: dict[str, str]
 ) -> None:

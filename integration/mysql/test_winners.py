@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from integration.epochs import MySqlQuery
-from integration.marks import also, rarely
+from integration.marks import slow_cases
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.models import gathered as gather
@@ -37,7 +37,7 @@ DELETED = st.lists(st.sampled_from("aAb"), max_size=2)
 _numbers = count()
 
 
-@pytest.fixture(scope="session", params=["mysql", *rarely("mariadb")])
+@pytest.fixture(scope="session", params=["mysql", *slow_cases("mariadb")])
 def mysql_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -70,7 +70,7 @@ def one_by_one(
     return stored
 
 
-@pytest.mark.parametrize("way", [*also(*WAYS[1:]), WAYS[0]])
+@pytest.mark.parametrize("way", [*slow_cases(*WAYS[1:]), WAYS[0]])
 @given(epochs=EPOCHS, deleted=DELETED)
 @example(
     epochs=[[("a", "I", "x", "y", 0)], [("a", "D", None, None, 1), ("a", "I", None, "z", 2)]],

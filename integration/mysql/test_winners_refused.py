@@ -153,7 +153,7 @@ def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(
     assert mysql.fetchall() == ()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CUTS)
 def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, tables: str, found: Found, fault: str

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.epochs import DirectQuery
-from integration.marks import also
+from integration.marks import slow_cases
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreRefused
+
+pytestmark = pytest.mark.variants
 
 SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}
 COUNTER = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.float64())])
@@ -133,7 +135,7 @@ def test_null_key_and_infinite_increment_are_refused_before_the_decision(
 
 
 @pytest.mark.parametrize("chunk", [SMALL, LARGE], ids=["small chunks", "large chunks"])
-@pytest.mark.parametrize("rows", [300, *also(20_000)])
+@pytest.mark.parametrize("rows", [300, *slow_cases(20_000)])
 def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
     counters: DirectQuery, client: redis.Redis, unique: str, rows: int, chunk: dict[str, str]
 ) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.epochs import DirectQuery
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.redis.everywhere import Everywhere
 from integration.servers.redis import connect
 from integration.servers.redis_cluster import Node, RedisCluster, migrate
@@ -26,6 +26,8 @@ from sparkonce.errors import (
     StoreRefused,
     StoreUnreachable,
 )
+
+pytestmark = pytest.mark.variants
 
 ROWS = pa.schema(
     [
@@ -92,7 +94,7 @@ WITHOUT = {"increment": {"v", "op", "t"}, "counter": {"x", "v", "op", "t"}}
 QUICK = ["hash", "increment", "list", "zset"]
 
 
-@pytest.mark.parametrize("way", [*QUICK, *also(*(way for way in WAYS if way not in QUICK))])
+@pytest.mark.parametrize("way", [*QUICK, *slow_cases(*(way for way in WAYS if way not in QUICK))])
 def test_a_cluster_holds_what_one_server_holds(
     cluster: RedisCluster, redis_url: str, unique: str, way: str
 ) -> None:

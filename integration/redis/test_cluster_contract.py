@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.redis.everywhere import Everywhere
 from integration.servers.redis_cluster import RedisCluster
 
@@ -19,7 +19,7 @@ from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -79,7 +79,7 @@ class ClusterSubject(ConnectorSubject):
         return [f"{self.world}".encode(), f"{{{self.world}}}".encode()]
 
 
-@pytest.fixture(params=["hash", *also("list")])
+@pytest.fixture(params=["hash", *slow_cases("list")])
 def new_subject(
     request: pytest.FixtureRequest, cluster: RedisCluster, caplog: pytest.LogCaptureFixture
 ) -> NewSubject:

@@ -20,6 +20,8 @@ from pyspark_redis.lane_delivery import LaneDelivery
 from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import SinkBehindCheckpoint, StoreUnreachable
 
+pytestmark = pytest.mark.variants
+
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 IDS = range(200)
 

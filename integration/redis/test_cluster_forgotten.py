@@ -21,7 +21,7 @@ from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Record
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 IDS = range(50)

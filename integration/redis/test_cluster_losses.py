@@ -23,7 +23,7 @@ from pyspark_redis.server.session import Session
 from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import SinkBehindCheckpoint, StoreRefused
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 IDS, BAD = range(30), 3

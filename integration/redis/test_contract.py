@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import redis
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.servers.finder import or_skip
 from integration.servers.redis import REDIS, RedisProcess
 
@@ -22,7 +22,10 @@ from sparkonce.tck.subject import NewSubject
 
 # A driver that the kit lets die leaves its client to the garbage collector, which may take the
 # socket before the connection that would have closed it.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.variants,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 DATABASES = 16
 READ = """
@@ -114,7 +117,7 @@ def own_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 WAYS = [("hash", True), ("hash", False)]
-WAYS += also(("stream", False), ("counter", False), ("list", False), ("zset", False))
+WAYS += slow_cases(("stream", False), ("counter", False), ("list", False), ("zset", False))
 
 
 @pytest.fixture(params=WAYS, ids=str)

@@ -22,6 +22,8 @@ from sparkonce.errors import (
     StoreUnsafe,
 )
 
+pytestmark = pytest.mark.variants
+
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 EVALSHA, MULTI, HMGET = (b"\r\n%s\r\n" % word for word in (b"EVALSHA", b"MULTI", b"HMGET"))
 

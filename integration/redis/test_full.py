@@ -16,6 +16,8 @@ from sparkonce.errors import QueryRetired, StoreRefused
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Receipt
 
+pytestmark = pytest.mark.variants
+
 
 @pytest.fixture
 def server(private_redis: Callable[..., RedisProcess]) -> RedisProcess:

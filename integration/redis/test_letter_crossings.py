@@ -19,6 +19,8 @@ from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.letterbox import StoredLetter
 from sparkonce.protocol import Manifest
 
+pytestmark = pytest.mark.variants
+
 ROWS = pa.schema([("id", pa.int64()), ("op", pa.string()), ("v", pa.string()), ("n", pa.int32())])
 
 

@@ -27,6 +27,8 @@ from sparkonce.errors import (
 )
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 
+pytestmark = pytest.mark.variants
+
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
 
 

@@ -12,6 +12,8 @@ from integration.redis.conftest import Make
 
 from sparkonce.errors import BadRow, RowRefused
 
+pytestmark = pytest.mark.variants
+
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 SCORED = pa.schema([("id", pa.int64()), ("v", pa.string()), ("s", pa.float64())])

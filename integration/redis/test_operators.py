@@ -20,6 +20,8 @@ from pyspark_redis.server import client as clients
 from pyspark_redis.server.session import Session
 from sparkonce.errors import StoreUnreachable
 
+pytestmark = pytest.mark.variants
+
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Private = Callable[..., RedisProcess]
 ROWS = [{"id": at, "n": 1} for at in range(100)]

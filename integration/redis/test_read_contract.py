@@ -20,6 +20,8 @@ from pyspark_redis.connector import RedisConnector
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 from sparkonce.values.text import to_text
 
+pytestmark = pytest.mark.variants
+
 AT_ONCE = 5000
 
 
@@ -106,7 +108,7 @@ class TestRedisReads(ReadContract):
                 client.unlink(*keys[at : at + AT_ONCE])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 class TestClusterReads(ReadContract):
     @pytest.fixture
     def reading(self, cluster: RedisCluster, unique: str) -> ReadSubject:

@@ -33,6 +33,8 @@ from sparkonce.errors import (
 from sparkonce.filters import Compare, Filter, OneOf
 from sparkonce.reading import Scan
 
+pytestmark = pytest.mark.variants
+
 Row = dict[str, Any]
 MANY = 400
 

@@ -23,6 +23,8 @@ from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk
 from sparkonce.reading import Scan
 
+pytestmark = pytest.mark.variants
+
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
 

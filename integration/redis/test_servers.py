@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.marks import also
+from integration.marks import slow_cases
 from integration.servers.finder import Finder, UnavailableError, first_that_works, or_skip
 from integration.servers.port import HOST, Port
 from integration.servers.process import wait_until
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     PrivateRedis = Callable[..., RedisProcess]
 
+pytestmark = pytest.mark.variants
 
-@pytest.mark.parametrize("how", ["native", "embedded", *also("valkey", "redis8")])
+
+@pytest.mark.parametrize("how", ["native", "embedded", *slow_cases("valkey", "redis8")])
 def test_each_binary_gives_a_server_that_answers(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binary = or_skip(lambda: first_that_works("redis", {how: {**BINARIES, **OTHERS}[how]}, None))
     monkeypatch.setenv("SPARKONCE_TEST_REDIS", how)

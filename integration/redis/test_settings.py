@@ -17,6 +17,8 @@ from integration.servers.redis import RedisProcess
 from sparkonce.errors import BadRow, StoreUnreachable, StoreUnsafe
 from sparkonce.sink import _open
 
+pytestmark = pytest.mark.variants
+
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 VOLATILE = ["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"]
 Private = Callable[..., RedisProcess]

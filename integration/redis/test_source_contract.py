@@ -23,7 +23,7 @@ def source(redis_url: str, unique: str, tmp_path: Path) -> Iterator[StreamingSou
         client.unlink(unique)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["F02", "F07"])
 def test_a_range_is_the_same_again_and_what_vanished_is_missed(
     bench: Bench, source: StreamingSource, rule: str
@@ -31,7 +31,7 @@ def test_a_range_is_the_same_again_and_what_vanished_is_missed(
     run_check(bench, rule, source).insist()
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 class TestRedisStreams(SourceContract):
     @pytest.fixture
     def source(self, source: StreamingSource) -> StreamingSource:

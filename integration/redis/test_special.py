@@ -15,6 +15,8 @@ from integration.redis.conftest import Make
 
 from sparkonce.errors import BadRow
 
+pytestmark = pytest.mark.variants
+
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 CHANGE = st.tuples(st.integers(0, 2), st.sampled_from("IUD"), st.integers(-3, 12))
 EPOCHS = st.lists(st.lists(CHANGE, max_size=12), min_size=1, max_size=3)

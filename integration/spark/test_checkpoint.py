@@ -43,7 +43,7 @@ def test_deleted_checkpoint_is_noticed_where_the_session_places_it(
     assert counting.counts() == once(range(50))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_deleted_checkpoint_goes_on_where_told_so_and_for_that_query_only(counting: Job) -> None:
     counting.put(range(50))
     counting.run()
@@ -79,7 +79,7 @@ def test_deleted_checkpoint_starts_a_new_generation_of_an_upsert(upserting: Job)
     assert len(upserting.rows()) == 60
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_checkpoint_restored_to_an_earlier_epoch_is_refused(counting: Job) -> None:
     counting.put(range(10))
     counting.run()
@@ -92,7 +92,7 @@ def test_checkpoint_restored_to_an_earlier_epoch_is_refused(counting: Job) -> No
     assert counting.counts() == once(range(40))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Job) -> None:
     counting.put(range(10))
     counting.run()
@@ -104,7 +104,7 @@ def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Jo
     assert counting.counts() == once(range(20))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_offsets_that_a_crash_of_the_host_has_lost_are_put_back(counting: Job) -> None:
     counting.put(range(10))
     counting.put(range(10, 20))
@@ -128,7 +128,7 @@ def test_offsets_that_a_crash_of_the_host_has_lost_are_put_back(counting: Job) -
     assert counting.counts() == once(range(30))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", [("offsets", "commits"), ("commits",), ("offsets",)])
 def test_files_that_a_crash_of_the_host_has_torn_are_put_back_or_aside(
     counting: Job, torn: tuple[str, ...]
@@ -149,7 +149,7 @@ def test_files_that_a_crash_of_the_host_has_torn_are_put_back_or_aside(
     assert counting.counts() == once(range(30))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -> None:
     upserting.options["sinkId"] = f"{upserting.name}-sink"
     upserting.put(range(10))
@@ -162,7 +162,7 @@ def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -
     assert len(upserting.rows()) == 20
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_deletes_are_not_repeated_from_a_new_checkpoint(counting: Job) -> None:
     """What they deleted may have been written anew since."""
     counting.options["writeMode"] = "delete"

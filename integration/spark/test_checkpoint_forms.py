@@ -47,7 +47,7 @@ def version(job: Job, log: str, epoch: int) -> str:
     return (job.checkpoint / log / str(epoch)).read_text().partition("\n")[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_replay_is_told_from_new_rows_in_every_form_of_a_checkpoint(
     counting: Job, form: str

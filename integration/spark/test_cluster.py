@@ -100,7 +100,7 @@ def executors(cluster: Cluster) -> list[psutil.Process]:
     return [one for one in found if "CoarseGrained" in str(one.as_dict(["cmdline"]))]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nodes_that_have_sparkonce_count_each_row_once_though_an_executor_dies(
     job: Submitted, cluster: Cluster, ours: Path
 ) -> None:
@@ -115,7 +115,7 @@ def test_nodes_that_have_sparkonce_count_each_row_once_though_an_executor_dies(
     assert job.sink().staged == ()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_executors_without_sparkonce_say_what_to_install_where(
     job: Submitted, ours: Path, theirs: Path
 ) -> None:
@@ -150,7 +150,7 @@ def packed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[P
     return submit_in
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_an_archive_of_an_environment_counts_each_row_once(
     job: Submitted, packed: Callable[[Path], list[str]]
 ) -> None:
@@ -158,7 +158,7 @@ def test_an_archive_of_an_environment_counts_each_row_once(
     assert job.counts() == once(range(600)), said
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_a_python_that_only_spark_pyspark_python_names_serves_registered_formats_alone(
     job: Submitted, ours: Path, theirs: Path
 ) -> None:
@@ -169,7 +169,7 @@ def test_a_python_that_only_spark_pyspark_python_names_serves_registered_formats
     assert job.counts() == once(range(600)), said
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_a_zip_among_py_files_serves_registered_formats_alone_and_a_wheel_none(
     job: Submitted, wheel: Path, theirs: Path
 ) -> None:

@@ -65,7 +65,7 @@ def make(
     return make
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_row_counts_once_and_so_it_does_when_its_epoch_is_replayed(
     make: Callable[..., Job],
 ) -> None:
@@ -80,7 +80,7 @@ def test_each_row_counts_once_and_so_it_does_when_its_epoch_is_replayed(
     assert job.sink().staged == ()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_server_loses_and_doubles_nothing(
     connect: ConnectServer, session: Callable[..., SparkSession], make: Callable[..., Job]
 ) -> None:
@@ -98,7 +98,7 @@ def test_a_killed_server_loses_and_doubles_nothing(
     assert job.counts() == once(range(600))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.skipif(not JAVAC, reason="no javac on PATH")
 def test_a_jars_name_wins_even_over_a_registered_one_and_the_second_name_is_ours(
     make: Callable[..., Job],
@@ -118,7 +118,7 @@ def test_a_jars_name_wins_even_over_a_registered_one_and_the_second_name_is_ours
     assert job.counts() == once(range(100))
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_many_queries_of_two_users_at_once_count_each_row_once(make: Callable[..., Job]) -> None:
     jobs = [make(f"-{number}", f"user{number % 2}") for number in range(8)]
     for job in jobs:
@@ -129,7 +129,7 @@ def test_many_queries_of_two_users_at_once_count_each_row_once(make: Callable[..
     assert [job.counts() for job in jobs] == [once(range(200))] * len(jobs)
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_a_client_needs_nothing_but_pyspark_client(
     connect: ConnectServer, make: Callable[..., Job], tmp_path: Path
 ) -> None:

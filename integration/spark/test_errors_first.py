@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from integration.marks import each
+from integration.marks import slow_rows
 from integration.runs import Job
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def test_a_bad_row_is_met_first(job: Job) -> None:
         require_first(message, "BadRow")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_refused_commit_is_met_first(job: Job, redis_url: str, unique: str) -> None:
     with redis.Redis.from_url(redis_url) as client:
         client.set(f"{unique}:1", "no hash")
@@ -69,7 +69,7 @@ def test_a_refused_commit_is_met_first(job: Job, redis_url: str, unique: str) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "error"), [({"key": "idd"}, "OptionError"), *each(({}, "BadRow"))]
+    ("given", "error"), [({"key": "idd"}, "OptionError"), *slow_rows(({}, "BadRow"))]
 )
 def test_an_error_of_a_batch_is_met_first(
     spark: SparkSession, redis_url: str, unique: str, given: dict[str, str], error: str

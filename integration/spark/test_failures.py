@@ -46,7 +46,7 @@ def driver(counting: Job) -> Iterator[Callable[[], DriverProcess]]:
         one.close()
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_", "at"),
     [pytest.param(MULTI, (7, 3), id="staging"), pytest.param(EVALSHA, (4, 1), id="deciding")],
@@ -77,7 +77,7 @@ def test_killed_driver_loses_and_doubles_nothing(
     assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (2, 30_000, ())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_query_stopped_in_mid_commit_replays_its_epoch(counting: Job, redis_proxy: Proxy) -> None:
     counting.put(range(10))
     counting.run()
@@ -122,7 +122,7 @@ def test_server_lost_in_mid_query_fails_the_query_and_a_restart_goes_on(
     assert counting.counts() == once(range(50))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_key_of_another_type_names_itself_and_the_query_goes_on_once_it_is_gone(
     counting: Job, unique: str
 ) -> None:

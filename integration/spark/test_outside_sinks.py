@@ -14,7 +14,7 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingSink
 
-pytestmark = pytest.mark.conformance
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

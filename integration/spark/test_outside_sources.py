@@ -16,7 +16,7 @@ from sparkonce.tck.sources import SourceContract, StreamingSource
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 
-pytestmark = pytest.mark.conformance
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

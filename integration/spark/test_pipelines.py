@@ -14,7 +14,7 @@ from integration.runs import counts, once
 from integration.servers.spark import environment
 
 pytest.importorskip("pyspark.pipelines", reason="this PySpark has no pipelines")
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 FLOWS = """
 from pyspark import pipelines as dp

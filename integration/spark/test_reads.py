@@ -115,7 +115,7 @@ def _owner(proxy: Proxy) -> int:
 FAULTS = [cut, killed]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_redis_is_read_once(
     spark: SparkSession, in_redis: Place, fault: Callable[..., Counter[int]]
@@ -123,7 +123,7 @@ def test_redis_is_read_once(
     assert fault(in_redis, spark) == ONCE
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_mysql_is_read_once(
     spark: SparkSession, in_mysql: Place, fault: Callable[..., Counter[int]]
@@ -131,7 +131,7 @@ def test_mysql_is_read_once(
     assert fault(in_mysql, spark) == ONCE
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_elasticsearch_is_read_once(
     spark: SparkSession, in_elasticsearch: Place, fault: Callable[..., Counter[int]]
@@ -139,7 +139,7 @@ def test_elasticsearch_is_read_once(
     assert fault(in_elasticsearch, spark) == ONCE
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_task_that_runs_beside_its_twin_gives_its_rows_once(
     one_session: OneSession, in_redis: Place, tmp_path: Path
 ) -> None:

@@ -76,7 +76,7 @@ def copy(files: FileSystem, source: str, target: str) -> None:
             files.copy_file(info.path, target + info.path.removeprefix(source))
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_killed_driver_loses_and_doubles_nothing(
     counting: RemoteJob, conf: dict[str, str], redis_proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -98,7 +98,7 @@ def test_killed_driver_loses_and_doubles_nothing(
     assert counting.counts() == once(range(6000))
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_deleted_checkpoint_is_refused_however_its_place_is_spelled(
     counting: RemoteJob, files: FileSystem
 ) -> None:
@@ -111,7 +111,7 @@ def test_deleted_checkpoint_is_refused_however_its_place_is_spelled(
     assert counting.counts() == once(range(10))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_copied_checkpoint_with_other_rows_under_the_epoch_of_the_sink_is_refused(
     counting: RemoteJob, files: FileSystem
 ) -> None:
@@ -129,7 +129,7 @@ def test_copied_checkpoint_with_other_rows_under_the_epoch_of_the_sink_is_refuse
     assert counting.counts() == once(range(30))
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_restored_checkpoint_is_refused(counting: RemoteJob, files: FileSystem) -> None:
     counting.put(range(10))
     counting.run()
@@ -142,7 +142,7 @@ def test_restored_checkpoint_is_refused(counting: RemoteJob, files: FileSystem) 
     assert counting.counts() == once(range(30))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_epoch_is_replayed_once_the_checkpoint_can_be_read(
     counting: RemoteJob, tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ def test_epoch_is_replayed_once_the_checkpoint_can_be_read(
     assert counting.counts() == once(range(20))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_checkpoint_that_the_session_places_is_read_with_options_alone(
     counting: RemoteJob, files: FileSystem, s3: S3Process
 ) -> None:

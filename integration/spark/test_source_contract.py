@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.marks import also, rarely
+from integration.marks import slow_cases
 from tests.kit import log_source
 from tests.kit.source_mutants import MUTANTS
 
@@ -19,24 +19,13 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.source_checks import NO_LIMITS, SOURCE_CHECKS
 
-RARELY = ("F06", "F07")
-LONG = [rule for rule in SOURCE_CHECKS if rule not in RARELY]
-LONG_MUTANTS = (
-    "UpToNow",
-    "BegunInMemory",
-    "IgnoringLimits",
-    "SkippingWhatIsGone",
-    "WithTime",
-    "TellingNothing",
-)
-
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return {"JAVA_HOME": str(java_home(tmp_path_factory.mktemp("java")))}
 
 
-@pytest.mark.parametrize("rule", [*also(*LONG), *rarely(*RARELY)])
+@pytest.mark.parametrize("rule", slow_cases(*SOURCE_CHECKS))
 def test_an_honest_source_keeps_all_rules(
     bench: Bench, env: Mapping[str, str], tmp_path: Path, rule: str
 ) -> None:
@@ -44,10 +33,7 @@ def test_an_honest_source_keeps_all_rules(
 
 
 @pytest.mark.skipif(features.limits is None, reason=NO_LIMITS)
-@pytest.mark.parametrize(
-    "mutant",
-    [*also(*LONG_MUTANTS), *rarely(*(mutant for mutant in MUTANTS if mutant not in LONG_MUTANTS))],
-)
+@pytest.mark.parametrize("mutant", slow_cases(*MUTANTS))
 def test_a_source_that_breaks_a_rule_is_found(
     bench: Bench, env: Mapping[str, str], tmp_path: Path, mutant: str
 ) -> None:
@@ -57,7 +43,7 @@ def test_a_source_that_breaks_a_rule_is_found(
     assert re.search(words, finding.said)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_source_whose_changed_rows_move_must_say_so(
     bench: Bench, env: Mapping[str, str], tmp_path: Path
 ) -> None:

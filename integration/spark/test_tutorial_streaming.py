@@ -9,7 +9,7 @@ from demo.java import java_home
 from tests.kit.test_tutorial import run
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_the_streaming_half_of_the_kit_is_green(tmp_path: Path) -> None:
     scratch = tmp_path / "java"
     scratch.mkdir()
@@ -21,7 +21,7 @@ def test_the_streaming_half_of_the_kit_is_green(tmp_path: Path) -> None:
     assert "4 passed" in done.stdout
 
 
-@pytest.mark.conformance
+@pytest.mark.slow
 def test_the_source_of_the_page_is_checked(tmp_path: Path) -> None:
     (tmp_path / "java").mkdir()
     (tmp_path / "home").mkdir()

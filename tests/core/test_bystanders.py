@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from integration.marks import also
+from integration.marks import slow_cases
 from tests.worlds import MemoryWorld
 
 from sparkonce.errors import QueryRetired, SparkonceError
@@ -43,7 +43,7 @@ def require_one_epoch_more(duel: Duel) -> None:
 
 
 @WHOLE
-@pytest.mark.parametrize("epoch", [0, *also(1)])
+@pytest.mark.parametrize("epoch", [0, *slow_cases(1)])
 def test_gc_beside_a_commit_that_takes_longer_than_its_grace(
     whole_epochs: bool, epoch: int
 ) -> None:

@@ -58,7 +58,7 @@ def test_the_history_of_a_seed_is_that_of_its_losses() -> None:
 
 # -- planted bugs
 
-rare = partial(pytest.param, marks=pytest.mark.long)
+rare = partial(pytest.param, marks=pytest.mark.slow)
 
 
 class Unfenced(ConvergingStore):

@@ -18,3 +18,12 @@ def new_subject(request: pytest.FixtureRequest) -> NewSubject:
 
 class TestMemoryStore(StoreContract):
     pass
+
+
+@pytest.mark.slow
+class TestMemoryStoreAtEachPoint(StoreContract):
+    """At every crash point and interleaving, whatever the pace of the others."""
+
+    @pytest.fixture(autouse=True)
+    def at_each_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SPARKONCE_TCK_PACE", "1")

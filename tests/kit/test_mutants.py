@@ -22,7 +22,7 @@ CASES = [
         mutant,
         profile,
         id=f"{mutant.name} [{profile}]",
-        marks=[pytest.mark.long] if profile != mutant.profiles[0] else [],
+        marks=[pytest.mark.slow] if profile != mutant.profiles[0] else [],
     )
     for mutant in MUTANTS
     for profile in mutant.profiles

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from integration.marks import also
+from integration.marks import slow_cases
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -248,7 +248,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.getLogger("sparkonce").setLevel(logging.NOTSET)
 
 
-@pytest.mark.parametrize("profile", ["row by row", *also("whole epochs", "atomic chunks")])
+@pytest.mark.parametrize("profile", ["row by row", *slow_cases("whole epochs", "atomic chunks")])
 def test_the_target_follows_the_model(profile: str) -> None:
     machine = type("Machine", (Sink,), {"profile": profile})
     run_state_machine_as_test(

@@ -69,7 +69,7 @@ def test_a_rule_of_the_kit_holds(fast: Path) -> None:
     assert done.returncode == 0, done.stdout[-5000:]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_kit_is_green(fast: Path) -> None:
     done = run(fast, "test_sqlite.py")
     assert done.returncode == 0, done.stdout[-5000:]
@@ -79,7 +79,7 @@ def test_the_kit_is_green(fast: Path) -> None:
     assert "apply: every epoch is published in one transaction" in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_commit_in_the_middle_of_publish_is_found(fast: Path) -> None:
     """What the end of the page says."""
     end = "            return self._swap(db, manifest.sink, finish(ALL_STORED), decision.over)"

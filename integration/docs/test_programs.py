@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 import redis
 from elasticsearch import Elasticsearch
-from integration.marks import each
+from integration.marks import slow_rows
 from integration.mysql.following import logging_server
 from integration.servers.finder import or_skip
 from integration.servers.mysql import connect as connect_mysql
 from pymysql.cursors import Cursor
 from pyspark.sql import DataFrame, SparkSession
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ELSEWHERE = {
     "quickstart.md": "the program of README",
     "dead-letters.md": "test_dead_letters",
-    "writing-a-connector.md": "tests/kit/test_tutorial",
+    "writing-a-connector.md": "tests/kit/test_tutorial and test_tutorial",
 }
 USER = {"user": 7, "clicks": 2, "name": "x", "id": 1, "order_id": 5, "line_no": 1}
 
@@ -209,7 +209,9 @@ def test_streams_by_foreach_batch_into_two_stores(
     assert rows(mysql, unique, "users") == [(1, "x")]
 
 
-@pytest.mark.parametrize(("page", "nth"), [("elasticsearch.md", 0), *each(("migration.md", 3))])
+@pytest.mark.parametrize(
+    ("page", "nth"), [("elasticsearch.md", 0), *slow_rows(("migration.md", 3))]
+)
 def test_streams_into_elasticsearch(
     run: Run, elastic: Elasticsearch, elasticsearch_url: str, index: str, page: str, nth: int
 ) -> None:
