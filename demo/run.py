@@ -10,20 +10,25 @@ import psutil
 
 from demo.launch import DemoDriver
 from demo.ledgers import STREAMS, Caught, Ledgers
+from demo.patience import Patience
 from demo.process import Child
 from demo.show import Board, Streams
 from demo.trouble import Trouble
-
-STALLED = 180.0
-"""Seconds without a row after which the driver counts as stuck."""
 
 
 class Run:
     """Two drivers, one after the other, and what the ledgers tell meanwhile."""
 
-    def __init__(self, driver: DemoDriver, ledgers: Ledgers, board: Board, total: int) -> None:
+    def __init__(
+        self,
+        driver: DemoDriver,
+        ledgers: Ledgers,
+        board: Board,
+        total: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.driver, self.ledgers, self.board = driver, ledgers, board
-        self.total = total * len(STREAMS)
+        self.total, self._clock = total * len(STREAMS), clock
 
     def __call__(self) -> dict[str, Caught]:
         """How SIGKILL caught each stream. Afterwards both have ended by themselves."""
@@ -64,15 +69,17 @@ class Run:
     ) -> None:
         """Show the progress until there is enough, or the driver has ended."""
         streams = self.ledgers.read()
-        last, moved = rows(streams), time.monotonic()
+        last, patience = rows(streams), Patience(child.family, self.driver.log, self._clock)
         while child.status is None and not enough(streams):
-            self.board.update(streams, state)
+            self.board.update(streams, patience.tell(state))
             time.sleep(pause)
             streams = self.ledgers.read()
             if rows(streams) > last:
-                last, moved, state = rows(streams), time.monotonic(), "running"
-            elif time.monotonic() - moved > STALLED:
-                raise self._failed(f"No row came for {STALLED:.0f} s")
+                last, state = rows(streams), "running"
+                patience.renew()
+            patience.look()
+            if patience.exhausted:
+                raise self._failed(patience.verdict())
         self.board.update(streams, "running")
 
     def _kill(self, child: Child, family: Sequence[psutil.Process]) -> dict[str, Caught]:

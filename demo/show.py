@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,9 @@ from demo.check import Figures, Verdict
 from demo.ledgers import STREAMS, Caught, Stream
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_WITHOUT_NEWS = 60.0
+"""After which a line repeats its counts: it tells what the demo waits for."""
+
 WINDOW = 10.0
 """Seconds over which the rate is taken: longer than an epoch, whose rows all come at its end."""
 
@@ -29,9 +33,11 @@ Streams = Mapping[str, Stream]
 class Board:
     """The progress of both streams, and what happens to their driver."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        self.console, self.total = console, total
-        self._began, self._said = time.monotonic(), 0.0
+    def __init__(
+        self, console: Console, total: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.console, self.total, self._clock = console, total, clock
+        self._began, self._said, self._shown = clock(), -math.inf, ""
         self._seen: deque[tuple[float, int]] = deque()
         self._bars = Progress(
             TextColumn("  {task.description}"),
@@ -75,18 +81,19 @@ class Board:
         self._spinner.update(text=Text(told))
 
     def _say(self, streams: Streams, told: str) -> None:
-        now = time.monotonic()
-        if now - self._said < SECONDS_BETWEEN_LINES:
-            return
-        self._said = now
+        now = self._clock()
         shown = ", ".join(f"{name} {streams[name].rows:,} rows" for name in STREAMS)
+        news = shown != self._shown
+        if now - self._said < (SECONDS_BETWEEN_LINES if news else SECONDS_WITHOUT_NEWS):
+            return
+        self._said, self._shown = now, shown
         self._print(f"{shown}; {told}")
 
     def _print(self, text: str) -> None:
-        self.console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", soft_wrap=True)
+        self.console.print(f"{self._clock() - self._began:6.1f} s  {text}", soft_wrap=True)
 
     def _rate(self, rows: int) -> float:
-        now = time.monotonic()
+        now = self._clock()
         self._seen.append((now, rows))
         while self._seen[0][0] < now - WINDOW:
             self._seen.popleft()
