@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address
 from string import ascii_letters, digits
 from urllib.parse import urlsplit
 
@@ -18,7 +19,10 @@ def require_server(url: str) -> None:
         ValueError: it has one.
     """
     try:
-        _ = urlsplit(url).port
+        parts = urlsplit(url)
+        _ = parts.port
+        if "[" in parts.netloc:  # Python 3.10 takes anything between brackets
+            IPv6Address(parts.hostname or "")
     except ValueError:
         raise ValueError(
             f"a URL with a host's name or address, and a port from 0 to {LAST_PORT}"
