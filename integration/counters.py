@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from integration.epochs import DirectQuery, MySqlQuery
-from integration.servers.process import wait_until
 
 from sparkonce.errors import SparkonceError
 
@@ -23,15 +21,12 @@ def counting(url: str, table: str, **options: str) -> MySqlQuery:
     return MySqlQuery(COUNTER, url=url, dbtable=table, key="id", writeMode="increment", **options)
 
 
-def twin(query: MySqlQuery, **options: str) -> MySqlQuery:
-    """A second driver on the same checkpoint, with connections of its own."""
-    other = MySqlQuery(query.schema, **{**query.options, "maxRetries": "9", **options})
-    other.query_id = query.query_id
-    return other
+def one(id_: int) -> dict[str, int]:
+    return {"id": id_, "n": 1}
 
 
 def ones(ids: range) -> list[dict[str, int]]:
-    return [{"id": i, "n": 1} for i in ids]
+    return [one(id_) for id_ in ids]
 
 
 def counts(mysql: Cursor, table: str) -> Counter[int]:
@@ -44,21 +39,3 @@ def until_committed(query: DirectQuery, epoch: int, ids: range) -> list[Sparkonc
     """Run an epoch of ones in two partitions as Spark would; its failures."""
     middle = len(ids) // 2
     return query.run_until_done(epoch, ones(ids[:middle]), ones(ids[middle:]))
-
-
-def waits_for_a_lock(mysql: Cursor) -> int:
-    """Wait until a session of this database waits for a lock; its id."""
-    waiting: list[tuple[int]] = []
-
-    def waits() -> bool:
-        time.sleep(0.15)  # asked more often, the server answers what it answered before
-        mysql.execute(
-            "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id IN"
-            " (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
-            " WHERE trx_state = 'LOCK WAIT')"
-        )
-        waiting.extend(mysql.fetchall())
-        return bool(waiting)
-
-    wait_until(waits, 10, "nothing waits for a lock")
-    return waiting[0][0]

@@ -14,9 +14,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from sparkonce import options
-from sparkonce.operate.admin import Admin, SinkStatus
-from sparkonce.registry import for_url
+from sparkonce.operate.admin import SinkStatus
+from sparkonce.operate.arguments import admin_of
 
 Transform = Callable[[DataFrame], DataFrame]
 
@@ -109,16 +108,11 @@ class Job:
         """How often each id took effect, where the job increments: a multiset."""
         return counts(self.url, self.name)
 
-    def admin(self) -> Admin:
-        connector = for_url(self.url)
-        parsed = options.parse(connector.options, {"url": self.url}, complete=False)
-        return Admin(connector.connect(parsed))
-
     def sink(self, sink_id: str | None = None) -> SinkStatus:
-        """What the store knows of this job's sink."""
-        start = f"{sink_id or self.query_id()}@"
-        (found,) = [sink for sink in self.admin().sinks() if sink.name.startswith(start)]
-        return found
+        """What the store knows of this job's sink; other tests have theirs in the same store."""
+        admin, start = admin_of(self.url, ()), f"{sink_id or self.query_id()}@"
+        (name,) = [name for name in admin.store.names() if name.startswith(start)]
+        return admin.sink(name)
 
 
 def hashes(url: str, name: str) -> dict[str, dict[str, str]]:

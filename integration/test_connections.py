@@ -18,6 +18,7 @@ import pytest
 from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.runs import Job
 from integration.servers.process import wait_until
+from integration.servers.redis import RedisProcess
 from pymysql.cursors import Cursor
 from pyspark.sql import SparkSession
 from redis import Redis
@@ -69,19 +70,22 @@ def test_many_queries_into_mysql_share_their_connections(
 
 
 @pytest.mark.usefixtures("soon")
-def test_many_queries_into_redis_share_their_connections(redis_url: str, unique: str) -> None:
-    with Redis.from_url(redis_url) as client:
+def test_many_queries_into_redis_share_their_connections(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    url = private_redis().url
+    with Redis.from_url(url) as client:
         before = {one["id"] for one in client.client_list()}
 
         def new() -> set[str]:
             return {one["id"] for one in client.client_list()} - before
 
         for number in range(QUERIES):
-            run(number, DirectQuery, url=redis_url, key=f"{unique}:{{id}}")
+            run(number, DirectQuery, url=url, key="c:{id}")
         assert 1 <= len(new()) <= NEW
         wait_until(lambda: not new(), 10, "idle connections to be closed")
-        run(QUERIES, DirectQuery, url=redis_url, key=f"{unique}:{{id}}")
-        assert len(client.keys(f"{unique}:*")) == QUERIES + 1
+        run(QUERIES, DirectQuery, url=url, key="c:{id}")
+        assert len(client.keys("c:*")) == QUERIES + 1
 
 
 @pytest.mark.usefixtures("soon")
@@ -90,17 +94,17 @@ def test_many_queries_into_elasticsearch_share_their_connections(
 ) -> None:
     at = urlsplit(elasticsearch_url).port
 
-    def opened() -> int:
+    def opened() -> set[Any]:
         sockets = psutil.Process().net_connections("tcp")
-        return sum(bool(one.raddr) and one.raddr.port == at for one in sockets)
+        return {one.laddr for one in sockets if one.raddr and one.raddr.port == at}
 
     before = opened()
     for number in range(QUERIES):
         own = {"sinkId": f"q{number}", "checkpointLocation": f"/nowhere/{number}"}
         query = ElasticsearchQuery(SCHEMA, url=elasticsearch_url, index=index, timeout="29s", **own)
         assert query.sink.store.read(query.name).revision == 0
-    assert 1 <= opened() - before <= NEW
-    wait_until(lambda: opened() <= before, 10, "idle connections to be closed")
+    assert 1 <= len(opened() - before) <= NEW
+    wait_until(lambda: not opened() - before, 10, "idle connections to be closed")
     assert query.sink.store.read(query.name).revision == 0
 
 

@@ -54,7 +54,8 @@ class Installed(Environment):
         """What the program says."""
         program = self.home / "program.py"
         program.write_text(PROGRAM)
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        ours = ("PYTHONPATH", "SPARK_HOME")  # its own sparkonce, and its own Spark
+        environment = {k: v for k, v in os.environ.items() if k not in ours}
         environment |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), str(self.python))
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         return subprocess.run(

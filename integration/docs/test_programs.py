@@ -20,13 +20,14 @@ from integration.servers.finder import or_skip
 from integration.servers.mysql import connect as connect_mysql
 from pymysql.cursors import Cursor
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ELSEWHERE = {
     "quickstart.md": "the program of README",
     "dead-letters.md": "test_dead_letters",
-    "writing-a-connector.md": "tests/kit/test_tutorial and test_tutorial",
+    "writing-a-connector.md": "tests/kit/test_tutorial and test_tutorial_streaming",
 }
 USER = {"user": 7, "clicks": 2, "name": "x", "id": 1, "order_id": 5, "line_no": 1}
 
@@ -45,6 +46,10 @@ def run(spark: SparkSession, tmp_path: Path) -> Iterator[Run]:
     """Run a program over one row, as a batch and as a stream, until all is done."""
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "0.json").write_text(json.dumps(USER))
+    others = {query.runId for query in spark.streams.active}
+
+    def own() -> list[StreamingQuery]:
+        return [query for query in spark.streams.active if query.runId not in others]
 
     def run(code: str, columns: str, changed: Mapping[str, str], **names: Any) -> None:
         for here, there in {**changed, "/data/": f"{tmp_path}/"}.items():
@@ -60,12 +65,12 @@ def run(spark: SparkSession, tmp_path: Path) -> Iterator[Run]:
         is_stream = "writeStream" in code
         df: DataFrame = stream if is_stream else batch
         exec(code, {"df": df, "users": stream, "batch": batch, **names})
-        for query in spark.streams.active:
+        for query in own():
             query.processAllAvailable()
             query.stop()
 
     yield run
-    for query in spark.streams.active:
+    for query in own():
         query.stop()
 
 

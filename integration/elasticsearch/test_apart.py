@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, decide
+from integration.elasticsearch.decisions import decide
+from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_cases
 
 from sparkonce.errors import OptionError

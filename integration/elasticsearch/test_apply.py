@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import ROWS, documents, row, rows
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.elasticsearch.decisions import apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
 

@@ -13,7 +13,8 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.counters import COUNTER
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.elasticsearch.decisions import apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import StoreUnsafe
 

@@ -12,7 +12,8 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.counters import COUNTER
 from integration.documents import ROWS, documents, row
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.elasticsearch.decisions import apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_cases
 from integration.proxy import Proxy
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import has_script_processor
-from integration.epochs import ElasticsearchQuery, apply_again, decide
+from integration.elasticsearch.decisions import apply_again, decide
+from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_cases
 
 from sparkonce.errors import OptionError, StoreRefused

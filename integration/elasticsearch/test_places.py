@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import ROWS, documents, has_script_processor, row, rows
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.elasticsearch.decisions import apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_rows
 
 from sparkonce.errors import BadRow, OptionError, StoreUnreachable, StoreUnsafe

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.test_types import ROUND_TRIPS
+from integration.elasticsearch.round_trips import ROUND_TRIPS
 from integration.epochs import ElasticsearchQuery
 from integration.reading import pushing
 from integration.servers.elasticsearch import ElasticsearchProcess, connect

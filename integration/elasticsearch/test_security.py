@@ -17,7 +17,8 @@ from click.testing import CliRunner
 from elasticsearch import Elasticsearch
 from integration.counted import counting_anew as counting
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.elasticsearch.decisions import apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 from integration.servers.elasticsearch import ElasticsearchProcess, connect
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector

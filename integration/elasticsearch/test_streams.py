@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, apply_again, decide, keep_log
+from integration.elasticsearch.decisions import apply_again, decide, keep_log
+from integration.epochs import ElasticsearchQuery
 from integration.proxy import Proxy
 
 from sparkonce.errors import OptionError

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch
 from integration.documents import rows as stored
-from integration.epochs import ElasticsearchQuery, decide
+from integration.elasticsearch.decisions import decide
+from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_cases
 
 from sparkonce.errors import StoreRefused, StoreUnsafe

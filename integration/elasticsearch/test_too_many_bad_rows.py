@@ -9,7 +9,8 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.counted import counting
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, decide
+from integration.elasticsearch.decisions import decide
+from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_cases
 
 from pyspark_elasticsearch.journal.records import Records

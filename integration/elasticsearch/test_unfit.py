@@ -12,7 +12,8 @@ from elasticsearch import Elasticsearch
 from integration.counted import counting, counts, set_block
 from integration.counters import COUNTER, ones
 from integration.documents import documents
-from integration.epochs import ElasticsearchQuery, decide
+from integration.elasticsearch.decisions import decide
+from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 

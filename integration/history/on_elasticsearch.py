@@ -56,7 +56,7 @@ def load(url: str, recording: str) -> None:
 
 def drop(url: str) -> None:
     with connect(url) as client:
-        client.options(ignore_status=404).indices.delete(index=",".join(INDICES))
+        client.indices.delete(index=",".join(INDICES), ignore_unavailable=True)
 
 
 def counts(url: str) -> Counter[int]:

@@ -13,7 +13,7 @@ from integration.model.scopes import Scope, search
 from integration.model.tlc import SPEC
 from integration.model.twins import ALONE, UNLIKE, UNSEEN, page
 from integration.model.walked import COVERED, memory_of, mixes
-from tests.kit.test_explore import BUGS
+from tests.kit.explorer_bugs import BUGS
 
 pytestmark = pytest.mark.xdist_group("model")
 

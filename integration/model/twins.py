@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from integration.model.mutants import PLANTED
+from tests.kit.explorer_bugs import BUGS
 from tests.kit.mutants import MUTANTS
-from tests.kit.test_explore import BUGS
 
 UNSEEN: Mapping[str, Sequence[str]] = {
     "the model knows stamps, and no numbers that grow": [

@@ -43,12 +43,31 @@ def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
 
 
 @pytest.fixture
-def local_infile(mysql: Cursor) -> Iterator[Callable[[bool], None]]:
-    """Say whether the server allows LOAD DATA LOCAL, for connections that are made from then on."""
-    mysql.execute("SELECT @@GLOBAL.local_infile")
-    before = mysql.fetchone()
-    yield lambda on: mysql.execute(f"SET GLOBAL local_infile = {int(on)}")
-    mysql.execute("SET GLOBAL local_infile = %s", before)
+def set_global(mysql: Cursor) -> Iterator[Callable[[str, object], None]]:
+    """Change a setting of the server for the time of a test, and for connections made from then on.
+
+    Tests of other processes meet it on the shared server: one that they could notice is for a
+    server of the module's own.
+    """
+    before: dict[str, Any] = {}
+
+    def change(name: str, value: object) -> None:
+        mysql.execute(f"SELECT @@GLOBAL.{name}")
+        before.setdefault(name, mysql.fetchone())
+        mysql.execute(f"SET GLOBAL {name} = %s", (value,))
+
+    yield change
+    for name, value in before.items():
+        mysql.execute(f"SET GLOBAL {name} = %s", value)
+
+
+@pytest.fixture
+def local_infile(set_global: Callable[[str, object], None]) -> Callable[[bool], None]:
+    """Say whether the server allows LOAD DATA LOCAL, for connections that are made from then on.
+
+    Others may meet either on the shared server: rows that can't be loaded are inserted.
+    """
+    return lambda on: set_global("local_infile", int(on))
 
 
 @pytest.fixture

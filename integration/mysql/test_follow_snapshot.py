@@ -213,8 +213,10 @@ def test_a_table_whose_changes_can_t_be_told_apart_is_refused(
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
-def test_an_invisible_key_is_there(mysql: Cursor, url: str, unique: str, metadata: str) -> None:
-    mysql.execute(f"SET GLOBAL binlog_row_metadata = {metadata}")
+def test_an_invisible_key_is_there(
+    mysql: Cursor, url: str, unique: str, set_global: Any, metadata: str
+) -> None:
+    set_global("binlog_row_metadata", metadata)
     mysql.execute(f"CREATE TABLE {unique} (id INT AUTO_INCREMENT INVISIBLE PRIMARY KEY, n INT)")
     with closing(connect(url)) as client, client.cursor() as writer:
         writer.execute(f"INSERT INTO {unique} (n) VALUES (7), (8)")

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.mysql.following import between, feed, logging_server, planned, read, rows, told
-from integration.mysql.test_reading import source, values
+from integration.mysql.reading import source, values
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect
 from pymysql import MySQLError
@@ -365,8 +365,10 @@ def test_a_type_that_would_change_values_is_refused(mysql: Cursor, url: str, uni
             made.between(at, at)
 
 
-def test_rows_of_more_than_one_packet_come_whole(mysql: Cursor, url: str, unique: str) -> None:
-    mysql.execute("SET GLOBAL max_allowed_packet = 67108864")
+def test_rows_of_more_than_one_packet_come_whole(
+    mysql: Cursor, url: str, unique: str, set_global: Any
+) -> None:
+    set_global("max_allowed_packet", 67108864)
     mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, v LONGBLOB)")
     made = feed(url, unique)
     begin, lengths = made.begin(), (2**24 - 100, 5, 2**24 - 40, 2**24 + 1, 2**25 + 3, 0)

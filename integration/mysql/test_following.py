@@ -149,9 +149,9 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("text", STATEMENTS)
 def test_a_statement_that_changes_the_table_stops_the_stream_and_can_be_passed(
-    mysql: Cursor, url: str, table: str, text: str
+    mysql: Cursor, url: str, table: str, text: str, set_global: Any
 ) -> None:
-    mysql.execute("SET GLOBAL binlog_row_metadata = FULL")
+    set_global("binlog_row_metadata", "FULL")
     mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
     made = feed(url, table)
     begin = made.begin()
@@ -219,16 +219,11 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_server_whose_log_tells_too_little_is_refused_by_the_setting(
-    mysql: Cursor, url: str, table: str, name: str
+    url: str, table: str, name: str, set_global: Any
 ) -> None:
-    mysql.execute(f"SELECT @@global.{name}")
-    ((before,),) = mysql.fetchall()
-    mysql.execute(f"SET GLOBAL {name} = {SETTINGS[name]}")
-    try:
-        with pytest.raises(StoreRefused, match=f"The server's {name} is '{SETTINGS[name]}'"):
-            feed(url, table).begin()
-    finally:
-        mysql.execute(f"SET GLOBAL {name} = {before}")
+    set_global(name, SETTINGS[name])
+    with pytest.raises(StoreRefused, match=f"The server's {name} is '{SETTINGS[name]}'"):
+        feed(url, table).begin()
 
 
 def test_rows_without_all_their_columns_are_refused(mysql: Cursor, url: str, table: str) -> None:
@@ -341,23 +336,20 @@ def test_a_snapshot_is_not_passed_over_a_statement(mysql: Cursor, url: str, tabl
         rows(skipping, begin, {"gtids": begin["gtids"]})
 
 
-def test_rows_are_kept_for_a_reader_that_is_slow(mysql: Cursor, url: str, table: str) -> None:
+def test_rows_are_kept_for_a_reader_that_is_slow(
+    mysql: Cursor, url: str, table: str, set_global: Any
+) -> None:
     mysql.execute(f"ALTER TABLE {table} ADD COLUMN b LONGBLOB")
-    mysql.execute("SELECT @@global.net_write_timeout")
-    ((before,),) = mysql.fetchall()
-    mysql.execute("SET GLOBAL net_write_timeout = 1")
-    try:
-        made = feed(url, table, columns="id,b")
-        begin = made.begin()
-        for at in range(20):
-            mysql.execute(f"INSERT INTO {table} VALUES ({at}, 1, '', REPEAT('x', 2000000))")
-        (split,) = made.between(begin, made.latest())
-        batches = made.read(split)
-        found = len(next(batches))
-        sleep(3)
-        assert found + sum(map(len, batches)) == 20
-    finally:
-        mysql.execute(f"SET GLOBAL net_write_timeout = {before}")
+    set_global("net_write_timeout", 1)
+    made = feed(url, table, columns="id,b")
+    begin = made.begin()
+    for at in range(20):
+        mysql.execute(f"INSERT INTO {table} VALUES ({at}, 1, '', REPEAT('x', 2000000))")
+    (split,) = made.between(begin, made.latest())
+    batches = made.read(split)
+    found = len(next(batches))
+    sleep(3)
+    assert found + sum(map(len, batches)) == 20
 
 
 def test_logs_that_are_purged_between_plan_and_read_are_told(
@@ -374,15 +366,12 @@ def test_logs_that_are_purged_between_plan_and_read_are_told(
 
 
 def test_of_another_table_nothing_needs_to_be_known(
-    mysql: Cursor, url: str, table: str, mysql_name: str
+    mysql: Cursor, url: str, table: str, mysql_name: str, set_global: Any
 ) -> None:
     if mysql_name == "mysql":
         pytest.skip("it makes no columns of types that went long ago")
-    mysql.execute("SET GLOBAL mysql56_temporal_format = OFF")
-    try:
-        mysql.execute(f"CREATE TABLE {table}_old (d DATETIME)")
-    finally:
-        mysql.execute("SET GLOBAL mysql56_temporal_format = ON")
+    set_global("mysql56_temporal_format", 0)
+    mysql.execute(f"CREATE TABLE {table}_old (d DATETIME)")
     made = feed(url, table)
     begin = made.begin()
     mysql.execute(f"INSERT INTO {table}_old VALUES (NOW())")
@@ -391,11 +380,9 @@ def test_of_another_table_nothing_needs_to_be_known(
 
 
 @pytest.fixture
-def unnamed(mysql: Cursor) -> Iterator[None]:
-    """A log without names of columns, as MySQL has it by default."""
-    mysql.execute("SET GLOBAL binlog_row_metadata = MINIMAL")
-    yield
-    mysql.execute("SET GLOBAL binlog_row_metadata = FULL")
+def unnamed(set_global: Any) -> None:
+    """A log without names of columns, as servers have it by default."""
+    set_global("binlog_row_metadata", "MINIMAL")
 
 
 @pytest.mark.usefixtures("unnamed")

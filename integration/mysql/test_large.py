@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
-from integration.servers.mysql import connect
+from integration.mysql.following import LOGGED
+from integration.servers.mysql import QUICK, MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.journal.log import DROPPED_BYTES
@@ -24,36 +25,31 @@ def changes(count: int) -> list[dict[str, object]]:
     return [{"id": 1, "at": at, "body": os.urandom(MEGABYTE)} for at in range(count)]
 
 
-@pytest.fixture
-def latest(mysql: Cursor, mysql_url: str, table: str) -> MySqlQuery:
+def keeping_latest(mysql: Cursor, url: str, table: str) -> MySqlQuery:
     """A query that keeps the latest change of each key; a chunk for each."""
     mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, at INT, body LONGBLOB)")
     options = {"key": "id", "sequenceColumn": "at", "chunkRows": "1", "timeout": "2s"}
-    return MySqlQuery(SCHEMA, url=mysql_url, dbtable=table, **options)
+    return MySqlQuery(SCHEMA, url=url, dbtable=table, **options)
 
 
 @pytest.fixture
-def small_transactions(mysql: Cursor) -> Iterator[int]:
-    """The bytes that the binary log takes of one transaction, of connections made from then on."""
-    mysql.execute("SELECT @@GLOBAL.log_bin, @@GLOBAL.max_binlog_cache_size")
-    on, before = mysql.fetchone()
-    if not on:
-        pytest.skip("the server has no binary log")
-    most = 2 * DROPPED_BYTES
-    mysql.execute(f"SET GLOBAL max_binlog_cache_size = {most}")
-    yield most
-    mysql.execute(f"SET GLOBAL max_binlog_cache_size = {before}")
+def latest(mysql: Cursor, mysql_url: str, table: str) -> MySqlQuery:
+    return keeping_latest(mysql, mysql_url, table)
 
 
 def test_a_transaction_holds_the_rows_of_an_epoch_and_not_what_was_staged(
-    latest: MySqlQuery, small_transactions: int, mysql: Cursor, table: str
+    private_mysql: Callable[..., MySqlProcess],
 ) -> None:
     """Else an epoch of half the size is refused, or takes longer than `timeout` to delete."""
-    receipts = latest.stage(0, changes(7), changes(7))
-    assert sum(sum(one.sizes) for one in receipts) > 1.5 * small_transactions
-    latest.commit(0, receipts)
-    mysql.execute(f"SELECT id, at FROM {table}")
-    assert mysql.fetchall() == ((1, 6),)
+    most = 2 * DROPPED_BYTES
+    server = private_mysql(*QUICK, *LOGGED, f"--max-binlog-cache-size={most}")
+    with connect(server.url) as client, client.cursor() as mysql:
+        latest = keeping_latest(mysql, server.url, "t")
+        receipts = latest.stage(0, changes(7), changes(7))
+        assert sum(sum(one.sizes) for one in receipts) > 1.5 * most
+        latest.commit(0, receipts)
+        mysql.execute("SELECT id, at FROM t")
+        assert mysql.fetchall() == ((1, 6),)
     assert latest.sink.store.staged(latest.name) == []
 
 

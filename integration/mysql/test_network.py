@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from integration.counters import COUNTER, counting, counts, ones, twin, until_committed
+from integration.counters import COUNTER, counting, counts, ones, until_committed
 from integration.epochs import MySqlQuery
 from integration.marks import slow_cases
+from integration.mysql.rivals import twin
+from integration.mysql.statements import is_query, queries_of
 from integration.proxy import CUTS, Proxy
 from integration.servers.mysql import connect
-from integration.statements import is_query, queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import SparkonceError, StoreUnreachable

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from integration.counters import COUNTER, counting, counts, ones, waits_for_a_lock
+from integration.counters import COUNTER, counting, counts, ones
 from integration.epochs import MySqlQuery
+from integration.mysql.rivals import waits_for_a_lock
 from integration.servers.mysql import MySqlProcess, connect
 
 from sparkonce.errors import (

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
+from integration.mysql.statements import queries_of
 from integration.proxy import Proxy
 from integration.servers.mysql import MySqlProcess, connect
-from integration.statements import queries_of
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import OptionError, SparkonceError, StoreRefused, StoreUnsafe

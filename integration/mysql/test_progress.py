@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from integration.counters import COUNTER, twin
+from integration.counters import COUNTER
 from integration.epochs import MySqlQuery
+from integration.mysql.rivals import twin
 from integration.proxy import Proxy
 from pymysql.cursors import Cursor
 

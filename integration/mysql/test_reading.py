@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
 from integration.marks import slow_cases
-from integration.mysql.test_types import CASES, PAIRS, as_arrow
+from integration.mysql.reading import source, values
+from integration.mysql.typed_values import CASES, PAIRS, as_arrow
 from integration.reading import pushing
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
@@ -19,9 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.reading import snapshot
-from sparkonce import options
 from sparkonce.errors import (
     OptionError,
     SnapshotBroken,
@@ -29,22 +28,9 @@ from sparkonce.errors import (
     StoreUnreachable,
     ValueUnreadable,
 )
-from sparkonce.reading import Scan
 
 Read = Callable[..., DataFrame]
 MANY = 25_000
-
-
-def source(url: str, schema: pa.Schema | None, **raw: str) -> tuple[pa.Schema, Any]:
-    """A source, and the schema that it infers."""
-    parsed = options.parse(MySqlConnector.reads, {"url": url, **raw})
-    known = MySqlConnector().infer(parsed)
-    return known, MySqlConnector().source(parsed, Scan(schema or known))
-
-
-def values(made: Any) -> pa.Table:
-    batches = [batch for split in made.splits() for batch in made.read(split)]
-    return pa.Table.from_batches(batches, pa.schema([(f.name, f.type) for f in made.scan.schema]))
 
 
 @pytest.mark.parametrize(("name", "column"), PAIRS, ids=[f"{a} in {b}" for a, b in PAIRS])

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.counters import COUNTER, counting, counts, ones, twin, waits_for_a_lock
+from integration.counters import COUNTER, counting, counts, ones
 from integration.marks import slow_cases
+from integration.mysql.rivals import twin, waits_for_a_lock
 from integration.servers.mysql import connect
 from pymysql.cursors import Cursor
 

@@ -64,15 +64,12 @@ NAMES = [f"{case.value} in {case.column}" for case in VALUES]
 
 
 @pytest.fixture(params=["upserted", "folded", "inserted", "loaded"])
-def options(request: pytest.FixtureRequest, mysql: Cursor) -> Iterator[dict[str, str]]:
+def options(request: pytest.FixtureRequest, local_infile: Any) -> dict[str, str]:
     """How rows are written."""
-    mysql.execute("SELECT @@GLOBAL.local_infile")
-    before = mysql.fetchone()
-    mysql.execute(f"SET GLOBAL local_infile = {int(request.param == 'loaded')}")
+    local_infile(request.param == "loaded")
     folded = {"sequenceColumn": "id"} if request.param == "folded" else {}
     appended = request.param in ("inserted", "loaded")
-    yield {"writeMode": "append"} if appended else {"key": "id", **folded}
-    mysql.execute("SET GLOBAL local_infile = %s", before)
+    return {"writeMode": "append"} if appended else {"key": "id", **folded}
 
 
 @pytest.fixture

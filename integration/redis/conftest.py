@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
+from integration.epochs import DirectQuery, Make
 from integration.servers.finder import or_skip
 from integration.servers.redis_cluster import RedisCluster
 
@@ -15,8 +15,6 @@ from pyspark_redis.store import RedisStore
 
 WAYS = {"one script": RedisStore.small_cost, "a script a chunk": 0}
 """Up to which cost an epoch is applied by one script."""
-
-Make = Callable[..., DirectQuery]
 
 
 @pytest.fixture

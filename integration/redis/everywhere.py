@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -38,3 +39,12 @@ class Everywhere:
             for key in client.scan_iter(count=10_000):
                 if key.startswith(begins):
                     yield client, key
+
+
+def counts(cluster: RedisCluster, unique: str) -> Counter[int]:
+    """How often each row took effect: a multiset."""
+    found = Counter[int]()
+    for client, key in Everywhere(cluster).keys(f"{unique}:".encode()):
+        if client.type(key) == b"hash":
+            found[int(key.rpartition(b":")[2].rpartition(b"}")[2])] = int(client.hget(key, "n"))
+    return found

@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
+from integration.counters import COUNTER, one
 from integration.epochs import DirectQuery
 from integration.marks import slow_cases
-from integration.redis.everywhere import Everywhere
+from integration.redis.deaths import dies_of
+from integration.redis.everywhere import Everywhere, counts
 from integration.servers.redis import connect
 from integration.servers.redis_cluster import Node, RedisCluster, migrate
 
@@ -39,12 +41,7 @@ ROWS = pa.schema(
         ("t", pa.int32()),
     ]
 )
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Row = dict[str, Any]
-
-
-def one(id_: int) -> Row:
-    return {"id": id_, "n": 1}
 
 
 @pytest.fixture
@@ -54,14 +51,6 @@ def counting(cluster: RedisCluster, unique: str) -> Callable[..., DirectQuery]:
         return DirectQuery(schema, **{**own, "maxRetries": "8", **options})
 
     return make
-
-
-def counts(cluster: RedisCluster, unique: str) -> Counter[int]:
-    found = Counter[int]()
-    for client, key in Everywhere(cluster).keys(f"{unique}:".encode()):
-        if client.type(key) == b"hash":
-            found[int(key.rpartition(b":")[2].removeprefix(b"{one}"))] = int(client.hget(key, "n"))
-    return found
 
 
 def odd(id_: int, epoch: int) -> Row:
@@ -186,18 +175,6 @@ def test_each_row_counts_once_whichever_answer_is_lost(
     assert epoch > 5
     every = (1000 * at + row for at in range(epoch + 1) for row in range(100))
     assert counts(cluster, unique) == Counter(at for at in every if at % 1000 not in (7, 57))
-
-
-def dies(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
-def dies_of(step: Callable[[], object]) -> bool:
-    try:
-        step()
-    except KeyboardInterrupt:
-        return True
-    return False
 
 
 def test_a_refused_row_stops_its_epoch_which_goes_on_there(

@@ -11,8 +11,10 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
+from integration.counters import one
 from integration.epochs import DirectQuery
-from integration.redis.test_cluster import counts, dies, one
+from integration.redis.deaths import dies
+from integration.redis.everywhere import counts
 from integration.servers.process import wait_until
 from integration.servers.redis_cluster import Node, RedisCluster
 

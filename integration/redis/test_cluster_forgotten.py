@@ -7,11 +7,11 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from integration.counters import COUNTER, one
 from integration.epochs import DirectQuery
-from integration.redis.everywhere import Everywhere
-from integration.redis.test_cluster import counts, dies, dies_of, one
+from integration.redis.deaths import dies, dies_of
+from integration.redis.everywhere import Everywhere, counts
 from integration.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
 
@@ -23,7 +23,6 @@ from sparkonce.protocol import Record
 
 pytestmark = pytest.mark.slow
 
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 IDS = range(50)
 ROWS = [one(at) for at in IDS]
 run_on, end_all = Session.run_on, LaneDelivery._end_all

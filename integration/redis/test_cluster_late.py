@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import redis
+from integration.counters import COUNTER, one
 from integration.epochs import DirectQuery
-from integration.redis.test_cluster import COUNTER, counts, dies, dies_of, one
-from integration.redis.test_cluster_losses import BAD, IDS, World
+from integration.redis.deaths import dies, dies_of
+from integration.redis.everywhere import counts
+from integration.redis.losses import BAD, IDS, World
 from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.journal import scripts

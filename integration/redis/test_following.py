@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
+from integration.redis.following import feed, numbers, rows
 from integration.servers.redis import RedisProcess, connect, require_followable
 from integration.servers.redis_cluster import RedisCluster
 from pyspark.sql import SparkSession
@@ -20,10 +21,6 @@ from pyspark_redis.following.feed import RedisFeed
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost, ValueUnreadable
-from sparkonce.feeds import Position
-from sparkonce.reading import Scan
-
-ROWS = pa.schema([("_id", pa.string()), ("n", pa.int64())])
 
 
 @pytest.fixture(autouse=True)
@@ -44,12 +41,6 @@ def client(redis_url: str, unique: str) -> Iterator[redis.Redis]:
             client.unlink(key)
 
 
-def feed(url: str, *streams: str, schema: pa.Schema = ROWS, **raw: str) -> RedisFeed:
-    given = {"url": url, "streams": ",".join(streams), "startingPosition": "earliest", **raw}
-    parsed = options.parse(RedisConnector.follows, given)
-    return RedisConnector().feed(parsed, Scan(schema))
-
-
 def add(client: redis.Redis, key: str, numbers: range) -> list[str]:
     """Entries with these numbers, by a plain client; their ids."""
     pipeline = client.pipeline(transaction=False)
@@ -62,19 +53,6 @@ def delete(client: redis.Redis, key: str) -> None:
     """Entries that are added in the same millisecond would get the same ids."""
     client.delete(key)
     time.sleep(0.002)
-
-
-def rows(made: RedisFeed, after: Position, end: Position) -> list[dict[str, Any]]:
-    return [
-        row
-        for split in made.between(after, end)
-        for batch in made.read(split)
-        for row in batch.to_pylist()
-    ]
-
-
-def numbers(made: RedisFeed, after: Position, end: Position) -> list[int]:
-    return [row["n"] for row in rows(made, after, end)]
 
 
 def drain(made: RedisFeed, splits: Iterable[Any]) -> None:
@@ -273,15 +251,18 @@ def test_a_limit_goes_on_behind_entries_that_are_gone(
     assert max(map(len, found)) <= 25
 
 
-def test_a_long_walk_gives_way_to_others(client: redis.Redis, redis_url: str, unique: str) -> None:
+def test_a_long_walk_gives_way_to_others(private_redis: Callable[..., RedisProcess]) -> None:
     """The script that counts stops after some milliseconds, and is sent again."""
-    made = feed(redis_url, unique)
+    server = private_redis()
+    require_followable(server.url)
+    made = feed(server.url, "s")
     begin = made.begin()
-    add(client, unique, range(20_000))
-    client.config_resetstat()
-    to = made.advance(begin, made.latest(), 19_000)
-    assert to[unique]["added"] == 19_000
-    told: Any = client.info("commandstats")
+    with connect(server.url) as client:
+        add(client, "s", range(20_000))
+        client.config_resetstat()
+        to = made.advance(begin, made.latest(), 19_000)
+        told: Any = client.info("commandstats")
+    assert to["s"]["added"] == 19_000
     scripts = told["cmdstat_eval"]
     assert scripts["calls"] > 1 or scripts["usec"] < 20_000
     assert scripts["usec"] / scripts["calls"] < 100_000

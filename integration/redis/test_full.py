@@ -10,6 +10,7 @@ import redis
 from click.testing import CliRunner
 from integration.counters import COUNTER, ones
 from integration.epochs import DirectQuery
+from integration.redis.deaths import dies
 from integration.servers.redis import RedisProcess
 
 from sparkonce.errors import QueryRetired, StoreRefused
@@ -163,7 +164,3 @@ def query_batches(client: redis.Redis) -> Iterator[object]:
     assert len(logs(client)) == 1
     fill(client)
     yield rows
-
-
-def dies(*_: object) -> None:
-    raise KeyboardInterrupt

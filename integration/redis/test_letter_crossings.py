@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.redis.conftest import Make
+from integration.epochs import DirectQuery, Make
 
 from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal.dead_letters import DeadLetters

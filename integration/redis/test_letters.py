@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.redis.conftest import Make
+from integration.epochs import DirectQuery, Make
+from integration.redis.deaths import dies_of
 
 from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal.dead_letters import DeadLetters
@@ -167,14 +167,6 @@ def test_each_row_is_one_letter_whichever_answer_is_lost(
     stored = counts(client, unique, 100 * (epoch + 1))
     assert set(stored.values()) == {"1"}
     assert len(stored) == 23 * (epoch + 1)
-
-
-def dies_of(step: Callable[[], object]) -> bool:
-    try:
-        step()
-    except KeyboardInterrupt:
-        return True
-    return False
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import redis
 from click.testing import CliRunner
 from integration.counters import ones
 from integration.epochs import DirectQuery
-from integration.redis.test_following import feed, numbers
+from integration.redis.following import feed, numbers
 from integration.servers.redis import RedisProcess
 from integration.servers.redis_cluster import RedisCluster
 

@@ -85,7 +85,7 @@ def test_a_paused_server_stays_connected_and_answers_once_resumed(
     private_redis: PrivateRedis,
 ) -> None:
     server = private_redis()
-    with connect(f"{server.url}?socket_timeout=0.1") as client:
+    with connect(f"{server.url}?socket_timeout=0.5") as client:
         client.ping()
         server.pause()
         with pytest.raises(TimeoutError):

@@ -11,7 +11,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integration.redis.conftest import Make
+from integration.epochs import Make
 
 from sparkonce.errors import BadRow
 

@@ -160,7 +160,7 @@ def test_a_stalled_request_arrives_after_its_client_gave_up(
     direct: Redis, redis_proxy: Proxy, unique: str
 ) -> None:
     redis_proxy.stall(SET)
-    with connect(f"{redis_proxy.url}?socket_timeout=0.1") as client:
+    with connect(f"{redis_proxy.url}?socket_timeout=0.5") as client:
         with pytest.raises(TimeoutError):
             client.set(unique, "late", ex=60)
         assert redis_proxy.wait(cuts=1)

@@ -16,7 +16,7 @@ from integration.environments import Environment
 from integration.runs import Job, once
 from integration.servers.connect import ConnectServer
 from integration.servers.process import wait_until
-from integration.shadow import JAVAC, SAYS, shadow_jar
+from integration.spark.shadow import JAVAC, SAYS, shadow_jar
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 

@@ -31,6 +31,12 @@ SOON = 60
 ONCE = Counter(range(ROWS))
 
 
+@pytest.fixture
+def spark(one_session: OneSession) -> SparkSession:
+    """The shared session, looked up for each test: one of them ends it, and has another."""
+    return one_session.having({})
+
+
 class Place(NamedTuple):
     """What is read through a proxy, and how a request for rows is known."""
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.encoded import batch, encoder, sent
+from tests.elasticsearch.encoded import batch, encoder, sent
 
 from pyspark_elasticsearch.models.chunks import chunk_name, packed, unpacked
 from pyspark_elasticsearch.models.documents import MODES, script

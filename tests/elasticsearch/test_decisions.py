@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.stored import APPENDED
+from tests.elasticsearch.stored import APPENDED
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server.client import Answer

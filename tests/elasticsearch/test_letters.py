@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.encoded import batch, encoder
+from tests.elasticsearch.encoded import batch, encoder
 
 from pyspark_elasticsearch.models.chunks import unpacked
 from pyspark_elasticsearch.models.letters import of_lines

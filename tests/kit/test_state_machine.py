@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -240,12 +240,10 @@ class Sink(RuleBasedStateMachine):
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody waits, and nothing is logged in ten thousand commits."""
     monkeypatch.setattr("sparkonce.exactly_once.retry.time.sleep", lambda _: None)
-    logging.getLogger("sparkonce").setLevel(logging.CRITICAL)
-    yield
-    logging.getLogger("sparkonce").setLevel(logging.NOTSET)
+    caplog.set_level(logging.CRITICAL, logger="sparkonce")
 
 
 @pytest.mark.parametrize("profile", ["row by row", *slow_cases("whole epochs", "atomic chunks")])

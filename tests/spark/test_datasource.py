@@ -8,7 +8,16 @@ import sys
 
 import pyarrow as pa
 import pytest
-from tests.sources import RUN, SCHEMA, Context, Source, in_a_task, into_memory, pickled, writer
+from tests.spark.sources import (
+    RUN,
+    SCHEMA,
+    Context,
+    Source,
+    in_a_task,
+    into_memory,
+    pickled,
+    writer,
+)
 from tests.worlds import TARGET, MemoryWorld, batch
 
 from sparkonce import __version__

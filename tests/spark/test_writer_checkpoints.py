@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.sources import Context, Source, in_a_task, into_memory, writer
+from tests.spark.sources import Context, Source, in_a_task, into_memory, writer
 from tests.worlds import TARGET, MemoryWorld, batch
 
 from sparkonce.errors import CheckpointReplaced, CheckpointUnreadable, OptionError, UnsupportedQuery

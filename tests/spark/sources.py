@@ -45,7 +45,7 @@ class MemoryConnector:
 
 
 class Source(SinkSource):
-    connector = "tests.sources:MemoryConnector"
+    connector = "tests.spark.sources:MemoryConnector"
 
     @classmethod
     def name(cls) -> str:
@@ -68,7 +68,7 @@ def into_memory(monkeypatch: pytest.MonkeyPatch, *, repeatable: bool = False) ->
     """A world of the running test, into which the source writes."""
     found = MemoryWorld()
     # The class that `registry.load` finds, however pytest has imported this module.
-    connector = importlib.import_module("tests.sources").MemoryConnector
+    connector = importlib.import_module("tests.spark.sources").MemoryConnector
     monkeypatch.setattr(connector, "world", found)
     monkeypatch.setattr(connector, "repeatable", repeatable)
     sink._open.cache_clear()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from tests.kit.test_tutorial import run
+from tests.kit.tutorial import run
 
 
 @pytest.mark.slow
