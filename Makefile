@@ -101,7 +101,7 @@ GROUP = --group $(firstword $(subst /, ,$(SLICE))) --splits $(lastword $(subst /
 DURATIONS := integration/durations.json
 slow: $(CLASSES)
 	@$(PYTEST) -m slow -p no:randomly --durations-path $(DURATIONS) $(GROUP) \
-		--splitting-algorithm duration_based_chunks --durations 10 $(PYTEST_ARGS)
+		--splitting-algorithm least_duration --durations 10 $(PYTEST_ARGS)
 
 # Measures how long the tests take that `make slow` splits.
 durations:
