@@ -68,7 +68,8 @@ unexport PYTHONDONTWRITEBYTECODE # with it, each process of tests compiles all t
 MEMORY := /dev/shm
 ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 2>/dev/null \
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
-$(SPARK): $(DEV) integration/spark_home.py
+INSTALLED = $(wildcard $(VENV)/lib/python3*/site-packages/pyspark/python/lib/pyspark.zip)
+$(SPARK): $(DEV) integration/spark_home.py $(INSTALLED)
 	@echo "set-up: a Spark for tests"
 	@$(BIN)/python -m integration.spark_home $@
 $(CLASSES): $(SPARK) integration/shared_classes.py
@@ -77,14 +78,13 @@ $(CLASSES): $(SPARK) integration/shared_classes.py
 	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m integration.shared_classes $@ >$@.log 2>&1 \
 	|| { echo "set-up: not possible here, see $@.log; tests do without"; touch $@; }
 
-# How many crash points and interleavings the kit passes over for each one that it tries.
-export SPARKONCE_TCK_PACE ?= 500
-
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
 # compute, so there are more processes than cores. Their order is drawn anew each time, from the
 # seed that is printed: `PYTEST_ARGS=--randomly-seed=1` brings one back.
 WORKERS ?= 4
-UNIT := $(ROOM) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+# How many crash points and interleavings the kit passes over for each one that it tries.
+SPARKONCE_TCK_PACE ?= 500
+UNIT := $(ROOM) SPARKONCE_TCK_PACE=$(SPARKONCE_TCK_PACE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 PYTEST := $(SHARED) $(UNIT)
 
 # Every feature once.
@@ -95,17 +95,17 @@ test: $(CLASSES)
 unit: $(DEV)
 	@$(UNIT) -m "not slow" tests $(PYTEST_ARGS)
 
-# What repeats by crash point, seed, flavour, cut packet or outage; `SLICE=3/12` is the third of twelve parts.
+# What repeats by crash point, seed, flavour, cut packet or outage; `SLICE=3/19` is the third of nineteen parts.
 SLICE ?= 1/1
-GROUP = --group $(firstword $(subst /, ,$(SLICE))) --splits $(lastword $(subst /, ,$(SLICE)))
-DURATIONS := integration/durations.json
 slow: $(CLASSES)
-	@$(PYTEST) -m slow -p no:randomly --durations-path $(DURATIONS) $(GROUP) \
-		--splitting-algorithm least_duration --durations 10 $(PYTEST_ARGS)
+	@$(PYTEST) -m slow --slice $(SLICE) --durations 10 $(PYTEST_ARGS)
 
-# Measures how long the tests take that `make slow` splits.
-durations:
-	@$(MAKE) --no-print-directory slow PYTEST_ARGS="--store-durations --clean-durations $(PYTEST_ARGS)"
+# Measures how long the slow tests take, by which slices are divided.
+DURATIONS := integration/durations.json
+durations: $(CLASSES)
+	@rm -f .build/durations.json
+	@REQUIRE_SERVERS=1 $(PYTEST) -m slow --store-durations --durations-path .build/durations.json $(PYTEST_ARGS)
+	@mv .build/durations.json $(DURATIONS)
 
 # Every test, and those that a release can change on each of the releases.
 test-all: $(CLASSES)
@@ -132,7 +132,7 @@ variant-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
 
 # The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
-OR_UNIT := "not slow and (variants or not integration)"
+OR_UNIT := "variants or not (integration or slow)"
 variant-client9: $(CLASSES)
 	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
 	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
@@ -168,10 +168,11 @@ servers:
 
 # zizmor looks for what an attacker could use, actionlint for what GitHub refuses. The latter's PyPI package only
 # downloads a program, so Go builds it, once.
-ACTIONLINT := .build/bin/actionlint
+ACTIONLINT_VERSION := 1.7.12
+ACTIONLINT := .build/actionlint-$(ACTIONLINT_VERSION)/actionlint
 $(ACTIONLINT):
 	@echo "set-up: actionlint"
-	@GOBIN="$(CURDIR)/.build/bin" go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+	@GOBIN="$(CURDIR)/$(@D)" go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)
 
 lint: $(DEV)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -213,7 +214,7 @@ matrix: $(DEV)
 	@$(BIN)/python -m integration.matrix --jobs $(JOBS) $(CELLS)
 
 # Wheel, sdist and bill of materials, in dist/, each checked; with `TAG=v1.2.3` they must be of that release.
-TAG ?=
+export TAG ?=
 release: $(DEV)
 	@$(PIP) install --group release
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
@@ -223,8 +224,8 @@ release: $(DEV)
 	@.build/release/bin/python -m pip --quiet install "$$(ls dist/*.whl)[all,metrics]"
 	@$(BIN)/cyclonedx-py environment --output-reproducible --of JSON \
 		--output-file dist/sparkonce.cdx.json .build/release/bin/python
-	@[ -z "$(TAG)" ] || test -f dist/sparkonce-$(TAG:v%=%)-py3-none-any.whl \
-		|| { echo "release: the tag is $(TAG), but the wheel is $$(ls dist/*.whl)"; exit 1; }
+	@[ -z "$$TAG" ] || test -f "dist/sparkonce-$${TAG#v}-py3-none-any.whl" \
+		|| { echo "release: the tag is $$TAG, but the wheel is $$(ls dist/*.whl)"; exit 1; }
 	@ls dist
 
 # A program of examples/ on servers that it brings: `make example NAME=change_data_capture`.

@@ -21,7 +21,7 @@ def require_server(url: str) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
-        if "[" in parts.netloc:  # Python 3.10 takes anything between brackets
+        if "[" in parts.netloc.rpartition("@")[2]:  # Python 3.10 takes anything between brackets
             IPv6Address(parts.hostname or "")
     except ValueError:
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -31,7 +32,7 @@ SAIL_PROGRAM = PROGRAM.with_name("sail_program.py")
 
 
 def main() -> int:
-    """Give the exit status: 0 if no cell failed."""
+    """Give the exit status: 0 if no cell failed, and none was skipped with REQUIRE_SERVERS=1."""
     tidy_when_terminated()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cells", nargs="*", help="as 4.0.2/3.12, chain or sail; all without any")
@@ -48,7 +49,11 @@ def main() -> int:
     outcomes = [record["outcome"] for record in records]
     failed, left = outcomes.count(FAILED), outcomes.count(NOT_RUN)
     print(f"matrix: {len(names) - failed - left} passed, {failed} failed, {left} skipped")
-    return 1 if failed else 0
+    return 1 if failed or (left and _required()) else 0
+
+
+def _required() -> bool:
+    return os.environ.get("REQUIRE_SERVERS") == "1"
 
 
 def _all(names: list[str], jobs: int, wheel: Path) -> list[Record]:
@@ -68,6 +73,8 @@ def _server(finder: Finder) -> Server | None:
     try:
         return finder.find()
     except NoServerError as absent:
+        if _required():
+            raise
         print(f"matrix: {absent}", file=sys.stderr)
         return None
 

@@ -2,7 +2,7 @@
 
 Every check runs, but of its crash points and interleavings only every 30th is tried, or every
 60th where an epoch has more calls, being applied chunk by chunk (`pace`). `make test` tries fewer,
-and MySQL in one way; `make slow SPARKONCE_TCK_PACE=1` tries all.
+and MySQL in one way; `make test-all SPARKONCE_TCK_PACE=1` tries all.
 """
 
 from __future__ import annotations

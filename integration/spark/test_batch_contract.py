@@ -21,8 +21,6 @@ from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.spark.sink import StreamingSink
 
-"""The others are kept by what a stream has, too: staging, and the attempts that count."""
-
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pyspark_redis.server.client import connect
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
+from sparkonce.urls import require_server
 
 SCHEMA = pa.schema(
     [
@@ -159,6 +160,14 @@ def test_bad_address_is_refused_without_showing_a_password(
     assert said in str(refused.value)
     assert "secret" not in str(refused.value)
     assert "0th3r" not in str(refused.value)
+
+
+def test_brackets_in_a_password_are_no_address() -> None:
+    given = {"url": "redis://:p%5Ba%5Dss@h:6379/0"}
+    connect(options.parse(RedisConnector.options, given, complete=False))
+    require_server("redis://[::1]:6379/0")
+    with pytest.raises(ValueError, match="a host's name or address"):
+        require_server("redis://:secret@[1.2]:6379/0")
 
 
 def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:

@@ -20,6 +20,8 @@ def imported(code: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (str(one.value) for one in node.args if isinstance(one, ast.Constant))
 
 
 def named_tests(code: str) -> list[str]:
@@ -49,6 +51,7 @@ def test_nothing_imports_a_test() -> None:
         "from .test_b import x",
         "from ..a.test_b import *",
         "from a.conftest import x",
+        "importlib.import_module('a.test_b')",
         "if True:\n    def f():\n        from a.test_b import x",
     ],
 )
