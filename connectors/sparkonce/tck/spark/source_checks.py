@@ -13,7 +13,7 @@ from sparkonce.tck.spark.offset_log import foreign, offsets, write_anew
 from sparkonce.tck.spark.remote import RemoteDriver
 from sparkonce.tck.spark.source import StreamingSource
 from sparkonce.tck.spark.source_faults import begun_at_the_end, hit_in_mid_epoch, stopped
-from sparkonce.tck.spark.source_trial import SOON, SourceTrial
+from sparkonce.tck.spark.source_trial import AT_LAST, SOON, SourceTrial
 from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, WrongDoing
 
 SourceCheck = Callable[[Bench, SourceTrial], str]
@@ -112,11 +112,11 @@ def available_now(bench: Bench, trial: SourceTrial) -> str:
     there = trial.append(3 * FEW)
     with trial.trickle(PAUSE) as meanwhile:
         driver.start(trial.query())
-        status = driver.wait(SOON)
+        status = driver.wait(AT_LAST)
     trial.sent += meanwhile
     trial.ended(driver.stop())
     if status.running:
-        raise WrongDoing(f"it had not ended after {SOON:.0f} s, while row after row was appended")
+        raise WrongDoing(f"it had not ended after {AT_LAST:.0f} s, while row after row was appended")
     if missing := {*there} - trial.records.ids():
         raise WrongDoing(f"it ended without {len(missing)} rows that were there when it began")
     trial.options = dict(source.options)

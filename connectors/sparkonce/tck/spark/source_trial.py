@@ -20,6 +20,8 @@ from sparkonce.tck.spark.trial import QueryFailed, Repeated, WrongDoing
 SOME = 40
 SOON, QUIET = 20.0, 5.0
 """Seconds within which a query does what it can do at once: one that starts, one that runs."""
+AT_LAST = 90.0
+"""Seconds after which a query that is to end never will, however busy the machine is."""
 
 
 class SourceTrial(Repeated):
