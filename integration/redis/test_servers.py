@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from integration.marks import slow_cases
 from integration.servers.finder import Finder, UnavailableError, first_that_works, or_skip
@@ -163,7 +164,7 @@ def test_the_server_dies_with_the_tests_even_if_they_are_killed(
 
 def gone(pid: int) -> bool:
     """Whether the process has ended; where nobody adopts orphans it stays as a zombie."""
-    told = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return told.stdout.strip()[:1] in {"", "Z"}
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
