@@ -116,7 +116,7 @@ def available_now(bench: Bench, trial: SourceTrial) -> str:
     trial.sent += meanwhile
     trial.ended(driver.stop())
     if status.running:
-        raise WrongDoing(f"it had not ended after {AT_LAST:.0f} s, while row after row was appended")
+        raise WrongDoing(f"it had not ended after {AT_LAST:.0f} s, while rows were appended")
     if missing := {*there} - trial.records.ids():
         raise WrongDoing(f"it ended without {len(missing)} rows that were there when it began")
     trial.options = dict(source.options)
