@@ -28,8 +28,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if of == 1:
         return
     measured = divided(json.loads(MEASURED.read_text()), of)
-    mine = [item for item in items if part_of(item, measured, of) == number - 1]
-    config.hook.pytest_deselected(items=[item for item in items if item not in {*mine}])
+    mine, others = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        (mine if part_of(item, measured, of) == number - 1 else others).append(item)
+    config.hook.pytest_deselected(items=others)
     items[:] = mine
 
 

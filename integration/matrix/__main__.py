@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -21,7 +20,14 @@ from integration.matrix.chain import chain
 from integration.matrix.environment import BrokenError, Environment
 from integration.matrix.outcomes import FAILED, NOT_RUN, Record, outcome, told
 from integration.servers.elasticsearch import ELASTICSEARCH
-from integration.servers.finder import Finder, NoServerError, Server, UnavailableError, reason
+from integration.servers.finder import (
+    Finder,
+    NoServerError,
+    Server,
+    UnavailableError,
+    reason,
+    required,
+)
 from integration.servers.mysql import SERVERS
 from integration.servers.process import tidy_when_terminated
 from integration.servers.redis import REDIS
@@ -49,11 +55,7 @@ def main() -> int:
     outcomes = [record["outcome"] for record in records]
     failed, left = outcomes.count(FAILED), outcomes.count(NOT_RUN)
     print(f"matrix: {len(names) - failed - left} passed, {failed} failed, {left} skipped")
-    return 1 if failed or (left and _required()) else 0
-
-
-def _required() -> bool:
-    return os.environ.get("REQUIRE_SERVERS") == "1"
+    return 1 if failed or (left and required()) else 0
 
 
 def _all(names: list[str], jobs: int, wheel: Path) -> list[Record]:
@@ -73,7 +75,7 @@ def _server(finder: Finder) -> Server | None:
     try:
         return finder.find()
     except NoServerError as absent:
-        if _required():
+        if required():
             raise
         print(f"matrix: {absent}", file=sys.stderr)
         return None

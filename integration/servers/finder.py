@@ -177,6 +177,11 @@ class Finder:
         return server
 
 
+def required() -> bool:
+    """Whether a server that is lacking is a failure."""
+    return os.environ.get("REQUIRE_SERVERS") == "1"
+
+
 def or_skip(get: Callable[[], T]) -> T:
     """Skip the test that has no server; fail it where servers are required.
 
@@ -185,6 +190,6 @@ def or_skip(get: Callable[[], T]) -> T:
     try:
         return get()
     except NoServerError as absent:
-        if absent.asked == "url" or os.environ.get("REQUIRE_SERVERS") == "1":
+        if absent.asked == "url" or required():
             pytest.fail(str(absent), pytrace=False)
         pytest.skip(str(absent))
