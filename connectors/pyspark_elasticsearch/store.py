@@ -106,6 +106,14 @@ class ElasticsearchStore:
         """See `Store.names`."""
         return sorted({*self.records.names(), *self.log.sinks()})
 
+    def unfinished(self, kin: str) -> list[str]:
+        """See `Store.unfinished`."""
+        return self.records.unfinished(kin)
+
+    def decided_after(self, name: str) -> list[str]:
+        """See `Store.decided_after`."""
+        return self.records.decided_after(name)
+
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
         self.indices.ensure()

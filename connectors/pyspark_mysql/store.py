@@ -135,6 +135,16 @@ class MySqlStore:
                 return []
             return sorted({*self.records.names(), *self.log.sinks()})
 
+    def unfinished(self, kin: str) -> list[str]:
+        """See `Store.unfinished`."""
+        with self._step("listing unfinished epochs"):
+            return self.records.unfinished(kin)
+
+    def decided_after(self, name: str) -> list[str]:
+        """See `Store.decided_after`."""
+        with self._step("looking who has decided since"):
+            return self.records.decided_after(name)
+
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
         with self._step("staging rows"):
@@ -158,12 +168,12 @@ class MySqlStore:
         if not self.whole:
             return None
         with self._step(f"publishing epoch {manifest.epoch}"), self.session.transaction():
-            held = self.records.read(manifest.sink, lock=True)
+            held, last = self.records.hold(manifest.sink)
             if not held.revision or held.stamp != decision.over:
                 return held
             finished = finish(self._delivery(manifest).whole())
             self.log.drop_few(manifest)
-            self.records.update(manifest.sink, finished)
+            self.records.update(manifest.sink, finished, last + 1)
             self.records.keep(decision)
         return finished
 
@@ -171,14 +181,14 @@ class MySqlStore:
         """See `Store.decide`."""
         manifest = decision.manifest
         with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():
-            held = self.records.read(manifest.sink, lock=True)
+            held, last = self.records.hold(manifest.sink)
             if not held.revision or held.stamp != decision.over:
                 return held
             # Not before the transaction: a failover may take back what was staged last.
             self.log.require_whole(manifest)
             # What is decided can't be given up: rows that no longer fit are refused now.
             self._delivery(manifest).require_target()
-            self.records.update(manifest.sink, decision.record)
+            self.records.update(manifest.sink, decision.record, last + 1)
             self.records.keep(decision)
         return decision.record
 

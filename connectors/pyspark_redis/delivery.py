@@ -76,11 +76,11 @@ class Delivery:
             value
             for index, part in enumerate(manifest.parts)
             for seq, size in enumerate(part.sizes)
-            for value in (index + 4, seq, size)  # KEYS count from 1; three stand before the logs
+            for value in (index + 6, seq, size)  # KEYS count from 1; five stand before the logs
         ]
         status, first, second, *values = session.run_durably(
             script,
-            [session.record(sink), session.key("names"), session.record(name), *logs],
+            [*session.of_record(sink, session.record(name)), *logs],
             [sink, decision.over, *args, name, kept, *chunks],
         )
         if status == b"missing":

@@ -17,6 +17,7 @@ from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
+from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.health import Finding
 from sparkonce.protocol import (
     ALL_STORED,
@@ -112,6 +113,20 @@ class RedisStore:
         """See `Store.names`."""
         with self.session.asking("listing the ledgers"):
             return sorted(text(name) for name in self.client.smembers(self.session.key("names")))
+
+    def unfinished(self, kin: str) -> list[str]:
+        """See `Store.unfinished`."""
+        with self.session.asking("listing unfinished epochs"):
+            found = self.client.smembers(self.session.key("open"))
+        return sorted(name for name in map(text, found) if name.endswith(kin))
+
+    def decided_after(self, name: str) -> list[str]:
+        """See `Store.decided_after`."""
+        key = self.session.key("decided")
+        with self.session.asking("looking who has decided since"):
+            found = {text(one): int(at) for one, at in self.client.hgetall(key).items()}
+        own, kin = found.get(name, 0), kin_of(name)
+        return sorted(one for one, at in found.items() if at > own and one.endswith(kin))
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""

@@ -139,6 +139,14 @@ def _order_option(options: Options) -> str:
     return next((name for name in ("sequenceColumn", "versionColumn") if name in options), "")
 
 
+def commutes(change: Change) -> bool:
+    """Whether rows may take effect after those of other writers that came later.
+
+    An upsert may not: the older values would stand. Nor a delete: the row may be a new one.
+    """
+    return isinstance(change, Append | Increment)
+
+
 def deletes(change: Change) -> checks.Contradiction:
     """What holds for every connector that can overwrite."""
     return (

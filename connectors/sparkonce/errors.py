@@ -29,6 +29,8 @@
         ├── CheckpointUnreadable  Python on the driver can't read it, so can't compare
         ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
         ├── VersionBehindSink     the sink has a later version of this application
+        ├── BatchOvertaken        others decided after a batch that is not wholly applied
+        ├── DecisionDropped       an operator gave the epoch up while it was applied
         ├── WrittenTwice          two writes of one batch, into one target, without names
         ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
         ├── ConcurrentDriver      a second driver runs the same checkpoint
@@ -47,6 +49,7 @@ from typing import Any
 
 __all__ = [
     "BadRow",
+    "BatchOvertaken",
     "BatchUnfinished",
     "CheckpointBehindSink",
     "CheckpointDiverged",
@@ -55,6 +58,7 @@ __all__ = [
     "ChunkTooLarge",
     "CommitRefused",
     "ConcurrentDriver",
+    "DecisionDropped",
     "DecisionLost",
     "MissingExtra",
     "OptionError",
@@ -256,6 +260,14 @@ class CheckpointBehindSink(CommitRefused):
 
 class VersionBehindSink(CommitRefused):
     """The sink has a later version of this application (``txnVersion``)."""
+
+
+class BatchOvertaken(CommitRefused):
+    """A batch is decided and not wholly applied, and others have decided since."""
+
+
+class DecisionDropped(CommitRefused):
+    """An operator dropped the epoch while its driver applied it."""
 
 
 class WrittenTwice(CommitRefused):

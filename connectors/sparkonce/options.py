@@ -13,7 +13,7 @@ from typing import Any
 
 from sparkonce import habits
 from sparkonce.errors import OptionError
-from sparkonce.option_values import Parser, choice, integer, json_object, pattern, seconds
+from sparkonce.option_values import Parser, boolean, choice, integer, json_object, pattern, seconds
 from sparkonce.suggestions import suggestion
 from sparkonce.urls import redact_url
 
@@ -112,6 +112,13 @@ COMMON = (
         "Of a batch: its number, which only grows. The last one is skipped if it comes again, a"
         " lower one is an error.",
         integer(0, 2**63 - 1),
+    ),
+    Option(
+        "ownKeys",
+        "Whether no other writer of the target has keys of this one: then a batch that is finished"
+        " late needs no look at what others have written since.",
+        boolean,
+        False,
     ),
     Option(
         "chunkRows",

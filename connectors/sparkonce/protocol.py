@@ -66,6 +66,9 @@ class Plan(Generic[D]):
             their keys since. So it is with upserts. A delete is none: what it deletes was written
             by something else, and may have been written anew; nor is what expires.
         columns: number of columns, to size chunks by.
+        commutes: whether its rows may take effect after those that others have decided since, with
+            the same outcome. So it is with appends and increments, unless the target is emptied
+            first.
         detail: what the connector needs to encode and to apply a chunk.
         stored: the same as JSON values, as the manifest keeps it.
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
@@ -82,6 +85,7 @@ class Plan(Generic[D]):
     columns: int
     detail: D
     stored: Stored
+    commutes: bool = False
     cells: int = 24_000
     rows: int = 10_000
     bytes: int = 4 * 1024 * 1024
@@ -164,6 +168,8 @@ class Manifest:
         notes: what the store itself added when it prepared to apply (a fence, a write index).
         unstored: rows that went into dead letters in the epochs before this one, since the last
             row that was stored.
+        commutes: whether it may be applied after what others have decided since, see `Plan`; or
+            its keys are its own.
     """
 
     sink: str
@@ -177,6 +183,7 @@ class Manifest:
     notes: Stored = field(default_factory=dict)
     format: int = FORMAT
     unstored: int = 0
+    commutes: bool = False
 
     @property
     def rows(self) -> int:
@@ -232,7 +239,7 @@ class Record:
         revision: moved by every write; 0 means that there is no such record.
         stamp: random, differs in every write. Unlike a revision it never comes back, not even
             after a store lost writes.
-        token: the decision that the record holds; empty where there is none.
+        token: the decision that is being applied; empty where there is none.
         body: JSON text, opaque to the store.
     """
 

@@ -122,6 +122,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
             parsed["onNewCheckpoint"],
             parsed["onLostCommit"],
             parsed["maxBadRows"] if sorts else NONE,
+            parsed["ownKeys"],
         ),
         patience=Patience(parsed["maxRetries"]),
         size=ChunkSize(rows, plan.bytes),
@@ -140,4 +141,4 @@ def _overwriting(connector: Connector, plan: Plan[Any], options: Options) -> Pla
             why="its connector has no step that empties a target and fills it, all or nothing",
             todo="empty the target by hand, then write in mode append",
         )
-    return connector.overwriting(plan, options)
+    return replace(connector.overwriting(plan, options), commutes=False)

@@ -75,6 +75,25 @@ class Store(Protocol):
     def names(self) -> list[str]:
         """The names of all records, and of all sinks that have something staged."""
 
+    def unfinished(self, kin: str) -> list[str]:
+        """The sinks of one target that have a decision which is not wholly applied.
+
+        A batch asks for them, so the cost must not grow with the number of the other sinks.
+
+        Args:
+            kin: how their names end, see `ledger.kin_of`.
+        """
+
+    def decided_after(self, name: str) -> list[str]:
+        """The sinks of the same target that decided last after this one did.
+
+        By the order in which the store wrote the decisions, not by a clock: after a failover the
+        clock is another host's.
+
+        Args:
+            name: of a sink with an unfinished decision.
+        """
+
     def stage(self, chunk: Chunk) -> None:
         """Append one chunk to the log. Repeating it changes nothing.
 

@@ -4,6 +4,7 @@
 EXTENDS store
 CONSTANT Policy   \* on a new checkpoint: "fail", "continue" (b after a), "repeatable" (anyone)
 CONSTANT Follows  \* which epochs may come after one: "next" (streams), "grows", "once" (batches)
+Kind(q) == IF q = "p" THEN "once" ELSE Follows  \* a batch without a name beside them
 \* ---- identity comes before any comparison of epochs
 Allowed(q, old, samePath) == \/ Untouched(old) \/ old.gone \/ (Policy = "repeatable" /\ samePath)
                              \/ Policy = "continue" /\ q = "b" /\ old.q = "a"
@@ -24,9 +25,9 @@ IsWrittenTwice(v, L) == v.run = L.run \/ <<v.run, v.ep>> \in L.replayed
 HasDiverged(v, L)    == L.epoch >= 0 /\ L.epoch \in {v.ep - 1, v.ep} /\ PlanOf(v, L.epoch) \notin {0, L.plan}
 Judge(v, L) ==
   IF IsSuperseded(v, L) \/ HasReplayed(v, L) THEN "Concurrent" ELSE IF IsBehind(v, L) THEN "Behind"
-  ELSE IF Follows # "next" /\ v.ep > L.epoch THEN "next" ELSE IF IsSinkBehind(v, L) THEN "SinkBehind"
+  ELSE IF Kind(v.q) # "next" /\ v.ep > L.epoch THEN "next" ELSE IF IsSinkBehind(v, L) THEN "SinkBehind"
   ELSE IF HasDiverged(v, L) THEN "Diverged" ELSE IF v.ep > L.epoch THEN "next"
-  ELSE IF Follows = "grows" /\ v.first = -1 /\ IsWrittenTwice(v, L) THEN "WrittenTwice" ELSE "replay"
+  ELSE IF Kind(v.q) = "grows" /\ v.first = -1 /\ IsWrittenTwice(v, L) THEN "WrittenTwice" ELSE "replay"
 IsStaleSkip(v)   == \E tok \in v.skips : ~(v.verdict = "replay" /\ tok = v.base.tok)
 IsDoomed(v)      == Range(v.parts) \cap v.base.doomed # {}
 IsDecidedAnew(v) == v.base.tok # v.first
@@ -40,8 +41,8 @@ Fail(v, why) == [Off EXCEPT !.pc = "failed", !.why = why, !.ret = v.ret]
 Asks(v, m)   == [v EXCEPT !.pc = "ask", !.m = m]
 Is(v, pc)    == [Off EXCEPT !.pc = pc, !.q = v.q, !.run = v.run, !.ep = v.ep, !.from = v.from, !.since = v.since]
 Again(v, pc) == [Is(v, pc) EXCEPT !.parts = v.parts, !.skips = v.skips, !.first = v.first, !.saw = v.saw, !.ack = v.ack]
-Done(v, name, r) ==  \* a batch without a name takes its ledger away
-  IF Follows = "once" THEN Asks(Is(v, ""), Write("cut", name, r, Nothing)) ELSE [Is(v, "note") EXCEPT !.saw = v.saw]
+Done(v, name, r) ==  \* a batch without a name takes its ledger away, unless another waits that is older
+  IF Kind(v.q) = "once" THEN [Is(v, "alone") EXCEPT !.m = Write("cut", name, r, Nothing)] ELSE [Is(v, "note") EXCEPT !.saw = v.saw]
 Over(v, name, now) ==  \* an epoch is finished, by whomever
   CASE v.ret = "recover" -> Off  [] v.ret \in {"neighbours", "read"} -> Again(v, v.ret)
     [] v.ret = "commit"      -> IF now.q = v.q /\ now.epoch < v.ep THEN Fail(v, "DecisionLost") ELSE Done(v, name, now)
@@ -78,13 +79,15 @@ Stand(u, L, R, claim) ==  \* what it makes of what it has read; claim is -1 wher
       v == [known EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,
                          !.verdict = Judge(u, base), !.todo = ToDo(L, R, base, claim)]
   IN IF Retires(L, u.q) \/ Retires(R, u.q) THEN Fail(u, "Retired") ELSE IF IsReplaced(u.q, L, R) THEN Fail(u, "Replaced")
+     ELSE IF L.open /\ Kind(u.q) # "next" /\ Overtaken(Name(u.q)) THEN Fail(u, "Overtaken")
      ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF R.open THEN Finish(u, R.q, R, "read")
      ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent") ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)
      ELSE IF IsStaleSkip(v) THEN Fail(v, "StaleSkip") ELSE Establish(v)
 \* ---- answers
 After(v, m, now) ==  \* a ledger was to be written, and this is there
   IF now.stamp = 0 /\ m.kind # "finish" /\ v.may THEN Again(v, "read")
-  ELSE IF now.stamp = 0 THEN IF v.ret = "neighbours" THEN Over(v, m.name, now) ELSE Fail(v, "DecisionLost")
+  ELSE IF now.stamp = 0 THEN IF v.ret = "neighbours" \/ (v.ret = "recover" /\ Kind(v.q) = "once") THEN Over(v, m.name, now)
+                              ELSE Fail(v, "DecisionLost")
   ELSE IF m.kind = "finish" THEN IF now.q = m.new.q /\ now.epoch = m.new.epoch THEN Finish(v, m.name, now, v.ret)
                                  ELSE Over(v, m.name, now)
   ELSE IF m.kind = "decide" /\ now.tok = m.new.tok THEN Finish(v, m.name, now, "commit")

@@ -4,14 +4,15 @@
 EXTENDS sparkonce
 
 H == S.hist  \* the decisions, in their order
+Streams(is)   == \A i \in is : Kind(H[i].q) = "next"
 Times(c, l)   == Cardinality({i \in DOMAIN S.at[l].rows : S.at[l].rows[i] = c})
 Took(h)       == \A c \in Range(Flat(h.as)), l \in Places : Times(c, l) = 1
 Once          == \A l \in Places : \A c \in Range(S.at[l].rows) : Times(c, l) = 1
 OnlyDecided   == \A l \in Places : \A c \in Range(S.at[l].rows) : \E h \in Range(H) : c[1] \in Range(h.as)
 EpochsInOrder == \A i \in DOMAIN H : LET before == {j \in 1..(i - 1) : H[j].q = H[i].q} IN
-  /\ \A j \in before : H[j].e < H[i].e /\ (Follows = "next" => H[i - 1].q = H[i].q)  \* no query comes back
-  /\ Follows = "next" => H[i].e = Cardinality(before)
-Owners        == \A i \in 2..Len(H) : Follows = "next" /\ n.commands = 0 /\ H[i].q # H[i - 1].q =>  \* who was told to
+  /\ \A j \in before : H[j].e < H[i].e /\ \A k \in j..i : Streams({k, i}) => H[k].q = H[i].q  \* no query comes back
+  /\ Streams({i}) => H[i].e = Cardinality(before)
+Owners        == \A i \in 2..Len(H) : Streams({i - 1, i}) /\ n.commands = 0 /\ H[i].q # H[i - 1].q =>  \* who was told to
   Policy = "repeatable" \/ (Policy = "continue" /\ H[i].q = "b" /\ H[i - 1].q = "a")
 OneDriver     == \A t \in w.told : n.losses = 0 =>  \* a run replays what it finds when it begins, and decides the rest
   \E i \in DOMAIN H : H[i].q = t.q /\ H[i].e = t.e /\ (H[i].run = t.run \/ i <= t.saw)

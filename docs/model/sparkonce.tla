@@ -30,11 +30,13 @@ Looked(v) ==
 Learned(v) ==  \* lanes may have lost what they had
   IF \E l \in Places : S.at[l].fence < v.m.new.fence \/ S.at[l].ks # 1..Len(v.m.new.man) THEN First(v)
   ELSE [v EXCEPT !.pc = "mark", !.known = [l \in Places |-> <<S.at[l].fence, S.at[l].ks>>]]
-HasPath(v, r) == Follows # "next" \/ (r.at /\ Decided(r, v.q, 0))
+HasPath(v, r) == Kind(v.q) # "next" \/ (r.at /\ Decided(r, v.q, 0))
 Looks(d) ==
   LET v == drv[d]  x == Name(v.q)  open == {y \in Names \ {x} : S.led[y].open} IN
   \/ v.pc = "neighbours" /\ open = {} /\ Only(d, Again(v, "read"))  \* a batch first finishes what others have decided
-  \/ v.pc = "neighbours" /\ \E y \in open : Only(d, Finish(v, y, S.led[y], "neighbours"))
+  \/ v.pc = "neighbours" /\ \E y \in open : Only(d, IF Overtaken(y) THEN Fail(v, "Overtaken")
+                                                      ELSE Finish(v, y, S.led[y], "neighbours"))
+  \/ v.pc = "alone" /\ Only(d, IF open = {} THEN [v EXCEPT !.pc = "ask"] ELSE Is(v, "note"))
   \/ v.pc = "read"  /\ \E s \in Views(x) : LET r == s.led[x] IN
                        Only(d, IF HasPath(v, r) THEN Stand(v, r, Nothing, -1)
                                ELSE [v EXCEPT !.pc = "claim", !.base = r])
@@ -58,11 +60,11 @@ Asked(d, arrives, late, heard) ==
   /\ Turns(new) \/ (Loss = "dirty" /\ ~arrives /\ ~late /\ m.kind \in Writes /\ Does(m) /\ Turns(shown))  \* cut off
 \* ---- Spark
 Starts(d, q, e) ==
-  /\ drv[d].pc = "off" /\ n.runs < MaxRuns + 2 * n.calm /\ e \in Epochs /\ (Follows = "next" => e = ckpt[q].done + 1)
-  /\ Follows = "once" => e = 0 /\ (\A x \in Drivers : drv[x].q # q) /\ \A a \in DOMAIN att : att[a].q # q
+  /\ drv[d].pc = "off" /\ n.runs < MaxRuns + 2 * n.calm /\ e \in Epochs /\ (Kind(q) = "next" => e = ckpt[q].done + 1)
+  /\ Kind(q) = "once" => e = 0 /\ (\A x \in Drivers : drv[x].q # q) /\ \A a \in DOMAIN att : att[a].q # q
   /\ Set(d, [Off EXCEPT !.pc = "tasks", !.q = q, !.run = n.runs + 1, !.ep = e, !.from = e]) /\ Turns([w EXCEPT !.n.runs = @ + 1])
 Note(d) == LET v == drv[d]  next == [Off EXCEPT !.pc = "tasks", !.q = v.q, !.run = v.run, !.ep = v.ep + 1, !.from = v.from] IN
-  /\ v.pc = "note" /\ Set(d, IF Follows = "next" /\ v.ep < LastEpoch THEN next ELSE Off)
+  /\ v.pc = "note" /\ Set(d, IF Kind(v.q) = "next" /\ v.ep < LastEpoch THEN next ELSE Off)
   /\ Turns([w EXCEPT !.told = @ \cup {[q |-> v.q, e |-> v.ep, plan |-> PlanOf(v, v.ep), run |-> v.run, since |-> v.since,
                               saw |-> IF v.ep = v.from THEN v.saw ELSE 0]},
                      !.ckpt[v.q].done = IF v.ep > @ THEN v.ep ELSE @])
@@ -83,7 +85,7 @@ Fails(a) == att[a].st = "runs" /\ att[a].size > 0 /\ World(
 IsReady(a)     == att[a].st = "skips" \/ (att[a].st = "runs" /\ att[a].done = att[a].size)
 Commits(d, as) == LET v == drv[d]  runs == {a \in Range(as) : att[a].st = "runs"} IN
   /\ v.pc = "tasks"  \* these attempts, in the order of their partitions
-  /\ Set(d, [v EXCEPT !.pc = IF Follows = "next" THEN "read" ELSE "neighbours", !.since = n.losses,
+  /\ Set(d, [v EXCEPT !.pc = IF Kind(v.q) = "next" THEN "read" ELSE "neighbours", !.since = n.losses,
                       !.parts = SelectSeq(as, LAMBDA a : a \in runs), !.skips = {att[a].tok : a \in Range(as) \ runs}])
   /\ w' = [w EXCEPT !.att = [a \in DOMAIN @ |-> [@[a] EXCEPT !.st = IF a \in runs THEN "handed" ELSE @]]]
 Commit(d) == \E as \in [Parts -> Mine(drv[d])] : (\A p \in Parts : att[as[p]].p = p /\ IsReady(as[p])) /\ Commits(d, as)
@@ -106,7 +108,7 @@ Forget(x) ==
       m    == [Write("doom", x, r, tomb) EXCEPT !.drop = {a \in Logged(x) : IsOver(tomb, a)}, !.claim = ClaimOf(x)] IN
   ~r.open /\ Emits(m, "commands")
 Recover(d, x) == LET r == S.led[x] IN
-  drv[d].pc = "off" /\ r.open /\ Turns([w EXCEPT !.n.commands = @ + 1])
+  drv[d].pc = "off" /\ r.open /\ ~Overtaken(x) /\ Turns([w EXCEPT !.n.commands = @ + 1])
   /\ Set(d, Finish([Off EXCEPT !.q = r.q, !.ep = r.epoch], x, r, "recover"))
 AcceptLoss(d, x) == LET r == S.led[x] IN
   drv[d].why = "Lost" /\ drv[d].ret = "recover" /\ r.open /\ Turns([w EXCEPT !.n.accepted = @ + 1])

@@ -22,6 +22,8 @@ Decided(r, q, e) == r.q = q /\ r.epoch >= e
 Held(r)          == IF r.open THEN {c[1] : c \in Range(r.man)} ELSE {}
 IsOver(r, a)     == (Retires(r, att[a].q) \/ Decided(r, att[a].q, att[a].e)) /\ a \notin Held(r)
 Free             == [holder |-> "", stamp |-> 0]  \* a claim that nobody has
+Overtaken(x)     == \E i, j \in DOMAIN S.hist :  \* another sink has decided since
+  S.hist[i].tok = S.led[x].tok /\ i < j /\ Name(S.hist[j].q) # x
 Closed(r)        == [r EXCEPT !.open = FALSE, !.man = <<>>]
 \* ---- requests; a write of a ledger replaces what has the stamp `over`, if `need` chunks are applied
 Write(kind, name, old, new) ==

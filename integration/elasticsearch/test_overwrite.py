@@ -13,7 +13,7 @@ from integration.epochs import ElasticsearchQuery
 from integration.marks import slow_cases
 
 from pyspark_elasticsearch.target import replacing
-from sparkonce.errors import OptionError
+from sparkonce.errors import BatchOvertaken, OptionError
 from sparkonce.operate.admin import Admin
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -107,6 +107,7 @@ def test_one_that_comes_after_a_later_one_replaces_nothing(
     alias: str,
     step: str,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     receipts = query.stage(0, rows(OLD))
     monkeypatch.setattr(replacing, step, lambda *_: 1 / 0)
@@ -117,9 +118,12 @@ def test_one_that_comes_after_a_later_one_replaces_nothing(
     other.overwrite = True
     other.run(0, rows(NEW))
     admin = Admin(query.sink.store)
-    admin.recover(admin.sink(query.name))
+    with pytest.raises(BatchOvertaken, match=other.name):
+        admin.recover(admin.sink(query.name))
+    admin.recover(admin.sink(query.name), over_newer=True)
     assert held(elastic, alias) == list(NEW)
     assert len(elastic.indices.get(index=f"{alias}*").body) == 1
+    assert "comes too late" in caplog.text
 
 
 def test_an_index_itself_is_not_replaced(elasticsearch_url: str, alias: str) -> None:

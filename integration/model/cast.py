@@ -18,7 +18,7 @@ from sparkonce.origin import Follows
 from sparkonce.tck.memory_subject import MemorySubject
 from sparkonce.tck.simulation.actors import QUICK, Query, Run
 
-IDS = {"a": "a", "b": "n"}
+IDS = {"a": "a", "b": "n", "p": "p"}
 """Of queries, as the explorer has them."""
 NAMES = {one: q for q, one in IDS.items()}
 
@@ -55,7 +55,8 @@ class Cast:
 
     def query(self, q: str) -> Query:
         """A query of the model."""
-        policy, follows = self.values["Policy"], Follows(self.values["Follows"])
+        policy = self.values["Policy"]
+        follows = Follows.ONCE if q == "p" else Follows(self.values["Follows"])
         stream = follows is Follows.NEXT
         query = Query(
             self.subject,

@@ -88,7 +88,7 @@ class Drivers:
         """All that it reads of others is one step; listings have caught up."""
         self.cast.subject.settle()
         if not life.has_listed:
-            self.cast.network.until(puppet, lambda one: one.name == "names")
+            self.cast.network.until(puppet, lambda one: one.name == "unfinished")
         life.has_listed = True
         while puppet.pending is not None and is_of_neighbours(puppet.pending, life.run.query.name):
             puppet.go(self.cast.network.perform)

@@ -42,6 +42,8 @@ def is_read(request: Request, step: Function, own: str) -> bool:
     match step["pc"]:
         case "look" | "fetch":
             return request.name == step["pc"] and _is_at(request, step.get("k"))
+        case "alone":
+            return request.name == "unfinished"
         case "claim":
             return request.name == "read" and is_claim(request.sink)
         case "rival":
@@ -61,7 +63,8 @@ def is_next(request: Request, at: Function, own: str) -> bool:
 
 def is_of_neighbours(request: Request, own: str) -> bool:
     """Whether it is what a batch reads of others."""
-    return request.name == "names" or (request.name == "read" and request.sink != own)
+    of_others = request.name in ("read", "decided_after") and request.sink != own
+    return request.name == "unfinished" or of_others
 
 
 def _is_of(request: Request, kind: str) -> bool:

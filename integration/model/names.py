@@ -6,7 +6,7 @@ from sparkonce.exactly_once.registers import CLAIM, holder_of
 from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.explore.tape import Line
 
-QUERIES = {"a": "a", "n": "b"}
+QUERIES = {"a": "a", "n": "b", "p": "p"}
 """Of one checkpoint path. The third query of the explorer has another path, and is left out."""
 
 SHARED = "orders"
@@ -23,6 +23,7 @@ WHYS = {
     "VersionBehindSink": "Behind",
     "CheckpointDiverged": "Diverged",
     "RowRefused": "Refused",
+    "BatchOvertaken": "Overtaken",
     "StoreUnreachable": "Unreachable",
 }
 """Why a commit is refused."""
@@ -42,7 +43,9 @@ KINDS = {
 }
 """Which requests of the model those of a store may be."""
 
-READING = frozenset({"read", "names", "staged", "check", "look", "fetch"})
+READING = frozenset(
+    {"read", "names", "unfinished", "decided_after", "staged", "check", "look", "fetch"}
+)
 
 
 def is_claim(name: str) -> bool:

@@ -155,6 +155,14 @@ OWNER_MUTANTS = {
         drivers=1,
         soon=False,
     ),
+    "late decision undoes what came later": Planted(
+        {"Overtaken": "No1"},
+        "RowsInOrder",
+        "looks neighbours",
+        most={"commands": 1},
+        constants={"Queries": {"a", "p"}, "SinkId": False},
+        drivers=1,
+    ),
     "replay only read": Planted(
         {"Take": "OnlyReplays"}, "OneDriver", most={"losses": 1}, constants={"Loss": "dirty"}
     ),

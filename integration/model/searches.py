@@ -7,6 +7,8 @@ from integration.model.scopes import Scope
 TWO = {"Queries": {"a", "b"}}
 WHOLE, ROWS = {"Profile": "whole"}, {"Profile": "converging"}
 LANES = {"Profile": "lanes", "Places": {1, 2}}
+BESIDE = {"Queries": {"a", "p"}, "SinkId": False}
+"""A stream and a batch without a name, into one target."""
 NOTHING_LEFT = ("AllOfIt", "Kept", "NotDropped")
 """What nobody can promise of rows that the store has lost for good."""
 
@@ -53,6 +55,12 @@ SMALL = [
         drivers=1,
         most={"commands": 1},
         constants=TWO | {"Follows": "once", "SinkId": False},
+    ),
+    Scope(
+        "a stream and a batch, one process at a time",
+        drivers=1,
+        most={"commands": 1},
+        constants=BESIDE,
     ),
     Scope(
         "another query, the ledger shared",
@@ -112,6 +120,18 @@ LARGE = [
         "another query, by the claim, at once",
         endless=True,
         constants=WHOLE | TWO | {"Policy": "continue", "SinkId": False},
+    ),
+    Scope(
+        "a stream and a batch, two epochs, one process at a time",
+        drivers=1,
+        most={"commands": 1},
+        constants=BESIDE | {"MaxRuns": 3, "MaxAttempts": 3, "LastEpoch": 1},
+    ),
+    Scope(
+        "a stream and a batch, side by side",
+        most={"commands": 1},
+        but=("RowsInOrder",),
+        constants=BESIDE,
     ),
     Scope("whole epochs, two of them", constants=WHOLE | {"LastEpoch": 1, "MaxAttempts": 3}),
     Scope(

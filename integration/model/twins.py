@@ -54,6 +54,11 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "partitions ordered as text",
         "rows before a refused one count again",
     ],
+    "batches that run at once have no order in the model": [
+        "an ended batch is forgotten while an older one waits",
+    ],
+    "no operator of the model gives a decision up": ["what is dropped can still be applied"],
+    "the model reads the order of decisions from its history": ["each batch counts as overtaken"],
     "no invariant says with which error a driver is refused that had to be": [
         "chunks that a rival has cleaned away reported as lost",
         "clean-up hides the error of a task",

@@ -50,7 +50,7 @@ def mixes() -> Iterator[Scope]:
     for profile in ("whole", "chunks", "converging"):
         for name, most, more in _each(profile):
             constants = {**TWO_STEPS, **MIXED, "Profile": profile, **more}
-            drivers = 1 if more.get("Follows") == "once" else 2
+            drivers = 1 if more.get("Follows") == "once" or "p" in more.get("Queries", ()) else 2
             yield Scope(f"{profile}, {name}", drivers, most, constants=constants)
 
 
@@ -63,6 +63,7 @@ def _each(profile: str) -> Iterator[tuple[str, Mapping[str, int], Mapping[str, A
     yield "a loss", lossy, {"Loss": "ledger" if profile == "converging" else "suffix"}
     yield "batches with numbers", FEW, {"Follows": "grows", "LastEpoch": 2}
     yield "batches without", FEW, TWO | ONCE
+    yield "a stream and a batch", FEW, {"Queries": {"a", "p"}, "SinkId": False}
 
 
 def profile_of(scope: Scope) -> str:

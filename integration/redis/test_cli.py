@@ -207,7 +207,7 @@ def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
     later = time.time() + 31 * 86400
     monkeypatch.setattr("sparkonce.operate.admin.time.time", lambda: later)
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
-        kept = {"{sparkonce}:names", f"{{sparkonce}}:record:{query.name}"}
+        kept = {"{sparkonce}:names", "{sparkonce}:decided", f"{{sparkonce}}:record:{query.name}"}
         sparkonce("gc", server.url, "--dry-run")
         assert set(client.keys("{sparkonce}:*")) == kept
         sparkonce("gc", server.url)

@@ -54,6 +54,8 @@ FULL = Ledger(
     former_offsets="digest before",
     decided_at=1700000000.125,
     rows=10,
+    dropped=5,
+    was_dropped=True,
     aside=3,
     unstored=2,
     epochs=8,
@@ -90,6 +92,11 @@ def test_the_record_shows_revision_stamp_and_token_to_the_store() -> None:
     record = FULL.to_record()
     assert (record.revision, record.stamp, record.token) == (40, "stamp", "token")
     assert json.loads(record.body)["format"] == FORMAT
+
+
+def test_a_finished_ledger_shows_no_token_to_the_store() -> None:
+    """Or a driver that sleeps would apply what is applied."""
+    assert replace(FULL, manifest=None).to_record().token == ""
 
 
 def test_where_nothing_was_written_there_is_no_ledger() -> None:

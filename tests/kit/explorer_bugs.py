@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkonce.exactly_once import commit
+from sparkonce.exactly_once import commit, late
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.protocol import Manifest, Record
@@ -92,9 +92,21 @@ def dooms_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit, "require_not_doomed", lambda *_: None)
 
 
+def undoes_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late, "overtakers", lambda *_: [])
+
+
 BUGS: Mapping[str, tuple[Any, ...]] = {
     "no fence": ("row by row", Unfenced, nothing, {"O2"}, 0.0, 0),
     "chunk applied twice on roll-forward": ("atomic chunks", Unmarked, nothing, {"O2"}, 0.0, 0),
+    "late decision undoes what came later": (
+        "atomic chunks",
+        None,
+        undoes_what_came_later,
+        {"C22"},
+        0.0,
+        0,
+    ),
     "outcome resolved by reading only": (
         "whole epochs",
         None,

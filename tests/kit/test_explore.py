@@ -13,7 +13,7 @@ from sparkonce.tck.simulation.memory import MemoryStore
 
 pytestmark = pytest.mark.xdist_group("explore")  # its report serves several tests
 
-SCHEDULES = range(5000, 6000)
+SCHEDULES = range(5000, 7000)
 PLANTED = 3000
 PROFILES = ["whole epochs", "atomic chunks", "row by row"]
 

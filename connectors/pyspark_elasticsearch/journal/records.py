@@ -2,12 +2,16 @@
 
 They are read by id, which shows every acknowledged write at once, and written with the sequence
 number that was read (or ``op_type=create``), so that a write over anything else fails.
+
+The sequence numbers of their one shard give the order of all decisions: that of a decision is the
+number of the write that made it, which each later write of the record keeps as `decided`.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,9 +20,11 @@ from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.errors import StoreUnreachable
+from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import Beside, Decision, Manifest, Record
 
 RACES = 100
+UNDECIDED = -1
 
 
 class Held(NamedTuple):
@@ -33,6 +39,14 @@ class Held(NamedTuple):
         if not self.source:
             return Record()
         return Record(*(self.source[name] for name in ("revision", "stamp", "token", "body")))
+
+    @property
+    def decided(self) -> int:
+        """The sequence number of the write that made the last decision; -1 before the first."""
+        if not self.source:
+            return UNDECIDED
+        kept = self.source.get("decided")
+        return int(self.guard["if_seq_no"] if kept is None else kept)
 
     @property
     def applied(self) -> int:
@@ -87,7 +101,10 @@ class Records:
                 if not held.source or self._write(_record(name), None, held):
                     return new
                 continue
-            source = _source(name, new, held.applied if there.token == new.token else 0)
+            goes_on = there.token == new.token
+            decides = bool(new.token) and not goes_on
+            order = None if decides else held.decided
+            source = _source(name, new, held.applied if goes_on else 0, order)
             if self._write_both(name, source, held, beside):
                 return new
         raise _contended(name)
@@ -118,7 +135,8 @@ class Records:
             reached = max(held.applied, applied)
             if reached == held.applied and not always:
                 return reached
-            if self._write(_record(name), _source(name, held.record, reached), held):
+            source = _source(name, held.record, reached, held.decided)
+            if self._write(_record(name), source, held):
                 return reached
         raise _contended(name)
 
@@ -142,11 +160,33 @@ class Records:
 
     def names(self) -> list[str]:
         """The names of all records."""
+        return [hit["_source"]["name"] for hit in self._found("listing the ledgers")]
+
+    def unfinished(self, kin: str) -> list[str]:
+        """The names that end so, of sinks whose decision is being applied."""
+        # Not those that are open: a ledger of an earlier release does not say whether it is.
+        found = self._found("listing unfinished epochs", {"term": {"open": False}})
+        return [name for hit in found if (name := hit["_source"]["name"]).endswith(kin)]
+
+    def decided_after(self, name: str) -> list[str]:
+        """The sinks of the same target with a later decision."""
+        own, kin = self._held(_record(name)).decided, kin_of(name)
+        found = self._found("looking who has decided since")
+        records = {hit["_source"]["name"]: _as_held(hit) for hit in found}
+        return [one for one, held in records.items() if one.endswith(kin) and held.decided > own]
+
+    def _found(
+        self, doing: str, left_out: dict[str, Any] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """All records, but for some, with their names and their order."""
         index, about = self.indices.ledger, {"term": {"kind": "record"}}
-        self.cluster.ask("listing the ledgers", "POST", path(index, "_refresh"), allow=(404,))
-        body = {"query": about, "sort": ["name"], "_source": ["name"]}
-        found = reads.pages(self.cluster, "listing the ledgers", index, body)
-        return [hit["_source"]["name"] for hits in found for hit in hits]
+        self.cluster.ask(doing, "POST", path(index, "_refresh"), allow=(404,))
+        query = {"bool": {"filter": [about], "must_not": [left_out] if left_out else []}}
+        wanted = {"_source": ["name", "decided"], "seq_no_primary_term": True}
+        for hits in reads.pages(
+            self.cluster, doing, index, {"query": query, "sort": ["name"], **wanted}
+        ):
+            yield from hits
 
     def _held(self, id_: str) -> Held:
         answer = self.cluster.ask(
@@ -154,11 +194,7 @@ class Records:
         )
         if answer.status == 404:
             return Held({}, {"op_type": "create"})
-        guard = {
-            "if_seq_no": answer.body["_seq_no"],
-            "if_primary_term": answer.body["_primary_term"],
-        }
-        return Held(answer.body["_source"], guard)
+        return _as_held(answer.body)
 
     def _write(self, id_: str, source: dict[str, Any] | None, held: Held) -> bool:
         """Write over what was read, or delete it; False if something else is there now."""
@@ -188,7 +224,7 @@ class Records:
         action = guard.pop("op_type", "index")
         lines = [
             {"index": {"_id": _record(beside.name), **version}},
-            _source(beside.name, Record(1, source["stamp"], "", beside.body), 0),
+            _source(beside.name, Record(1, source["stamp"], "", beside.body), 0, UNDECIDED),
             {action: {"_id": _record(name), **guard}},
             source,
         ]
@@ -204,6 +240,11 @@ class Records:
         return items[1].done
 
 
+def _as_held(document: Mapping[str, Any]) -> Held:
+    guard = {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
+    return Held(document["_source"], guard)
+
+
 def _record(name: str) -> str:
     return f"record/{name}"
 
@@ -212,7 +253,7 @@ def _fence(target: str) -> str:
     return f"fence/{target}"
 
 
-def _source(name: str, record: Record, applied: int) -> dict[str, Any]:
+def _source(name: str, record: Record, applied: int, decided: int | None) -> dict[str, Any]:
     return {
         "kind": "record",
         "name": name,
@@ -220,7 +261,9 @@ def _source(name: str, record: Record, applied: int) -> dict[str, Any]:
         "stamp": record.stamp,
         "token": record.token,
         "body": record.body,
+        "open": bool(record.token),
         "applied": applied,
+        "decided": decided,
     }
 
 

@@ -66,7 +66,16 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
     )
     repeatable, width = documents.way.repeatable, len(documents.columns)
     kept = documents.stored()
-    return Plan(f"index:{documents.index}", repeatable, width, documents, kept, CELLS, key=key)
+    return Plan(
+        target=f"index:{documents.index}",
+        repeatable=repeatable,
+        columns=width,
+        detail=documents,
+        stored=kept,
+        cells=CELLS,
+        key=key,
+        commutes=change.commutes(does),
+    )
 
 
 def _require_names_apart(options: Options, own: Names) -> None:

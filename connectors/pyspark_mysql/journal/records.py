@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pyspark_mysql.server.client import Session
+from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import Decision, Record
 
 
@@ -13,6 +14,13 @@ class Progress(NamedTuple):
 
     chunks: int
     aside: int
+
+
+class Held(NamedTuple):
+    """A record that is locked, and the number of the last decision of all."""
+
+    record: Record
+    last: int
 
 
 class Records:
@@ -28,6 +36,24 @@ class Records:
         found = self.session.run(sql + " FOR UPDATE" if lock else sql, name)
         return Record(*found[0]) if found else Record()
 
+    def hold(self, name: str) -> Held:
+        """Lock a record. The last decision is looked up without a lock: other sinks go on."""
+        last = f"(SELECT COALESCE(MAX(decided), 0) FROM {self.table})"
+        sql = f"SELECT revision, stamp, token, body, {last} FROM {self.table} WHERE name = %s"
+        found = self.session.run(f"{sql} FOR UPDATE", name)
+        return Held(Record(*found[0][:4]), found[0][4]) if found else Held(Record(), 0)
+
+    def unfinished(self, kin: str) -> list[str]:
+        """The names that end so, of sinks whose decision is being applied."""
+        sql = f"SELECT name FROM {self.table} WHERE token > '' AND name LIKE %s"
+        return [name for (name,) in self.session.run(sql, f"%{kin}")]
+
+    def decided_after(self, name: str) -> list[str]:
+        """The sinks of the same target with a later decision."""
+        own = f"(SELECT decided FROM {self.table} WHERE name = %s)"
+        sql = f"SELECT name FROM {self.table} WHERE decided > {own} AND name LIKE %s"
+        return [name for (name,) in self.session.run(sql, name, f"%{kin_of(name)}")]
+
     def names(self) -> list[str]:
         """The names of all records."""
         # A statement without values goes as it is, so %% is made % here.
@@ -42,13 +68,19 @@ class Records:
             *_values(new),
         )
 
-    def update(self, name: str, new: Record) -> None:
-        """Write a locked record. Another token has no progress yet (assigned left to right)."""
+    def update(self, name: str, new: Record, decided: int | None = None) -> None:
+        """Write a locked record. Another token has no progress yet (assigned left to right).
+
+        Args:
+            name: of the record.
+            new: to be written.
+            decided: the number of the decision, where this is one.
+        """
         self.session.run(
             f"UPDATE {self.table} SET applied = IF(token = %s, applied, 0),"
-            " aside = IF(token = %s, aside, 0), revision = %s, stamp = %s, token = %s, body = %s"
-            " WHERE name = %s",
-            *(new.token, new.token),
+            " aside = IF(token = %s, aside, 0), decided = COALESCE(%s, decided),"
+            " revision = %s, stamp = %s, token = %s, body = %s WHERE name = %s",
+            *(new.token, new.token, decided),
             *_values(new),
             name,
         )

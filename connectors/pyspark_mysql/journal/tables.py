@@ -14,6 +14,8 @@ from sparkonce.errors import StoreRefused
 NAMES = ("ledger", "log")
 NO_SUCH_TABLE, NO_SUCH_COLUMN, COLUMN_IS_THERE = 1146, 1054, 1060
 MAY_NOT = (1044, 1142)
+ADDED = {"aside": "INT", "decided": "BIGINT"}
+"""Columns of the ledger that came with a later release."""
 
 
 class OwnTables:
@@ -80,16 +82,17 @@ class OwnTables:
         return self._run(looks, "looking for its tables")
 
     def _bring_up_to_date(self) -> None:
-        """Add the column that a ledger of release 0.1.0 lacks."""
-        try:
-            self.session.run(f"SELECT aside FROM {self.ledger} LIMIT 0")
-        except pymysql.MySQLError as error:
-            if number(error) != NO_SUCH_COLUMN:
-                raise translate(error, "looking at its ledger") from None
-            self._add_column()
+        """Add the columns that a ledger of an earlier release lacks."""
+        for column, kind in ADDED.items():
+            try:
+                self.session.run(f"SELECT {column} FROM {self.ledger} LIMIT 0")
+            except pymysql.MySQLError as error:
+                if number(error) != NO_SUCH_COLUMN:
+                    raise translate(error, "looking at its ledger") from None
+                self._add(column, kind)
 
-    def _add_column(self) -> None:
-        statement = f"ALTER TABLE {self.ledger} ADD COLUMN aside INT NOT NULL DEFAULT 0"
+    def _add(self, column: str, kind: str) -> None:
+        statement = f"ALTER TABLE {self.ledger} ADD COLUMN {column} {kind} NOT NULL DEFAULT 0"
         try:
             self.session.run(statement)
         except pymysql.MySQLError as error:
@@ -98,7 +101,7 @@ class OwnTables:
             if number(error) not in MAY_NOT:
                 raise translate(error, "adding a column to its ledger") from None
             raise StoreRefused(
-                f"Table {self.ledger} is of an earlier release: it has no column aside",
+                f"Table {self.ledger} is of an earlier release: it has no column {column}",
                 why=message(error),
                 todo=f"run {statement}, or grant the user ALTER on it for the first start",
             ) from None

@@ -189,6 +189,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         detail=rows,
         stored=rows.stored(),
         key=key,
+        commutes=change.commutes(does),
     )
 
 

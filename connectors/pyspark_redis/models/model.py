@@ -205,6 +205,7 @@ def _planned(values: Values, target: str) -> Plan[Values]:
         detail=values,
         stored=values.stored(),
         key=values.key.columns,
+        commutes=change.commutes(values.change),
     )
     if not values.lanes:
         return plan

@@ -3,6 +3,8 @@
 All lie under one hash tag, so in one slot::
 
 {sparkonce}:names            set of the names of all records, and of sinks with staged rows
+{sparkonce}:decided          hash: sink -> number of its last decision; '' -> the highest number
+{sparkonce}:open             set of the sinks whose last decision is not wholly applied
 {sparkonce}:record:<name>    a record, see journal/lua/record.lua
 {sparkonce}:staged:<sink>    hash: attempt -> what is known of it, as JSON
 {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
@@ -127,5 +129,10 @@ class Session:
         return [self.record(sink), self.log(sink, attempt)]
 
     def of_sink(self, name: str) -> list[str]:
-        """The record, the names of all, and the attempts of a sink."""
-        return [self.record(name), self.key("names"), self.key("staged", name)]
+        """The record and the attempts of a sink, and what lists all."""
+        return self.of_record(name, self.key("staged", name))
+
+    def of_record(self, name: str, beside: str) -> list[str]:
+        """What a script is given that writes a record: what lies beside it comes third."""
+        lists = self.key("decided"), self.key("open")
+        return [self.record(name), self.key("names"), beside, *lists]

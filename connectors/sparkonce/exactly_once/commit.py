@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import require_few
-from sparkonce.exactly_once.conflicts import lost_decision, unfinished_batch
+from sparkonce.exactly_once.conflicts import given_up, lost_decision, unfinished_batch
 from sparkonce.exactly_once.guards import (
     Driver,
     Policy,
@@ -24,7 +24,8 @@ from sparkonce.exactly_once.guards import (
     require_skips_of,
 )
 from sparkonce.exactly_once.kept_offsets import beside
-from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
+from sparkonce.exactly_once.late import require_latest
+from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of, new_token
 from sparkonce.exactly_once.neighbours import finish_others, warn_of_neighbours
 from sparkonce.exactly_once.pace import Start, told
 from sparkonce.exactly_once.registers import (
@@ -81,7 +82,7 @@ class Committer:
     def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         first: Ledger | None = None
         start = Start(time.time(), max((one.seconds for one in receipts), default=0.0))
-        if driver.once or driver.named:  # or `recover` puts older rows over this one's
+        if _is_batch(driver) and not self.policy.own_keys:
             finish_others(self.registers, driver)
         for lost in range(1, LOST_RACES + 1):  # who lost a race reads and judges anew
             standing = self._stand(driver)
@@ -161,6 +162,8 @@ class Committer:
             unfinished = standing.unfinished()
             if unfinished is None:
                 return standing
+            if _is_batch(driver) and not self.policy.own_keys:
+                require_latest(self.registers, unfinished)
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
             self.registers.finish(unfinished)
         raise contended(driver.name)
@@ -215,7 +218,8 @@ class Committer:
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
             level = logging.WARNING if driver.named else logging.INFO
-            log.log(level, "Epoch %d of %s took effect before: skipped", base.epoch, base.name)
+            happened = "was dropped by an operator" if base.was_dropped else "took effect before"
+            log.log(level, "Epoch %d of %s %s: skipped", base.epoch, base.name, happened)
             # Written, not just read: a store that was cut off may show what it has lost.
             return Taken(self._write(mine.replayed_by(driver.run_id)))
         require_same_shape(self.plan.shape, self.plan.target, receipts)
@@ -236,6 +240,8 @@ class Committer:
         done = self.registers.finish(taken.ledger, since=taken.since)
         if done.query_id == driver.query_id and done.epoch < driver.epoch:  # a failover undid it
             raise lost_decision(done, driver)
+        if done.dropped > taken.ledger.dropped:
+            raise given_up(done, driver)
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
@@ -261,13 +267,16 @@ class Committer:
             detail=self.plan.stored,
             parts=_parts(receipts),
             unstored=base.unstored,
+            commutes=self.plan.commutes or self.policy.own_keys,
         )
 
     def _end(self, done: Ledger) -> None:
         """Take the record of a batch away that nobody will ask for; `gc` does what fails here."""
         if done.is_done_with:
             try:
-                self.registers.drop({done.name: done.to_record()})
+                # Who has an older decision open must find that this one came after it.
+                if not self.registers.store.unfinished(kin_of(done.name)):
+                    self.registers.drop({done.name: done.to_record()})
             except StoreError as error:
                 log.warning("The record of %s stays, with all applied: %s", done.name, error)
 
@@ -283,6 +292,11 @@ class Committer:
             self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
         except StoreError as error:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
+
+
+def _is_batch(driver: Driver) -> bool:
+    """Whether nobody but another batch, or an operator, comes back to what it has decided."""
+    return driver.once or driver.named
 
 
 def _parts(receipts: Iterable[Receipt]) -> tuple[Part, ...]:

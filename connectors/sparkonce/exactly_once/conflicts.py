@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import (
+    BatchOvertaken,
     BatchUnfinished,
     CheckpointBehindSink,
     CheckpointDiverged,
     CheckpointReplaced,
     ConcurrentDriver,
+    DecisionDropped,
     DecisionLost,
     QueryRetired,
     SinkBehindCheckpoint,
@@ -19,7 +22,9 @@ from sparkonce.errors import (
 )
 
 if TYPE_CHECKING:
-    from sparkonce.errors import StoreError
+    from collections.abc import Sequence
+
+    from sparkonce.errors import SparkonceError, StoreError
     from sparkonce.exactly_once.guards import Driver, Policy
     from sparkonce.exactly_once.ledger import Ledger
 
@@ -151,6 +156,53 @@ def unfinished_batch(error: StoreError, driver: Driver) -> BatchUnfinished:
     )
 
 
+def in_the_way(error: SparkonceError, ledger: Ledger) -> SparkonceError:
+    """An error of another sink, which a batch has to finish first: it says whose it is."""
+    command = f"sparkonce status URL {ledger.name}"
+    return type(error)(
+        f"Sink {ledger.name!r} has decided epoch {ledger.epoch} for {ledger.target}, which this"
+        f" batch must finish first, and can't: {error.what}",
+        why=error.why,
+        todo=f"{error.todo or 'mend that'}; it is that sink's epoch, which `{command}` shows, and"
+        " this batch has written nothing",
+    )
+
+
+def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> BatchOvertaken:
+    """The error for a decision that is finished late, over what others have decided."""
+    first = min(one.decided_at for one in others)
+    command = f"sparkonce recover URL --sink {ledger.name}"
+    return BatchOvertaken(
+        f"Epoch {ledger.epoch} of sink {ledger.name!r} was decided at {moment(ledger.decided_at)}"
+        f" and is not wholly applied; {_named([one.name for one in others])} wrote to"
+        f" {ledger.target} since {moment(first)}",
+        why="its rows are older than theirs, and would take effect over them",
+        todo=f"`{command} --drop` gives up those of its rows that are not applied yet, `{command}"
+        " --over-newer` applies them over the newer ones; where no other writer has keys of this"
+        " job, set option ownKeys=true, by which it goes on",
+    )
+
+
+def written_beside(ledger: Ledger, names: Sequence[str]) -> tuple[str, str, str]:
+    """The warning where others decided while a late decision was applied."""
+    return (
+        f"Epoch {ledger.epoch} of sink {ledger.name!r} was finished late, and meanwhile"
+        f" {_named(names)} wrote to {ledger.target}",
+        "where they share keys, either of the two may have written last",
+        "write the newer rows of these keys again",
+    )
+
+
+def given_up(now: Ledger, driver: Driver) -> DecisionDropped:
+    """The error for a decision that an operator dropped while its driver applied it."""
+    return DecisionDropped(
+        f"Epoch {driver.epoch} of sink {driver.name!r} was dropped while it was applied",
+        why="somebody ran sparkonce recover --drop, which gives up the rows that are not applied",
+        todo="write those rows again under another number or name, if they are wanted; what was"
+        f" applied stays, and status counts {now.dropped:,} rows as dropped",
+    )
+
+
 def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
     """The error for a decision that the store acknowledged, and has no more."""
     return DecisionLost(
@@ -158,3 +210,13 @@ def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
         why="the store lost its last writes during the commit (a failover)",
         todo="restart the query; Spark replays the epoch",
     )
+
+
+def moment(seconds: float) -> str:
+    """A Unix time as people write it, in UTC."""
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _named(names: Sequence[str], most: int = 5) -> str:
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*map(repr, sorted(names)[:most]), *more])

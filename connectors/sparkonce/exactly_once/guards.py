@@ -35,12 +35,14 @@ class Policy:
             checkpoint at the path of the old one goes on if both plans are repeatable.
         on_lost_commit: ``continue@<epoch>``, or None.
         max_bad_rows: how many rows of an epoch may go into dead letters.
+        own_keys: whether no other writer has keys of these rows.
     """
 
     repeatable: bool
     on_new_checkpoint: str | None = None
     on_lost_commit: str | None = None
     max_bad_rows: MaxBadRows = NONE
+    own_keys: bool = False
 
 
 @dataclass(frozen=True)

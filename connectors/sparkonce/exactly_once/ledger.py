@@ -33,6 +33,11 @@ def sink_name(sink_id: str, target: str) -> str:
     return f"{sink_id}@{digest(target)}"
 
 
+def kin_of(name: str) -> str:
+    """How the names of all sinks end that write to the target of this one."""
+    return f"@{name.rpartition('@')[2]}"
+
+
 @dataclass(frozen=True)
 class Ledger:
     """What a sink has decided.
@@ -56,6 +61,8 @@ class Ledger:
         former_offsets: the same of the epoch before.
         decided_at: Unix time of that decision, in seconds.
         rows: rows decided so far.
+        dropped: rows of decisions that an operator gave up.
+        was_dropped: whether the last decision is one of them.
         aside: how many of them went into dead letters.
         unstored: how many of them did so since the last row that was stored, over whole epochs.
         epochs: epochs decided so far.
@@ -87,6 +94,8 @@ class Ledger:
     former_offsets: str | None = None
     decided_at: float = 0.0
     rows: int = 0
+    dropped: int = 0
+    was_dropped: bool = False
     aside: int = 0
     unstored: int = 0
     epochs: int = 0
@@ -215,6 +224,7 @@ class Ledger:
             former_offsets=self.offsets if manifest.epoch == self.epoch + 1 else None,
             decided_at=time.time(),
             rows=self.rows + manifest.rows,
+            was_dropped=False,
             epochs=self.epochs + 1,
             history=followed(self.history, _pace(manifest, start)),
         )
@@ -229,6 +239,15 @@ class Ledger:
         if pace is not None:
             history = followed(history.rpartition("\n")[0], pace.applied(applied.aside))
         return self.moved(manifest=None, aside=aside, unstored=unstored, history=history)
+
+    def given_up(self) -> Ledger:
+        """The next revision, with the decided epoch over, and the rest of it never applied.
+
+        Its token goes: whoever still applies it finds another decision.
+        """
+        assert self.manifest is not None  # noqa: S101
+        rows = self.dropped + self.manifest.rows
+        return self.moved(manifest=None, token=new_token(), dropped=rows, was_dropped=True)
 
     @property
     def pace(self) -> Pace | None:
@@ -279,7 +298,7 @@ class Ledger:
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
-        return Record(self.revision, self.stamp, self.token, body)
+        return Record(self.revision, self.stamp, self.token if self.manifest else "", body)
 
 
 def united(*retired: Sequence[str]) -> tuple[str, ...]:
@@ -313,7 +332,7 @@ def from_record(record: Record) -> Ledger | None:
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
     body.setdefault("inherits", bool(body["retired"]))  # a release that did not tell
     tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
-    stamps = {"revision": record.revision, "stamp": record.stamp, "token": record.token}
+    stamps = {"revision": record.revision, "stamp": record.stamp}
     return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
 
 

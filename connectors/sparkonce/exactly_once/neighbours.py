@@ -6,9 +6,11 @@ import logging
 from collections.abc import Iterator
 from itertools import islice
 
-from sparkonce.errors import StoreError, told
+from sparkonce.errors import SparkonceError, StoreError, told
+from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.guards import Driver
-from sparkonce.exactly_once.ledger import Ledger, sink_name
+from sparkonce.exactly_once.late import await_owner, finish_late, overtakers
+from sparkonce.exactly_once.ledger import Ledger, kin_of, sink_name
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.origin import Follows
 
@@ -48,17 +50,25 @@ def finish_others(registers: Registers, driver: Driver) -> None:
     come after this one, whose rows it would put older ones over.
 
     Raises:
+        BatchOvertaken: an epoch is older than what others have decided.
         StoreError: an epoch can't be finished.
     """
-    for ledger in _neighbours(registers, driver):
-        if ledger.manifest is not None:
+    kin = kin_of(driver.name)
+    for name in registers.patience.run(lambda: registers.store.unfinished(kin)):
+        ledger = registers.load(name) if name != driver.name else None
+        if ledger is not None and overtakers(registers, ledger):
+            ledger = await_owner(registers, ledger)
+        if ledger is not None and ledger.manifest is not None:
             log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, ledger.name)
-            registers.finish_left(ledger)
+            try:
+                finish_late(registers, ledger)
+            except SparkonceError as error:
+                raise conflicts.in_the_way(error, ledger) from error
 
 
 def _neighbours(registers: Registers, driver: Driver) -> Iterator[Ledger]:
     """Other sinks that have written to the same target."""
-    kin = f"@{driver.name.rpartition('@')[2]}"
+    kin = kin_of(driver.name)
     for name in registers.patience.run(registers.store.names):
         if name.endswith(kin) and name != driver.name:
             ledger = registers.load(name)

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from sparkonce.errors import SparkonceError, StoreLostData
 from sparkonce.exactly_once import kept_offsets
 from sparkonce.exactly_once.commit import leftovers
-from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.late import finish_late
+from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
 from sparkonce.exactly_once.retry import Patience
@@ -131,6 +132,7 @@ class SinkStatus:
             "generation": ledger.generation if ledger else None,
             "epoch": ledger.epoch if ledger else None,
             "rows": ledger.rows if ledger else 0,
+            "dropped": ledger.dropped if ledger else 0,
             "dead_letters": ledger.aside if ledger else 0,
             "unstored": ledger.unstored if ledger else 0,
             "epochs": ledger.epochs if ledger else 0,
@@ -160,7 +162,12 @@ class Admin:
         return SinkStatus(name, ledger, tuple(self.store.staged(name, fresh=True)))
 
     def recover(
-        self, sink: SinkStatus, advance: Advance = ignore, *, accept_loss: bool = False
+        self,
+        sink: SinkStatus,
+        advance: Advance = ignore,
+        *,
+        accept_loss: bool = False,
+        over_newer: bool = False,
     ) -> Ledger | None:
         """Finish what is decided and not applied, without Spark.
 
@@ -168,8 +175,10 @@ class Admin:
             sink: as it was found.
             advance: told how many rows were applied.
             accept_loss: where chunks are gone from the store, leave the rest of the epoch out.
+            over_newer: apply it also over what others have decided since.
 
         Raises:
+            BatchOvertaken: others have decided since, and that is not accepted.
             RowRefused: the server refuses a row.
             StoreLostData: chunks are gone, and that is not accepted.
         """
@@ -179,13 +188,28 @@ class Admin:
         while ledger is not None and ledger.manifest is not None:
             decided = ledger
             try:
-                ledger = self.registers.finish_left(decided, advance)
+                ledger = finish_late(self.registers, decided, advance, over_newer=over_newer)
             except StoreLostData:
                 if not accept_loss:
                     raise
                 # No chunk needs to be applied; none counts as stored, so bad rows count on.
                 ledger = self.registers.swap(decided.finished(Applied(stored=False)))
         return ledger
+
+    def drop(self, sink: SinkStatus) -> Ledger | None:
+        """Give up what is decided and not applied. What was applied of it stays.
+
+        Gives the ledger as it was before, whose epoch was given up; None if there is none.
+        """
+        while True:
+            ledger = self.registers.load(sink.name)
+            if ledger is None or ledger.manifest is None:
+                return None
+            given_up = ledger.given_up()
+            if self.registers.swap(given_up).stamp == given_up.stamp:
+                over = sorted(ledger.manifest.attempts)
+                self.store.discard(sink.name, over, given_up.stamp)
+                return ledger
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
         """What is kept of the offsets of the last two decided epochs, by epoch."""
@@ -254,8 +278,12 @@ class Admin:
         epochs that the store lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
         """
         # Listed once: a claim that changes meanwhile has another stamp, and stays.
-        claims, gone = self._claims(), 0
-        for sink in self._all():
+        claims, gone, found = self._claims(), 0, self._all()
+        # Who finishes a decision late must find all that were written after it.
+        waiting = {kin_of(sink.name) for sink in found if sink.is_unfinished}
+        for sink in found:
+            if kin_of(sink.name) in waiting:
+                continue
             if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
                 # Read before the ledger goes: what a query writes that begins behind it stays.
                 beside = self._beside(sink.name, claims)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from sparkonce.errors import SparkonceError
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.operate.arguments import as_json, known, over_store, seconds, yes
 from sparkonce.operate.printing import listed
@@ -40,12 +41,29 @@ def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
 @over_store
 @click.option("--accept-loss", is_flag=True, help="Where the store lost chunks, leave them out.")
 @click.option("--sink", "only", metavar="SINK", help="This sink alone, as status names it.")
+@click.option(
+    "--over-newer", is_flag=True, help="Of SINK: apply it over what others have written since."
+)
+@click.option(
+    "--drop", is_flag=True, help="Of SINK: give up what is not applied yet, and count its rows."
+)
 @as_json
-def recover(admin: Admin, accept_loss: bool, only: str | None, as_json: bool) -> None:
-    """Finish every epoch that is decided and not yet applied."""
+def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
+    """Finish every epoch that is decided and not yet applied.
+
+    One after which other sinks wrote to the same target is refused, since its rows are older than
+    theirs: --over-newer or --drop says what becomes of it.
+    """
+    if how["drop"] and (how["over_newer"] or how["accept_loss"]):
+        raise click.UsageError("--drop applies nothing: leave the other flags out.")
+    if only is None and (how["drop"] or how["over_newer"]):
+        raise click.UsageError("--drop and --over-newer want --sink SINK.")
     sinks = admin.sinks() if only is None else [known(admin, only)]
     unfinished = [sink for sink in sinks if sink.is_unfinished]
-    done = [_recovered(admin, sink, accept_loss) for sink in unfinished]
+    if how["drop"]:
+        _tell_dropped([admin.drop(sink) for sink in unfinished], as_json=as_json)
+        return
+    done = [_recovered(admin, sink, how["accept_loss"], how["over_newer"]) for sink in unfinished]
     failed = sum("error" in one for one in done)
     if as_json:
         click.echo(json.dumps(done, indent=2))
@@ -172,14 +190,38 @@ def _chosen(
     return [one.name for one in found]
 
 
-def _recovered(admin: Admin, sink: SinkStatus, accept_loss: bool) -> dict[str, Any]:
+def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
+    gone = [
+        {"sink": one.name, "epoch": one.epoch, "rows": one.manifest.rows}
+        for one in ledgers
+        if one is not None and one.manifest is not None
+    ]
+    if as_json:
+        click.echo(json.dumps(gone, indent=2))
+        return
+    for one in gone:
+        click.echo(
+            f"{one['sink']}: epoch {one['epoch']}: {one['rows']:,} rows dropped, but for those that"
+            " were applied before"
+        )
+    click.echo(f"{len(gone)} epochs dropped.")
+
+
+def _recovered(
+    admin: Admin, sink: SinkStatus, accept_loss: bool, over_newer: bool
+) -> dict[str, Any]:
     assert sink.ledger is not None and sink.ledger.manifest is not None  # noqa: S101, PT018
     rows = sink.ledger.manifest.rows
     told: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": rows}
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"epoch {sink.ledger.epoch}", total=rows)
         try:
-            admin.recover(sink, lambda more: progress.advance(bar, more), accept_loss=accept_loss)
+            admin.recover(
+                sink,
+                lambda more: progress.advance(bar, more),
+                accept_loss=accept_loss,
+                over_newer=over_newer,
+            )
         except SparkonceError as error:
             # The other sinks are recovered all the same; the command then exits with 1.
             told["error"] = str(error)

@@ -17,6 +17,7 @@ from sparkonce.tck.suites.crashes import CrashRules
 from sparkonce.tck.suites.drivers import DriverRules
 from sparkonce.tck.suites.identities import IdentityRules
 from sparkonce.tck.suites.lines import LineRules
+from sparkonce.tck.suites.overtaken import OvertakenRules
 from sparkonce.tck.suites.refusals import RefusalRules
 from sparkonce.tck.suites.steps import StepRules
 from sparkonce.tck.suites.volumes import VolumeRules
@@ -35,5 +36,6 @@ class StoreContract(
     IdentityRules,
     ClaimRules,
     BatchRules,
+    OvertakenRules,
 ):
     """Every rule of the rulebook that binds a store, its commits and its queries."""

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant, nothing
 
+from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, judge
-from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.ledger import Ledger, kin_of
 from sparkonce.origin import Follows
 
 
 def _wants_no_gap(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
     return judge(ledger, replace(driver, follows=Follows.NEXT), policy)
+
+
+def _nobody(*_: Any) -> list[Any]:
+    return []
+
+
+def _ends_alone(self: Committer, done: Ledger) -> None:
+    if done.is_done_with:
+        self.registers.drop({done.name: done.to_record()})
+
+
+def _keeps_its_token(self: Ledger) -> Ledger:
+    assert self.manifest is not None
+    return self.moved(dropped=self.dropped + self.manifest.rows)
+
+
+class _SeesTheLast:
+    """Lists who decided at all, in place of who did so later."""
+
+    def _decided_after(self: Any, name: str) -> list[str]:
+        kin = kin_of(name)
+        return [one for one in self.order if one != name and one.endswith(kin)]
 
 
 BATCH_MUTANTS = [
@@ -40,5 +64,33 @@ BATCH_MUTANTS = [
         "each batch leaves a ledger, and ledgers pile up",
         "C21",
         patches={"sparkonce.exactly_once.ledger.Ledger.is_done_with": False},
+    ),
+    Mutant(
+        "late decision undoes what came later",
+        "whoever finishes a decision asks nobody what others have decided since",
+        "C22",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.exactly_once.late.overtakers": _nobody},
+    ),
+    Mutant(
+        "an ended batch is forgotten while an older one waits",
+        "the record of a batch goes, and the one that it overtook is finished over it",
+        "C22",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.exactly_once.commit.Committer._end": _ends_alone},
+    ),
+    Mutant(
+        "what is dropped can still be applied",
+        "the ledger holds a decision on, that was given up",
+        "C22",
+        (CHUNKS, ROWS),
+        patches={"sparkonce.exactly_once.ledger.Ledger.given_up": _keeps_its_token},
+    ),
+    Mutant(
+        "each batch counts as overtaken",
+        "a decision is refused because of others that came before it",
+        "C22",
+        (CHUNKS, ROWS),
+        store=_SeesTheLast,
     ),
 ]

@@ -40,13 +40,19 @@ class AsksOnce(MemoryStore):
         return True
 
 
-class CountsForTheNext(MemoryStore):
+class CountsForTheNext(AsksOnce):
     """A sink has one mark, and chunks after the first don't ask whose it is by now."""
 
+    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+        return MemoryStore.apply(self, manifest, advance)
+
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
-        if ordinal:
-            manifest = replace(manifest, token=self._read(manifest.sink).token)
-        return super()._apply(manifest, ordinal, attempt, seq)
+        if not ordinal:
+            return MemoryStore._apply(self, manifest, ordinal, attempt, seq)
+        last = json.loads(self._read(manifest.sink).body)["token"]
+        if self.applied.get(last, 0) > ordinal:
+            return True
+        return super()._apply(replace(manifest, token=last), ordinal, attempt, seq)
 
 
 class CountsForAny(MemoryStore):

@@ -1,6 +1,7 @@
 -- Replaces a record by one that decides an epoch, if its stamp is the expected one and each chunk of
 -- the epoch is there, whole: a failover may have taken back what was staged last.
--- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..] the log of each attempt
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..5] see record.lua
+-- KEYS[6..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3..6] the new revision, stamp, token, body
 -- ARGV[7] name of what is kept beside it (may be empty)   ARGV[8] its text
 -- ARGV[9..] for each chunk: index of its log in KEYS, seq, bytes
@@ -20,6 +21,6 @@ for at = 9, #ARGV, 3 do
   end
 end
 redis.call('SADD', KEYS[2], ARGV[1])
-write_record(KEYS[1], held[2], ARGV, 3)
+write_record(held[2], ARGV, 3)
 write_beside(KEYS[3], KEYS[2], ARGV[7], ARGV[4], ARGV[8])
 return answer('done')

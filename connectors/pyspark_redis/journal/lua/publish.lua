@@ -1,5 +1,6 @@
 -- Decides, applies and finishes a small epoch in one step: readers see all of it or nothing.
--- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..] the log of each attempt
+-- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..5] see record.lua
+-- KEYS[6..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3] plan (JSON)
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
 -- ARGV[12] name of what is kept beside it (may be empty)   ARGV[13] its text
@@ -28,7 +29,7 @@ end
 
 -- From here on the epoch is decided, should a later step fail.
 redis.call('SADD', KEYS[2], ARGV[1])
-write_record(KEYS[1], held[2], ARGV, 4)
+write_record(held[2], ARGV, 4)
 write_beside(KEYS[3], KEYS[2], ARGV[12], ARGV[5], ARGV[13])
 local plan, stored = cjson.decode(ARGV[3]), 0
 for ordinal, chunk in ipairs(chunks) do
@@ -41,5 +42,5 @@ for ordinal, chunk in ipairs(chunks) do
   end
   redis.call('HSET', KEYS[1], 'applied', ordinal, 'stored', stored)
 end
-write_record(KEYS[1], ARGV[6], ARGV, 8)
+write_record(ARGV[6], ARGV, 8)
 return answer('done')

@@ -20,6 +20,7 @@ Make = Callable[[], MemoryStore]
 EVERYWHERE = frozenset(
     {
         "abort while a commit's request may be late",
+        "batch written",
         "commit given up, and aborted",
         "dies in a commit",
         "failed attempt",
@@ -43,9 +44,13 @@ EVERYWHERE = frozenset(
 )
 IN_STEPS = frozenset(
     {
+        "batch: BatchOvertaken",
+        "batch: BatchUnfinished",
         "dies between decide and finish",
+        "dropped",
         "late swap delivered",
         "loss accepted",
+        "recover refused",
         "recovered by the operator",
         "rolled forward by another",
         "row refused after the decision",

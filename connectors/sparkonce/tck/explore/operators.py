@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkonce.errors import SparkonceError
+from sparkonce.errors import BatchOvertaken, SparkonceError
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.tck.explore.turns import Actor
@@ -13,6 +13,7 @@ from sparkonce.tck.simulation.actors import QUICK
 from sparkonce.tck.simulation.faults import Crash
 
 COMMANDS = ("gc", "recover", "forget")
+BESIDE_BATCHES = ("recover", "gc", "forget")
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Operator:
 
     def _give(self, admin: Admin, actor: Actor, command: str) -> None:
         sinks = admin.sinks()
+        if command == "recover":
+            sinks = [sink for sink in sinks if sink.is_unfinished] or sinks
         if not sinks:
             return
         sink = sinks[self.world.choices.pick(len(sinks), 0.7)]
@@ -65,14 +68,25 @@ class Operator:
             self.world.mark("gc takes a ledger away")
 
     def _recover(self, admin: Admin, actor: Actor, sink: SinkStatus) -> None:
-        committing = self.world.watch.committing
-        committing[actor.name] = ""
         try:
-            admin.recover(sink)
-        finally:
-            committing.pop(actor.name, None)
+            with self.world.finishing(actor):
+                admin.recover(sink)
+        except BatchOvertaken:
+            self.world.mark("recover refused")
+            self._insist(admin, actor, sink)
         if sink.is_unfinished:
             self.world.mark("recovered by the operator")
+
+    def _insist(self, admin: Admin, actor: Actor, sink: SinkStatus) -> None:
+        """Leave it, apply it over what is newer, or drop it."""
+        chosen = self.world.choices.pick(3, 0.95)
+        if chosen == 1:
+            self.world.say(actor.name, "recover --over-newer")
+            admin.recover(sink, over_newer=True)
+        if chosen == 2 and (dropped := admin.drop(sink)) is not None:
+            self.world.say(actor.name, "recover --drop")
+            self.world.watch.dropped.add((dropped.query_id, dropped.epoch))
+            self.world.mark("dropped")
 
 
 def admin_of(world: World, actor: Actor) -> Admin:

@@ -20,6 +20,9 @@ RULES = {
     errors.ConcurrentDriver: "C04",
     errors.CheckpointBehindSink: "C15",
     errors.StaleSkip: "C10",
+    errors.BatchOvertaken: "C22",
+    errors.BatchUnfinished: "C21",
+    errors.DecisionDropped: "C22",
 }
 
 OTHERS = (errors.ConcurrentDriver, errors.CheckpointBehindSink, errors.StaleSkip)
@@ -41,6 +44,9 @@ def require_allowed(scenario: Scenario, loss: int) -> None:
             require(kind in causes, f"{rule}: refused without a cause: {error!r}")
         if loss == NOTHING and len(scenario.owners) == 1:
             _require_others(stream)
+    for batch in scenario.batches:
+        for error in batch.refusals:
+            require(type(error) in RULES, f"C01: {batch.name} was stopped by {error!r}")
 
 
 def _require_others(stream: Stream) -> None:
@@ -66,6 +72,8 @@ def _causes(scenario: Scenario, loss: int) -> set[type[errors.SparkonceError]]:
         found |= {errors.SinkBehindCheckpoint, errors.DecisionLost}
     if loss == LOG:
         found.add(errors.StoreLostData)
+    if watch.dropped:
+        found.add(errors.DecisionDropped)
     if watch.marks & {"row refused", "row refused after the decision"}:
         found.add(errors.RowRefused)
     return found

@@ -150,6 +150,16 @@ class Client:
         self._about = {}
         return self._store.names()
 
+    def unfinished(self, kin: str) -> list[str]:
+        """See `Store.unfinished`."""
+        self._about = {}
+        return self._store.unfinished(kin)
+
+    def decided_after(self, name: str) -> list[str]:
+        """See `Store.decided_after`."""
+        self._about = {"sink": name}
+        return self._store.decided_after(name)
+
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
         self._about = {"sink": chunk.task.sink, "chunk": chunk}

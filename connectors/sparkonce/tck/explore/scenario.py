@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sparkonce.tck.explore.batches import Batch
 from sparkonce.tck.explore.cast import DriverOf, Stream
-from sparkonce.tck.explore.operators import COMMANDS, Operator
+from sparkonce.tck.explore.operators import BESIDE_BATCHES, COMMANDS, Operator
 from sparkonce.tck.explore.turns import Actor
 from sparkonce.tck.explore.world import World
 from sparkonce.tck.simulation.actors import Query
@@ -22,11 +23,13 @@ class Scenario:
     Attributes:
         owners: the queries of the first sink: who had it, and who takes it over.
         other: another sink on the same target.
+        batches: without a name, into the same target.
     """
 
     world: World
     owners: list[Stream] = field(default_factory=list)
     other: Stream | None = None
+    batches: list[Batch] = field(default_factory=list)
     operator: Operator | None = None
     drivers: int = 0
 
@@ -51,8 +54,14 @@ class Scenario:
         return stream
 
 
-def draw(world: World, losses: float = LOSSES) -> Scenario:
-    """Choose who takes part, and how wild it gets; `losses` is how often a store may lose."""
+def draw(world: World, losses: float = LOSSES, *, batches: bool = True) -> Scenario:
+    """Choose who takes part, and how wild it gets.
+
+    Args:
+        world: where.
+        losses: how often a store may lose.
+        batches: whether some may write beside the streams.
+    """
     choices, scenario = world.choices, Scenario(world)
     world.temper(choices.dice.choice(SWITCHES), choices.dice.choice(FAULTS))
     world.losses.kind = choices.pick(4, losses)
@@ -70,14 +79,29 @@ def draw(world: World, losses: float = LOSSES) -> Scenario:
     if choices.pick(2, 0.25):
         query = Query(world.subject, "c", checkpoint="/checkpoints/other")
         scenario.other = scenario.stream(query, 1, 0)
+    if batches:
+        _batches(scenario)
     _operator(scenario)
     return scenario
 
 
+def _batches(scenario: Scenario) -> None:
+    world = scenario.world
+    batches = world.choices.pick(3, 0.5)
+    if batches:
+        world.temper(world.choices.dice.choice(SWITCHES), FAULTS[-1])
+    for number in range(batches):
+        batch = Batch(world, f"batch{number}")
+        world.watch.checkpoints[batch.name] = batch.checkpoint
+        scenario.batches.append(batch)
+        world.turns.spawn(Actor(f"driver {batch.name}", batch))
+
+
 def _operator(scenario: Scenario) -> None:
     choices = scenario.world.choices
-    number = choices.pick(3, 0.35)
+    known, rate = (BESIDE_BATCHES, 0.9) if scenario.batches else (COMMANDS, 0.35)
+    number = choices.pick(3, rate)
     if number:
-        commands = tuple(COMMANDS[choices.pick(3, 0.5)] for _ in range(number))
+        commands = tuple(known[choices.pick(3, 0.5)] for _ in range(number))
         scenario.operator = Operator(scenario.world, commands)
         scenario.world.turns.spawn(Actor("operator", scenario.operator))

@@ -73,7 +73,7 @@ class Theatre:
         world = World(memory, choices, self.pool, [] if telling else None, tape)
         outcome = Outcome(choices.made, marks=world.watch.marks, tape=tape.lines)
         try:
-            scenario = draw(world, self.losses)
+            scenario = draw(world, self.losses, batches=not taping)
             owners = [stream.query for stream in scenario.owners]
             tape.event("scenario", "", owners=owners, loss=world.losses.kind)
             world.turns.run()

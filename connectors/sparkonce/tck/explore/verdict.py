@@ -48,7 +48,7 @@ class Verdict:
         self.loss = self.world.losses.kind if self.world.losses.happened else NOTHING
         self.through: list[Stream] = []
         self.behind: list[Stream] = []
-        self.left_out: set[tuple[str, int]] = set()
+        self.left_out: set[tuple[str, int]] = set(self.world.watch.dropped)
         self._referee = Actor("last driver", lambda _: None)
         self._operator = Actor("operator", lambda _: None)
 
@@ -66,11 +66,13 @@ class Verdict:
         require_allowed(scenario, self.loss)
         for group in (scenario.owners, [scenario.other] if scenario.other else []):
             self._settle(group)
-        if self.loss != NOTHING:
+        if self.loss != NOTHING or scenario.batches:
             self._recover()
         self._check_rows()
         self._continue_after_loss()
         self._come_home([])
+        if scenario.batches:
+            self._recover()
         self.through = [stream for stream in self.through if self._owns(stream)]
         for stream in self.through:
             self._replay(stream)
@@ -190,13 +192,13 @@ class Verdict:
         admin = admin_of(self.world, self._operator)
         for sink in admin.sinks():
             try:
-                admin.recover(sink)
+                admin.recover(sink, over_newer=True)
             except StoreLostData as error:
                 require(self.loss == LOG, f"S10: no chunk was lost, and yet: {error}")
                 ledger = sink.ledger
                 self.left_out |= {(ledger.query_id, ledger.epoch)} if ledger else set()
                 self.world.mark("loss accepted")
-                admin.recover(sink, accept_loss=True)
+                admin.recover(sink, accept_loss=True, over_newer=True)
 
     def _replay(self, stream: Stream) -> None:
         """O6: the same epoch once more, by a new run."""
@@ -234,6 +236,9 @@ class Verdict:
             require_witness(self.subject)
         for stream in self.streams:
             require_exactly_once(SimulatedSpark(stream.query, self._view(stream)))
+        for batch in self.scenario.batches:
+            if (batch.name, 0) not in self.left_out:
+                require_exactly_once(SimulatedSpark(batch.query, batch.checkpoint))
         self._require_no_gap()
         require_in_order(self.subject.in_order() or [])
         if self.loss != RECORDS and not self._partly:
@@ -241,7 +246,7 @@ class Verdict:
 
     @property
     def _partly(self) -> bool:
-        return "loss accepted" in self.world.watch.marks
+        return not {"loss accepted", "dropped"}.isdisjoint(self.world.watch.marks)
 
     def _view(self, stream: Stream) -> Checkpoint:
         """The checkpoint, but for epochs whose loss was accepted, or can't be found out."""
@@ -276,6 +281,8 @@ class Verdict:
             require(not gaps and min(epochs) == 0, f"C14: {query} has only epochs {sorted(epochs)}")
 
     def _require_agreement(self) -> None:
+        if self.scenario.batches:
+            return  # they take their ledgers away
         known = [one.query for one in self.streams if self._ledger(one.query) is not None]
         require_agreement(self.subject, *known)
 
@@ -288,7 +295,8 @@ class Verdict:
         admin = admin_of(self.world, self._operator)
         for sink in admin.sinks():
             admin.gc(sink, grace=0)
-        require_nothing_staged(self.subject, *(stream.query for stream in self.streams))
+        batches = [batch.query for batch in self.scenario.batches]
+        require_nothing_staged(self.subject, *(one.query for one in self.streams), *batches)
 
     def _ledger(self, query: Query) -> Ledger | None:
         return from_record(self.subject.observer.read(query.name))

@@ -26,7 +26,9 @@ class Watch:
         options: the options of the run that staged an attempt.
         aborted: attempts whose epoch was aborted.
         committing: who is in a commit or a recover now, with the query it is for.
+        overtaken: decisions that who finishes others' may not apply, as others came later.
         forgotten: sinks that the operator made the store forget.
+        dropped: epochs that the operator gave up.
     """
 
     def __init__(self) -> None:
@@ -35,7 +37,9 @@ class Watch:
         self.options: dict[str, str] = {}
         self.aborted: set[str] = set()
         self.committing: dict[str, str] = {}
+        self.overtaken: dict[str, set[str]] = {}
         self.forgotten: set[str] = set()
+        self.dropped: set[tuple[str, int]] = set()
         self._deciders: dict[str, str] = {}
         self._open: dict[str, str] = {}
         self._rivals: dict[str, str] = {}
@@ -99,6 +103,13 @@ class Watch:
             self._wrote(request, before, now)
         if rows and request.name == "publish":
             self.require_whole_epoch(rows)
+        elif rows and request.manifest is not None:
+            self._require_latest(request.actor.name, request.manifest)
+
+    def _require_latest(self, actor: str, manifest: Manifest) -> None:
+        """C22: nobody undoes in silence what others have decided since."""
+        late = manifest.token in self.overtaken.get(actor, ())
+        require(not late, f"C22: {actor} applies epoch {manifest.epoch} of {manifest.sink} late")
 
     def _wrote(self, request: Request, before: Record, now: Record) -> None:
         if not now.revision:
@@ -153,8 +164,9 @@ class Watch:
         self.committing.pop(actor, None)
 
     def forget_open(self) -> None:
-        """The store lost something: what was open may be so no more."""
+        """The store lost something: what was open may be so no more, nor is it overtaken."""
         self._open.clear()
+        self.overtaken.clear()
 
     @property
     def anything_open(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sparkonce.errors import RowRefused, SparkonceError, StoreUnreachable
@@ -95,6 +95,26 @@ class World:
     def mark(self, what: str) -> None:
         """Note that the schedule covered something."""
         self.watch.marks.add(what)
+
+    @contextlib.contextmanager
+    def finishing(self, actor: Actor) -> Iterator[None]:
+        """While an actor may finish what others have decided: not what is overtaken by now."""
+        name = actor.name
+        self.watch.committing[name], self.watch.overtaken[name] = "", self._overtaken()
+        try:
+            yield
+        finally:
+            self.watch.committing.pop(name, None)
+            self.watch.overtaken.pop(name, None)
+
+    def _overtaken(self) -> set[str]:
+        """The tokens of unfinished decisions after which another sink has decided."""
+        order, records = self.memory.order, self.memory.records
+        return {
+            one.token
+            for name, one in records.items()
+            if one.token and any(at > order.get(name, 0) for at in order.values())
+        }
 
     def require_owned(self, error: SparkonceError) -> None:
         """I01: who has decided nothing stands in nobody's way.

@@ -173,6 +173,15 @@ RULES: Sequence[Rule] = (
         "commit: Ledger.once, is_done_with; admin.sweep",
     ),
     Rule(
+        "C22",
+        MUST,
+        "A decision that others than its own stream finish late never takes effect in silence over"
+        " what other writers of the target have decided since: it is refused by name, dropped with"
+        " its rows counted, or applied because somebody says so. What commutes is finished.",
+        "A batch died half-way, a stream went on, and `recover` put the older rows over the newer.",
+        "late.overtakers; the order of `Store.decided_after`; who finishes passes the check",
+    ),
+    Rule(
         "A01",
         MUST,
         "Abort drops what its own tasks staged, unless it is decided; nothing decided is undone.",

@@ -12,7 +12,7 @@ from sparkonce.protocol import Advance, Applied, Manifest, ignore
 from sparkonce.store import Store
 
 T = TypeVar("T")
-READS = frozenset({"check", "read", "names", "staged", "prepare"})
+READS = frozenset({"check", "read", "names", "unfinished", "decided_after", "staged", "prepare"})
 
 
 class Crash(BaseException):

@@ -53,11 +53,12 @@ class MemoryStore:
         records: the ledgers and claims.
         log: staged chunks by (sink, attempt) and seq, with the time of staging.
         applied: how many chunks of each decision took effect.
+        order: of the decisions: the number of the last one of each sink.
         take: makes one row take effect; a test may put a stricter one there.
         link: how requests reach the server; a test may put one there that fails.
     """
 
-    state: ClassVar[tuple[str, ...]] = ("rows", "records", "log", "applied")
+    state: ClassVar[tuple[str, ...]] = ("rows", "records", "log", "applied", "order")
 
     def __init__(self, *, whole_epochs: bool = True) -> None:
         self.whole_epochs = whole_epochs
@@ -65,6 +66,7 @@ class MemoryStore:
         self.records: dict[str, Record] = {}
         self.log: dict[tuple[str, str], dict[int, tuple[Chunk, float]]] = {}
         self.applied: dict[str, int] = {}
+        self.order: dict[str, int] = {}
         self.take: Callable[[str], None] = self.rows.append
         self.link: Link = _Lock().carry
 
@@ -115,6 +117,14 @@ class MemoryStore:
     def names(self) -> list[str]:
         """See `Store.names`."""
         return self.link("names", lambda: sorted({*self.records, *(sink for sink, _ in self.log)}))
+
+    def unfinished(self, kin: str) -> list[str]:
+        """See `Store.unfinished`."""
+        return self.link("unfinished", lambda: self._unfinished(kin))
+
+    def decided_after(self, name: str) -> list[str]:
+        """See `Store.decided_after`."""
+        return self.link("decided_after", lambda: self._decided_after(name))
 
     def stage(self, chunk: Chunk) -> None:
         """See `Store.stage`."""
@@ -170,10 +180,23 @@ class MemoryStore:
     def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         held = self._read(name)
         if held.stamp == over and self.applied.get(held.token, 0) >= applied:
-            self.records[name] = new
-            if not new.revision:
-                del self.records[name]
+            self._write(name, new)
         return self._read(name)
+
+    def _write(self, name: str, new: Record) -> None:
+        if new.token and new.token != self._read(name).token:
+            self.order[name] = max(self.order.values(), default=0) + 1
+        self.records[name] = new
+        if not new.revision:
+            del self.records[name]
+            self.order.pop(name, None)
+
+    def _unfinished(self, kin: str) -> list[str]:
+        return [name for name, one in self.records.items() if one.token and name.endswith(kin)]
+
+    def _decided_after(self, name: str) -> list[str]:
+        kin, own = f"@{name.rpartition('@')[2]}", self.order.get(name, 0)
+        return [one for one, at in self.order.items() if at > own and one.endswith(kin)]
 
     def _keep(self, decision: Decision) -> None:
         if decision.beside is not None:
@@ -208,7 +231,8 @@ class MemoryStore:
         self._require_whole(manifest)
         chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
         self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
-        self.records[manifest.sink] = finished
+        self._write(manifest.sink, decision.record)
+        self._write(manifest.sink, finished)
         self._keep(decision)
         return finished
 
