@@ -31,7 +31,8 @@
         ├── VersionBehindSink     the sink has a later version of this application
         ├── BatchOvertaken        others decided after a batch that is not wholly applied
         ├── DecisionDropped       an operator gave the epoch up while it was applied
-        ├── WrittenTwice          two writes of one batch, into one target, without names
+        ├── VersionTaken          the same txnAppId and txnVersion, of another query
+        ├── WrittenTwice          two writes of one batch, into one target, under one name
         ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
         ├── ConcurrentDriver      a second driver runs the same checkpoint
         └── StaleSkip             a task skipped an epoch that is not the decided one
@@ -79,6 +80,7 @@ __all__ = [
     "UnsupportedQuery",
     "ValueUnreadable",
     "VersionBehindSink",
+    "VersionTaken",
     "WrittenTwice",
 ]
 
@@ -270,8 +272,12 @@ class DecisionDropped(CommitRefused):
     """An operator dropped the epoch while its driver applied it."""
 
 
+class VersionTaken(CommitRefused):
+    """Another query has written this ``txnVersion`` under the same ``txnAppId``."""
+
+
 class WrittenTwice(CommitRefused):
-    """One batch of ``foreachBatch`` wrote twice into one target, and gave the writes no names."""
+    """One run wrote one batch twice into one target, under one name."""
 
 
 class SinkBehindCheckpoint(CommitRefused):

@@ -23,10 +23,12 @@ class Origin:
 
     Attributes:
         query_id: the streaming query, the ``txnAppId``, or a random name of a batch.
-        run_id: of this ``start()`` of a query; empty where there is none, or it can't be known.
+        run_id: of this ``start()`` of a query. Of a batch what runs it: the execution of the
+            micro-batch, or the session of a batch with a name. Empty where it can't be known.
         epoch: the number of the micro-batch, the ``txnVersion``, or 0.
         follows: which epochs may come after it.
         named: whether ``txnAppId`` and ``txnVersion`` say who writes.
+        stream: the query in whose ``foreachBatch`` that is; empty outside.
     """
 
     query_id: str
@@ -34,3 +36,4 @@ class Origin:
     epoch: int
     follows: Follows = field(default=Follows.NEXT, kw_only=True)
     named: bool = field(default=False, kw_only=True)
+    stream: str = field(default="", kw_only=True)

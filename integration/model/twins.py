@@ -57,6 +57,10 @@ UNSEEN: Mapping[str, Sequence[str]] = {
     "batches that run at once have no order in the model": [
         "an ended batch is forgotten while an older one waits",
     ],
+    "the model knows no batch by a name that others may use": [
+        "another query's version skipped",
+        "sessions that take turns are drivers of one checkpoint",
+    ],
     "no operator of the model gives a decision up": ["what is dropped can still be applied"],
     "the model reads the order of decisions from its history": ["each batch counts as overtaken"],
     "no invariant says with which error a driver is refused that had to be": [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Thread
+from uuid import uuid4
 
 import pytest
 from integration.runs import Job, counts, once
@@ -45,6 +46,9 @@ def test_version_that_comes_again_is_skipped_and_a_lower_one_refused(
 
     write(range(100), 20261123)
     write(range(100, 150), 20261124)
+    with pytest.raises(Exception, match=r"(?s)WrittenTwice.*in one session"):
+        write(range(100), 20261124)
+    spark = spark.newSession()  # that of a job which is run again
     write(range(100), 20261124)
     assert counts(redis_url, unique) == once(range(150))
     with pytest.raises(Exception, match=r"(?s)VersionBehindSink.*txnVersion above 20261124"):
@@ -101,17 +105,22 @@ def test_two_writes_with_names_count_once_each(counting: Job) -> None:
     assert counting.counts() == once([*range(100), *range(100)])
 
 
-def test_a_job_group_that_hides_the_run_is_refused(counting: Job) -> None:
-    """By the run alone a second write is told from a replay of the first."""
+@pytest.mark.parametrize("named", [{}, {"txnAppId": "job", "txnVersion": "7"}], ids=["", "named"])
+def test_a_job_group_of_the_user_hides_no_second_write(
+    counting: Job, named: dict[str, str]
+) -> None:
+    """Spark keeps the run of a stream there, in which nothing proves that it is one."""
 
     def write(frame: DataFrame, _: int) -> None:
-        frame.sparkSession.sparkContext.setJobGroup("mine", "a group of my own")
-        adding(frame, counting.url, counting.name)
+        for _ in range(2):
+            frame.sparkSession.sparkContext.setJobGroup(str(uuid4()), "a group of my own")
+            adding(frame, counting.url, counting.name, **named)
 
     counting.put(range(10))
-    with pytest.raises(Exception, match=r"job group of this batch is 'mine'"):
-        counting.run_batches(write)
-    assert counting.counts() == once([])
+    for _ in ("first", "replay"):
+        with pytest.raises(Exception, match=r"(?s)WrittenTwice.*sinkId"):
+            counting.run_batches(write)
+    assert counting.counts() == once(range(10))
 
 
 def test_options_of_a_checkpoint_are_refused_for_a_batch(

@@ -94,7 +94,28 @@ def test_a_run_that_was_superseded_is_refused(batches: Query) -> None:
     assert batches.world.rows == ["a", "b"]
 
 
-def test_a_version_has_no_run_and_is_skipped_as_often_as_it_comes(batches: Query) -> None:
+def test_a_session_writes_a_version_once(batches: Query) -> None:
+    batches.named = True
+    job = batches.start()
+    job.write(7, ["a"])
+    with pytest.raises(WrittenTwice, match=r"Version 7 of a .*in one session.*txnAppId"):
+        job.write(7, ["b"])
+    batches.start().write(7, ["drawn anew"])
+    assert batches.world.rows == ["a"]
+
+
+def test_a_version_that_an_earlier_release_wrote_is_skipped_whoever_comes(batches: Query) -> None:
+    """It did not keep which query wrote it."""
+    batches.named = True
+    batches.start().write(7, ["a"])
+    ledger = batches.ledger
+    batches.store.swap(batches.name, ledger.moved(stream=None).to_record(), ledger.stamp)
+    batches.stream = "some query"
+    batches.start().write(7, ["drawn anew"])
+    assert batches.world.rows == ["a"]
+
+
+def test_a_version_without_a_run_is_skipped_as_often_as_it_comes(batches: Query) -> None:
     batches.named = True
     job = Run(batches, "")
     job.write(7, ["a"])

@@ -46,6 +46,7 @@ FULL = Ledger(
     token="token",
     manifest=MANIFEST,
     run_id="run",
+    stream="query",
     past_runs=("run-1", "run-2"),
     replayed={"run-3": 7},
     doomed={"attempt-8": "a", "attempt-9": "b"},

@@ -82,6 +82,8 @@ def in_a_task(monkeypatch: pytest.MonkeyPatch) -> Context:
         "streaming.sql.batchId": "0",
         "sql.streaming.queryId": "a",
         "spark.jobGroup.id": RUN,
+        "spark.app.id": "app",
+        "spark.sql.execution.root.id": "3",
     }
     monkeypatch.setattr(TaskContext, "get", lambda: context)
     return context

@@ -226,9 +226,13 @@ class Committer:
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
-        repeatable = self.policy.repeatable
         decided = mine.decided(
-            manifest, driver.run_id, driver.offsets, start=start, repeatable=repeatable
+            manifest,
+            driver.run_id,
+            driver.offsets,
+            start=start,
+            repeatable=self.policy.repeatable,
+            stream=driver.stream if driver.named else None,
         )
         now, unanswered = self._decide(decided, manifest, driver)
         if now.token != manifest.token:  # not by stamp: published or rolled forward, it has moved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from sparkonce.errors import (
     SinkBehindCheckpoint,
     SinkRenamed,
     VersionBehindSink,
+    VersionTaken,
     WrittenTwice,
 )
 
@@ -134,15 +136,34 @@ def version_behind(ledger: Ledger, driver: Driver) -> VersionBehindSink:
     )
 
 
+def version_taken(ledger: Ledger, driver: Driver) -> VersionTaken:
+    """The error for a version that another query has written under the same name."""
+    before, now = (_writer(one) for one in (ledger.stream, driver.stream))
+    return VersionTaken(
+        f"Version {driver.epoch} of {driver.query_id!r} was written into {ledger.target!r} by"
+        f" {before}, and comes now from {now}",
+        why="to skip it, as a repetition, would lose rows if it is another batch",
+        todo="give each query a txnAppId of its own; where this one takes the other's place, go on"
+        f" with a txnVersion above {ledger.epoch}",
+    )
+
+
+def _writer(stream: str | None) -> str:
+    return f"foreachBatch of query {stream}" if stream else "a batch outside a stream"
+
+
 def written_twice(ledger: Ledger, driver: Driver) -> WrittenTwice:
     """The error for a second write into one target, of one run at one epoch."""
+    job = driver.named and not driver.stream
+    who = f"Version {driver.epoch} of" if driver.named else f"Batch {driver.epoch} of query"
     return WrittenTwice(
-        f"Batch {driver.epoch} of query {driver.query_id} writes to target {ledger.target!r} for"
-        " the second time in one run",
+        f"{who} {driver.query_id} writes to target {ledger.target!r} for the second time in one"
+        f" {'session' if job else 'run'}",
         why="two writes of one batch into one target can't be told from a repetition of the first,"
         " whose rows must not count twice",
         todo="leave the first one as it is, which has taken effect; give each of the others a"
-        " sinkId of its own, or a txnAppId that no other write has; then restart the query",
+        " sinkId of its own, or a txnAppId that no other write has; "
+        + ("if this is the first one tried again, go on" if job else "then restart the query"),
     )
 
 
@@ -151,9 +172,15 @@ def unfinished_batch(error: StoreError, driver: Driver) -> BatchUnfinished:
     return BatchUnfinished(
         f"A batch into {driver.target} is decided, and has not taken effect whole: {error.what}",
         why=error.why,
-        todo=f"{error.todo or 'mend that'}; then, in place of running the job again, which would"
-        " apply its rows once more, run `sparkonce recover`, which finishes it",
+        todo=f"{_before_a_restart(error.todo)}; then run `sparkonce recover URL --sink"
+        f" {driver.name}`, which finishes it, in place of running the job again, which would apply"
+        " its rows once more",
     )
+
+
+def _before_a_restart(todo: str) -> str:
+    """What an error advises before its query, which a batch does not have, is restarted."""
+    return re.split(r"(?:[,;]? ?(?:then|and) )?restart the query", todo)[0] or "mend that"
 
 
 def in_the_way(error: SparkonceError, ledger: Ledger) -> SparkonceError:

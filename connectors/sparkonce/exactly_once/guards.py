@@ -142,15 +142,19 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
     Raises:
         ConcurrentDriver: a later run of this query has committed.
         CheckpointDiverged: the epoch was decided with other offsets.
+        VersionTaken: another query has written it under this name.
         CheckpointBehindSink: the sink has a later epoch.
         VersionBehindSink: the same of a batch with ``txnVersion``.
         SinkBehindCheckpoint: the sink lacks epochs before this one.
     """
     # Who replayed an earlier epoch, and finds this one decided by another, is a second driver.
     replayed_before = ledger.replayed.get(driver.run_id, driver.epoch) < driver.epoch
-    if driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before):
+    passed = driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before)
+    if passed and not _may_take_turns(driver):
         raise conflicts.concurrent_driver(ledger, driver)
     if driver.epoch == ledger.epoch:
+        if _taken_by_another(ledger, driver):
+            raise conflicts.version_taken(ledger, driver)
         _require_same(ledger, driver, driver.offsets)
         return Verdict.REPLAY
     if driver.epoch < ledger.epoch:
@@ -211,8 +215,6 @@ def require_same_decision(first: Ledger, now: Ledger, driver: Driver) -> None:
 def require_first_write(first: Ledger, driver: Driver) -> None:
     """Refuse a run that comes to its epoch of a batch again, be it with other rows or the same.
 
-    A batch with ``txnVersion`` outside a stream has no run.
-
     Args:
         first: the ledger as this commit found it, without the mark that the commit itself leaves.
         driver: who commits.
@@ -239,6 +241,16 @@ def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> 
             why="these were checked against the columns as they were",
             todo="restart the query, which checks them anew",
         )
+
+
+def _taken_by_another(ledger: Ledger, driver: Driver) -> bool:
+    """Whether another query wrote the last version, as far as the ledger knows who did."""
+    return driver.named and ledger.stream not in (None, driver.stream)
+
+
+def _may_take_turns(driver: Driver) -> bool:
+    """Whether several may write under one name: its versions alone say what comes later."""
+    return driver.named
 
 
 def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:

@@ -52,6 +52,8 @@ class Ledger:
         token: random name of that decision.
         manifest: the decision while it is being applied, else None.
         run_id: the run (one ``start()`` of the query) that decided last.
+        stream: of a batch with a name, the query in whose ``foreachBatch`` that was; empty outside
+            of one, None if a release decided it that did not know.
         past_runs: the runs before it, newest last.
         replayed: the runs that have replayed an epoch and decided none, with that epoch.
         checkpoint: where the query's checkpoint lies; None if it is not known.
@@ -86,6 +88,7 @@ class Ledger:
     token: str = ""
     manifest: Manifest | None = None
     run_id: str = ""
+    stream: str | None = None
     past_runs: tuple[str, ...] = ()
     replayed: Mapping[str, int] = field(default_factory=dict)
     doomed: Mapping[str, str] = field(default_factory=dict)
@@ -193,6 +196,7 @@ class Ledger:
         *,
         start: Start | None = None,
         repeatable: bool = False,
+        stream: str | None = None,
     ) -> Ledger:
         """The next revision, with this epoch decided by this run and not yet applied.
 
@@ -205,12 +209,14 @@ class Ledger:
             offsets: of the epoch.
             start: of its commit.
             repeatable: of the epoch. One that is not stays so, whatever the query does later.
+            stream: see `Ledger`.
         """
         run_id, past = run_id or self.run_id, self.past_runs
         if self.run_id and self.run_id != run_id:
             past = (*past, self.run_id)[-PAST_RUNS:]
         return self.moved(
             run_id=run_id,
+            stream=stream,
             past_runs=past,
             replayed={run: epoch for run, epoch in self.replayed.items() if run != run_id},
             epoch=manifest.epoch,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from sparkonce.errors import OptionError, UnsupportedQuery, told
 from sparkonce.exactly_once.guards import Driver, require_messages
@@ -16,7 +15,15 @@ from sparkonce.exactly_once.ledger import new_token
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt
 from sparkonce.spark.features import ArrowWriter, WriterCommitMessage
-from sparkonce.spark.session import EPOCH, QUERY, RUN, Context, task_context
+from sparkonce.spark.session import (
+    EPOCH,
+    EXECUTION,
+    QUERY,
+    Context,
+    application,
+    sessions,
+    task_context,
+)
 from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.writer import (
     Message,
@@ -113,39 +120,50 @@ def origin(sink: Sink, context: Context, token: str) -> Origin:
         token: names the batch where nothing else does.
     """
     query, epoch = map(context.getLocalProperty, (QUERY, EPOCH))
-    run = _run(context) if query and epoch else ""
+    stream = query if query and epoch else ""
     if sink.version is not None:
+        run = _execution(context) if stream else _session(context)
         named = sink.version.app, run, sink.version.number
-        return Origin(*named, follows=Follows.GROWS, named=True)
+        return Origin(*named, follows=Follows.GROWS, named=True, stream=stream)
     if query and epoch:
-        return Origin(query, run, int(epoch), follows=Follows.GROWS)
+        return Origin(query, _execution(context), int(epoch), follows=Follows.GROWS, stream=query)
     return Origin(token, "", 0, follows=Follows.ONCE)
 
 
-def _run(context: Context) -> str:
-    """The run of the stream in whose ``foreachBatch`` a batch is written.
+def _session(context: Context) -> str:
+    """The session of a batch outside a stream. A job that is run again has another one.
+
+    Empty if it can't be known: then a second write can't be told from a job that is run again.
+    """
+    known = application(context), sessions(context)
+    return "/".join(known) if all(known) else ""
+
+
+def _execution(context: Context) -> str:
+    """The execution of the micro-batch in whose ``foreachBatch`` a batch is written.
+
+    The run of the stream stands in Spark's job group, which is the user's to set.
 
     Raises:
-        UnsupportedQuery: Spark's job group, which has its name, is another.
+        UnsupportedQuery: Spark does not tell of it.
     """
-    group = context.getLocalProperty(RUN) or ""
-    try:
-        return str(UUID(group))
-    except ValueError:
+    known = application(context), context.getLocalProperty(EXECUTION)
+    if not all(known):
         raise UnsupportedQuery(
-            f"The job group of this batch is {group!r}, not the run of its stream",
-            why="without the run a second write into one target can't be told from a replay of the"
-            " first, whose rows must not count twice",
-            todo="leave spark.jobGroup.id as Spark sets it: call setJobGroup outside the function"
-            " of foreachBatch only, or not at all",
-        ) from None
+            "Spark does not tell which execution of its micro-batch writes this batch",
+            why="without it a second write into one target can't be told from a replay of the"
+            f" first, whose rows must not count twice; property {EXECUTION} has it",
+            todo="write from the thread that Spark calls, or from a pyspark.InheritableThread,"
+            " and leave that property as it is",
+        )
+    return "/".join(map(str, known))
 
 
 def _driver(sink: Sink, receipt: Receipt) -> Driver:
     task = receipt.task
     into = task.sink, sink.plan.target
-    follows, named = task.follows, task.named
-    return Driver(task.query_id, task.run_id, task.epoch, *into, follows=follows, named=named)
+    writer = {"follows": task.follows, "named": task.named, "stream": task.stream}
+    return Driver(task.query_id, task.run_id, task.epoch, *into, **writer)  # type: ignore[arg-type]
 
 
 def _warn_of_repetition(sink: Sink, driver: Driver) -> None:

@@ -6,6 +6,7 @@ tasks as local properties; a task's message carries to the driver what is needed
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,6 +16,10 @@ from sparkonce.spark import shuffle
 from sparkonce.spark.storage import Settings
 
 EPOCH, QUERY, RUN = "streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id"
+APPLICATION, STARTED, TAGS = "spark.app.id", "spark.app.startTime", "spark.job.tags"
+EXECUTION = "spark.sql.execution.root.id"
+"""The outermost one: of the micro-batch, for whatever ``foreachBatch`` writes in it."""
+SESSION_TAG, CONNECT_TAG = re.compile(r"spark-session-[0-9a-f-]{36}"), "SparkConnect_"
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 """Where checkpoints lie that no option places: there, in a folder that is named as the query is."""
 
@@ -80,6 +85,26 @@ class NoContext:
 
     def getLocalProperty(self, key: str) -> None:  # noqa: N802
         """Nothing is known of the session."""
+
+
+def application(context: Context) -> str:
+    """This start of the Spark application; empty if it can't be known.
+
+    A driver that a cluster manager starts again keeps the id, and counts executions anew.
+    """
+    name = context.getLocalProperty(APPLICATION)
+    return f"{name}/{context.getLocalProperty(STARTED) or ''}" if name else ""
+
+
+def sessions(context: Context) -> str:
+    """The Spark session of a job, and with a nested one that around it; empty if not known.
+
+    That of Spark Connect is no answer: its ``foreachBatch`` keeps it when a query starts again.
+    """
+    tags = (context.getLocalProperty(TAGS) or "").split(",")
+    if any(tag.startswith(CONNECT_TAG) for tag in tags):
+        return ""
+    return ",".join(sorted(filter(SESSION_TAG.fullmatch, tags)))
 
 
 def task_context() -> Context:

@@ -81,6 +81,7 @@ class SinkWriter:
             attempt=attempt_of(origin.run_id, new_token()),
             follows=origin.follows,
             named=origin.named,
+            stream=origin.stream,
         )
         receipt = sink.write(task, columns.as_announced(batches, self.schema))
         session = Session.seen_by(context.getLocalProperty, pyspark.__version__)

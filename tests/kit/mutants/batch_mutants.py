@@ -47,6 +47,18 @@ BATCH_MUTANTS = [
         patches={"sparkonce.exactly_once.commit.require_first_write": nothing},
     ),
     Mutant(
+        "another query's version skipped",
+        "a version that another query wrote under the name is taken for a repetition",
+        "C20",
+        patches={"sparkonce.exactly_once.guards._taken_by_another": nothing},
+    ),
+    Mutant(
+        "sessions that take turns are drivers of one checkpoint",
+        "a session whose name another one has used since is refused as superseded",
+        "C20",
+        patches={"sparkonce.exactly_once.guards._may_take_turns": nothing},
+    ),
+    Mutant(
         "numbers of a batch must follow each other",
         "a batch that leaves a gap is refused, as if the sink had lost some",
         "C20",

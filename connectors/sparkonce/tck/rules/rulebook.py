@@ -158,8 +158,9 @@ RULES: Sequence[Rule] = (
     Rule(
         "C20",
         MUST,
-        "A batch that has a number counts once, whatever call fails: another run skips it, and a"
-        " second write of one run is an error, never a silent skip.",
+        "A batch that has a number counts once, whatever call fails: another run skips it. A"
+        " second write of one run, or a write of another query under the same name and number, is"
+        " an error, never a silent skip.",
         "Two writes into one target can't be told from a repetition; a gap in the numbers is none"
         " of a batch's business, and a lower one may be of long ago.",
         "guards.judge and identify: Follows.GROWS",

@@ -40,6 +40,7 @@ class Query:
     plan: Plan[Any] | None = None
     follows: Follows = Follows.NEXT
     named: bool = False
+    stream: str = ""
     through: Store | None = None
     formerly: tuple[str, ...] = ()
 
@@ -109,6 +110,7 @@ class Run:
             formerly=query.formerly,
             follows=query.follows,
             named=query.named,
+            stream=query.stream,
         )
 
     def task(self, epoch: int, partition: int = 0) -> Task:
@@ -116,7 +118,7 @@ class Run:
         query = self.query
         attempt = attempt_of(self.run_id, new_token())
         into = query.name, partition, attempt
-        kind = {"follows": query.follows, "named": query.named}
+        kind = {"follows": query.follows, "named": query.named, "stream": query.stream}
         return Task(query.id, self.run_id, epoch, *into, **kind)  # type: ignore[arg-type]
 
     def stage(self, epoch: int, *partitions: Sequence[str]) -> list[Receipt]:

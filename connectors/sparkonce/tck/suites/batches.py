@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from unittest import mock
 
-from sparkonce.errors import CommitRefused, SparkonceError, VersionBehindSink, WrittenTwice
+from sparkonce.errors import (
+    CommitRefused,
+    SparkonceError,
+    VersionBehindSink,
+    VersionTaken,
+    WrittenTwice,
+)
 from sparkonce.operate.admin import Admin
 from sparkonce.origin import Follows
 from sparkonce.tck.simulation.actors import Query, Run
@@ -103,10 +109,33 @@ class BatchRules(Contract):
             writes(run, 7)
         require_rows(query.world, ROWS)
 
-    def test_c20_a_version_outside_a_stream_comes_as_often_as_it_likes(
+    def test_c20_a_version_of_another_query_is_no_replay(self, new_subject: NewSubject) -> None:
+        """Its rows are others; nothing of them is written, or skipped in silence."""
+        query = batches(new_subject, Follows.GROWS)
+        query.named, query.stream = True, "one"
+        writes(query.start(), 7)
+        for stream in ("another", ""):
+            query.stream = stream
+            with after("query one has written version 7"):
+                raises(VersionTaken, query.start().write, 7, with_witness(["a/7#x"]))
+        query.start().write(8, with_witness(["a/8#x"]))
+        require_rows(query.world, {*ROWS, "a/8#x"})
+
+    def test_c20_sessions_write_versions_by_turns(self, new_subject: NewSubject) -> None:
+        """An orchestrator runs some jobs here and some there: none of them is superseded."""
+        query = batches(new_subject, Follows.GROWS)
+        query.named = True
+        first, second = query.start(), query.start()
+        for number, job in enumerate((first, second, first)):
+            with after(f"{number} versions were written by two sessions in turn"):
+                job.write(number, with_witness([f"a/{number}#x"]))
+        writes(second, 2)
+        require_rows(query.world, {f"a/{number}#x" for number in range(3)})
+
+    def test_c20_a_version_without_a_run_comes_as_often_as_it_likes(
         self, new_subject: NewSubject
     ) -> None:
-        """It has no run; a lower one is an error, a gap is none."""
+        """Nothing is known of who writes it; a lower one is an error, a gap is none."""
         query = batches(new_subject, Follows.GROWS)
         query.named = True
         job = Run(query, "")
