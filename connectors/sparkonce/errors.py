@@ -15,6 +15,7 @@
     │   ├── StoreUnsafe           a setting of the store could lose what was acknowledged
     │   ├── StoreLostData         a decided epoch can't be applied: its chunks are gone
     │   ├── DecisionLost          the store lost a decision that it had acknowledged
+    │   ├── RecordDamaged         a record of sparkonce's own is not as sparkonce writes it
     │   ├── StagedDataMissing     chunks are gone before the decision; Spark replays the epoch
     │   ├── BatchUnfinished       a batch without a name is decided, and has not taken effect whole
     │   ├── RowRefused            the server refused a row after its epoch was decided
@@ -64,6 +65,7 @@ __all__ = [
     "MissingExtra",
     "OptionError",
     "QueryRetired",
+    "RecordDamaged",
     "RowRefused",
     "SinkBehindCheckpoint",
     "SinkRenamed",
@@ -210,6 +212,10 @@ class StoreLostData(StoreError):
 
 class DecisionLost(StoreError):
     """The store lost, during a commit, a decision that it had acknowledged; Spark replays it."""
+
+
+class RecordDamaged(StoreError):
+    """A record of sparkonce's own is not as sparkonce writes it, so nobody knows what it says."""
 
 
 class StagedDataMissing(StoreError):

@@ -218,6 +218,14 @@ def _value(option: Option, text: str) -> Any:
             why="this release of sparkonce has no such choice",
             todo=option.instead,
         )
+    if not (text or "").strip():  # Spark hands None on, too
+        raise OptionError(
+            f"Option {option.name} is empty",
+            why="a variable that is not set gives that, and rows would be written as if the option"
+            " were not there",
+            todo=f"give a value{'' if option.required else ', or leave the option out'}."
+            f" Meaning: {option.meaning}",
+        )
     try:
         return option.parse(text)
     except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkonce.errors import OptionError
+from sparkonce.operate.formats import sources_of
 from sparkonce.operate.printing import page_of_options
 from sparkonce.option_values import Parser, choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option, known, parse, password
@@ -70,7 +71,6 @@ def test_a_bad_value_is_refused(parser: Parser, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("sinkId", ""),
         ("sinkId", "a b"),
         ("sinkId", "a@b"),
         ("sinkId", "checkpoint/x"),
@@ -279,3 +279,21 @@ def test_a_name_that_looks_like_a_known_one_is_shown_by_what_differs(name: str) 
         parse(TABLE, {**URL, name: "x"})
     assert "did you mean" not in refused.value.todo
     assert refused.value.todo == f"write it as 'sinkId'; what was given is {name!a}"
+
+
+TABLES = {
+    f"{name} {source}": table
+    for name in ("redis", "mysql", "elasticsearch")
+    for connector in [for_name(name)]
+    for source, table in {"sink": connector.options, **sources_of(connector)}.items()
+}
+EACH = [(of, option.name) for of, table in TABLES.items() for option in known(table)]
+
+
+@pytest.mark.parametrize("text", ["", "  ", None])
+def test_no_option_is_taken_for_absent_where_it_is_empty(text: str | None) -> None:
+    """A variable that is not set would turn deletes into upserts, and let older rows win."""
+    for of, name in EACH:
+        raw = {name.lower(): text}
+        with pytest.raises(OptionError, match=f"Option {name} is empty.*not set"):
+            parse(TABLES[of], raw, complete=False)  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def test_target_is_one_whatever_way_it_is_written(url: str, dbtable: str, target
 
 
 BAD = [
-    ({"dbtable": ""}, "orders, shop.orders"),
+    ({"dbtable": ""}, "Option dbtable is empty"),
     ({"dbtable": "a.b.c"}, "orders, shop.orders"),
     ({"dbtable": "a`b"}, "orders, shop.orders"),
     ({"dbtable": "Sparkonce_new"}, "names that begin with sparkonce_"),
