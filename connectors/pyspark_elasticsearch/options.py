@@ -49,7 +49,7 @@ OPTIONS = (
     Option(
         "index",
         "The target: an index, an alias of one, a data stream (append), or a template,"
-        " `logs-{country}-{at:yyyy.MM.dd}`.",
+        " `events-{country}-{at:yyyy.MM.dd}`.",
         index_name,
         required=True,
     ),

@@ -15,7 +15,7 @@ from pyspark_elasticsearch.models.documents import Documents, Guard
 from pyspark_elasticsearch.models.plan import named_twice, own_index
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.target import lookup as targets
-from pyspark_elasticsearch.target import pipelines, replacing, visibility
+from pyspark_elasticsearch.target import patterns, pipelines, replacing, visibility
 from pyspark_elasticsearch.target.mappings import GUARD, OWN, STAMP
 from pyspark_elasticsearch.target.whereabouts import behind
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
@@ -146,12 +146,12 @@ class Watch:
         Raises:
             SparkonceError: it is not there any more, or not fit any more.
         """
-        now = None
-        if not documents.parts:
-            appends = documents.follows_aliases
-            now = targets.require_there(self.cluster, documents.index, appends=appends)
+        if documents.parts:  # an index may have come since, with a pipeline of its own
+            return self._whole(documents, None)
+        appends = documents.follows_aliases
+        now = targets.require_there(self.cluster, documents.index, appends=appends)
         fit, known = self._fit.target, self._fit.pipelines
-        same = documents == self._of and (now and now.sign) == (fit and fit.sign)
+        same = documents == self._of and fit is not None and now.sign == fit.sign
         if same and (not known or pipelines.read(self.cluster, known) == known):
             return now
         return self._whole(documents, None)
@@ -170,7 +170,9 @@ class Watch:
 
 def _fit_target(cluster: Cluster, documents: Documents, new: Stored | None) -> Fit:
     if documents.parts:  # there is no index before the first row
-        return Fit(None, _kept(cluster, documents, {}))
+        # Also where rows bring their own pipeline: an index has one for the end.
+        of_names = patterns.settings(cluster, documents.parts, documents.index)
+        return Fit(None, _kept(cluster, documents, {}, *of_names))
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)
     made = found is None and new is not None and _create(cluster, *_new(documents, new))
@@ -241,9 +243,10 @@ def _map(cluster: Cluster, target: targets.Target, own: Mapping[str, Any]) -> No
 
 
 def _kept(
-    cluster: Cluster, documents: Documents, settings: Mapping[str, Any]
+    cluster: Cluster, documents: Documents, *settings: Mapping[str, Any]
 ) -> Mapping[str, pipelines.Definition]:
-    found = pipelines.tree(cluster, pipelines.of(documents, settings))
+    first = {name for one in settings for name in pipelines.of(documents, one)}
+    found = pipelines.tree(cluster, first)
     pipelines.require_kept(documents, found)
     return found
 

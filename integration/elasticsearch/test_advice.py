@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch
 from integration.documents import documents, has_script_processor
 from integration.epochs import ElasticsearchQuery
 
-from sparkonce.errors import OptionError, RowRefused, StoreRefused
+from sparkonce.errors import OptionError, RowRefused
 
 COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 MOST = 2**63 - 1
@@ -31,33 +31,30 @@ def test_sum_that_leaves_its_range_is_no_fault_of_the_mapping(
     assert "mend what the document holds" in refused.value.todo
 
 
-def test_what_a_pipeline_names_and_is_gone_is_what_the_error_says(
+def test_what_an_index_or_pipeline_names_and_is_gone_is_told_before_the_decision(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
-    """An answer of 404 is not always about the index, and one of 500 does not always pass."""
     if not has_script_processor(elastic):
         pytest.skip("the server lacks the processors")
+    called, missing = f"{index}-in", {"name": f"{index}-no", "ignore_missing_pipeline": True}
     script = {"lang": "painless", "source": "ctx.n += 1"}
-    elastic.put_script(id=index, script=script)
-    elastic.ingest.put_pipeline(id=f"{index}-in", processors=[{"script": {"id": index}}])
-    elastic.ingest.put_pipeline(id=index, processors=[{"pipeline": {"name": f"{index}-in"}}])
+    processors = [{"pipeline": missing}, {"pipeline": {"name": called}}]
+    elastic.ingest.put_pipeline(id=called, processors=[{"script": script}])
+    elastic.ingest.put_pipeline(id=index, processors=processors)
     try:
-        query = into_index(COUNTS, pipeline=index)
-        elastic.delete_script(id=index)
-        with pytest.raises(StoreRefused, match=f"unable to find script .{index}.*a stored script"):
-            query.run(0, ONE)
-        elastic.put_script(id=index, script=script)
+        query = into_index(COUNTS)
+        elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
         query.run(0, ONE)
-        elastic.ingest.delete_pipeline(id=f"{index}-in")
-        with pytest.raises(StoreRefused, match=f"{index}-in.*the ingest pipeline is not there"):
+        elastic.ingest.delete_pipeline(id=called)
+        with pytest.raises(OptionError, match=f"no ingest pipeline '{called}'"):
             query.run(1, ONE)
-        elastic.ingest.put_pipeline(id=f"{index}-in", processors=[])
+        elastic.ingest.put_pipeline(id=called, processors=[])
         query.run(1, ONE)
         assert sorted(row["n"] for row in documents(elastic, index).values()) == [1, 2]
     finally:
-        for name in (index, f"{index}-in"):
+        elastic.indices.put_settings(index=index, settings={"index.final_pipeline": None})
+        for name in (index, called):
             elastic.options(ignore_status=404).ingest.delete_pipeline(id=name)
-        elastic.options(ignore_status=404).delete_script(id=index)
 
 
 def test_index_of_dead_letters_that_is_deleted_is_made_anew_with_its_mappings(

@@ -60,15 +60,23 @@ def stream(elastic: Elasticsearch, unique: str) -> Iterator[str]:
     elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
 
 
+def with_pipeline(
+    query: ElasticsearchQuery, elastic: Elasticsearch, name: str, *processors: dict[str, Any]
+) -> None:
+    """Let a pipeline be another one behind the last look at it, as one epoch is decided."""
+    store = query.sink.store
+
+    def prepare(manifest: Any) -> Any:
+        made = type(store).prepare(store, manifest)
+        elastic.ingest.put_pipeline(id=name, processors=list(processors))
+        del store.prepare
+        return made
+
+    store.prepare = prepare
+
+
 @pytest.mark.parametrize(
-    "processor",
-    [
-        REROUTE,
-        {"set": {"field": "x", "value": 1, "on_failure": [REROUTE]}},
-        {"foreach": {"field": "x", "processor": {"set": {"field": "_index", "value": "y"}}}},
-        {"fingerprint": {"fields": ["id"], "target_field": "_id"}},
-    ],
-    ids=["reroute", "on failure", "within", "id"],
+    "processor", [REROUTE, {"set": {"field": "_version", "value": 1}}], ids=["reroute", "version"]
 )
 def test_pipeline_that_moves_rows_is_refused_at_start(
     into_index: Make, pipeline: Callable[..., str], processor: dict[str, Any]
@@ -188,12 +196,14 @@ def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the
     pipeline: Callable[..., str],
     kind: str,
 ) -> None:
-    query = into_index(TEXTS, pipeline=pipeline(UNSEEN[kind]), chunkRows="4")
-    for _ in range(2):
-        query.restart()
-        with pytest.raises(StoreRefused, match=r"sent \d rows elsewhere, such as"):
-            query.run(0, TEN)
-        assert stored(elastic, index) == Counter()
+    query = into_index(TEXTS, pipeline=pipeline(), chunkRows="4")
+    with_pipeline(query, elastic, index, UNSEEN[kind])
+    with pytest.raises(StoreRefused, match=r"sent \d rows elsewhere, such as"):
+        query.run(0, TEN)
+    query.restart()
+    with pytest.raises(StoreRefused, match=r"Ingest pipeline .* has"):
+        query.run(0, [])
+    assert stored(elastic, index) == Counter()
     pipeline()
     query.restart()
     query.run(0, [])
@@ -204,7 +214,8 @@ def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the
 def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
     into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
 ) -> None:
-    query = into_index(TEXTS, key="id", pipeline=pipeline(UNSEEN["csv"]))
+    query = into_index(TEXTS, key="id", pipeline=pipeline())
+    with_pipeline(query, elastic, index, UNSEEN["csv"])
     elastic.index(index=index, id="a", document={"id": 100})
     with pytest.raises(StoreRefused, match="1 were taken back, 1 are there"):
         query.run(0, [{"id": 1, "text": "a x"}, {"id": 2, "text": "b x"}])
@@ -217,8 +228,9 @@ def test_row_that_a_pipeline_routes_to_another_shard_is_told_as_left_there(
     """No answer tells a routing, and without it a row is not found."""
     elastic.indices.create(index=index, settings={"number_of_shards": 5})
     fields = ["_id", "_routing"]
-    away = pipeline({"csv": {"field": "text", "target_fields": fields, "separator": " "}})
-    query = into_index(TEXTS, pipeline=away)
+    away = {"csv": {"field": "text", "target_fields": fields, "separator": " "}}
+    query = into_index(TEXTS, pipeline=pipeline())
+    with_pipeline(query, elastic, index, away)
     with pytest.raises(StoreRefused, match=r"sent 10 rows elsewhere, such as") as error:
         query.run(0, [{"id": id_, "text": f"x{id_} r{id_}"} for id_ in range(10)])
     left = sum(stored(elastic, index).values())
@@ -226,25 +238,65 @@ def test_row_that_a_pipeline_routes_to_another_shard_is_told_as_left_there(
     assert f"{10 - left} were taken back, {left} are there, under a routing" in str(error.value)
 
 
-def test_rows_of_a_template_are_compared_whatever_pipeline_their_index_has(
+def test_row_that_a_pipeline_makes_newer_unseen_is_taken_back(
     into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
 ) -> None:
-    """Such an index comes to be with its first row: nobody has looked at its settings."""
-    settings = {"index.default_pipeline": pipeline(UNSEEN["csv"])}
-    elastic.indices.put_index_template(
-        name=index, index_patterns=[f"{index}-*"], template={"settings": settings}
-    )
-    query = into_index(TEXTS, index=f"{index}-{{text}}", createIndex="false")
-    rows = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]
-    with pytest.raises(StoreRefused, match="sent 2 rows elsewhere"):
-        query.run(0, rows)
+    query = into_index(TEXTS, key="id", pipeline=pipeline())
+    with_pipeline(query, elastic, index, {"set": {"field": "_version", "value": 2**62}})
+    with pytest.raises(StoreRefused, match=r"under another version.* 2 were taken back"):
+        query.run(0, TEN[:2])
     assert stored(elastic, index) == Counter()
+
+
+@pytest.mark.parametrize("option", ["index template", "legacy template", "index"])
+def test_pipeline_of_an_index_that_a_row_may_name_is_refused_before_the_decision(
+    into_index: Make,
+    elastic: Elasticsearch,
+    index: str,
+    pipeline: Callable[..., str],
+    option: str,
+) -> None:
+    """Such an index comes to be with its first row, as a template of the cluster says."""
     pipeline()
-    query.restart()
-    query.run(0, [])
-    assert stored(elastic, index) == Counter([1, 2])
-    elastic.indices.delete(index=f"{index}-a,{index}-b")
-    elastic.indices.delete_index_template(name=index)
+    query = into_index(TEXTS, index=f"{index}-{{text}}", createIndex="false")
+    query.run(0, [{"id": 1, "text": "a"}])
+    about = {"settings": {"index.final_pipeline": index}}
+    if option == "index template":
+        elastic.indices.put_index_template(
+            name=index, index_patterns=[f"{index}-b*"], template=about
+        )
+    elif option == "legacy template":
+        elastic.indices.put_template(name=index, index_patterns=[f"{index}-b*"], **about)
+    else:
+        elastic.indices.put_settings(index=f"{index}-a", **about)
+    try:
+        query.run(1, [{"id": 2, "text": "a"}])
+        pipeline(UNSEEN["csv"])
+        with pytest.raises(StoreRefused, match=f"pipeline '{index}' of .* has 'csv'"):
+            query.run(2, [{"id": 3, "text": "b"}])
+        assert stored(elastic, index) == Counter([1, 2])
+    finally:
+        elastic.indices.delete(index=f"{index}-a")
+        elastic.options(ignore_status=404).indices.delete_index_template(name=index)
+        elastic.options(ignore_status=404).indices.delete_template(name=index)
+
+
+def test_template_whose_names_become_data_streams_is_refused_before_the_decision(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    given = {"index": f"{index}-{{text}}", "createIndex": "false"}
+    elastic.indices.put_index_template(
+        name=index, index_patterns=[f"{index}-*-b"], data_stream={}, priority=5
+    )
+    try:
+        with pytest.raises(OptionError, match=f"index template {index} .* data streams"):
+            into_index(TEXTS, key="id", **given)
+        elastic.indices.put_index_template(
+            name=f"{index}-plain", index_patterns=[f"{index}-*"], priority=6
+        )
+        into_index(TEXTS, key="id", **given)
+    finally:
+        elastic.indices.delete_index_template(name=f"{index},{index}-plain")
 
 
 def test_row_that_goes_through_a_pipeline_by_an_alias_or_is_dropped_is_where_it_should_be(

@@ -1,4 +1,4 @@
-"""The index of a row, where option ``index`` is a template: ``logs-{country}-{at:yyyy.MM.dd}``."""
+"""The index of a row, where option ``index`` is a template: ``events-{country}-{at:yyyy.MM.dd}``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def index_name(text: str) -> str:
     """
     plain = re.sub(r"\{[^{}]*\}", "x", text)
     if "{" in plain or "}" in plain:
-        raise ValueError("like logs-{country}-{at:yyyy.MM.dd}, each brace with its other one")
+        raise ValueError("like events-{country}-{at:yyyy.MM.dd}, each brace with its other one")
     if len(text) > LONGEST or plain != plain.lower() or re.search(FORBIDDEN, plain):
         raise ValueError(
             'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
@@ -127,7 +127,7 @@ def _require_form(text: str, field: pa.Field, form: str, conversion: str | None)
             f"Option index={text!r} can't use column {field.name!r} of type {spark_type(field)} so",
             why="a date or timestamp needs a form, a string or whole number has none, and other"
             " types can't be part of a name",
-            todo="write it like logs-{country}-{at:yyyy.MM.dd}",
+            todo="write it like events-{country}-{at:yyyy.MM.dd}",
         )
     if form and not _DATE.fullmatch(form):
         raise OptionError(

@@ -31,6 +31,7 @@ class Item(NamedTuple):
         place: the index that the document went to; empty if that was not asked.
         id: of the document; empty if that was not asked.
         at: sequence number and primary term of the write, if they were asked and there was one.
+        version: that the document has since, if that was asked.
     """
 
     status: int
@@ -38,6 +39,7 @@ class Item(NamedTuple):
     place: str = ""
     id: str = ""
     at: tuple[int, int] | None = None
+    version: int | None = None
 
     @property
     def done(self) -> bool:
@@ -111,7 +113,7 @@ def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
     number = told.get("_seq_no", -1)
     at = (number, told["_primary_term"]) if number >= 0 else None
     index, id_ = told.get("_index", ""), told.get("_id", "")
-    return Item(int(told["status"]), told.get("error"), index, id_, at)
+    return Item(int(told["status"]), told.get("error"), index, id_, at, told.get("_version"))
 
 
 def operations(lines: bytes) -> Iterator[bytes]:

@@ -1,8 +1,8 @@
-"""Ingest pipelines: they may send a row elsewhere than option ``index`` says, under another id.
+"""Ingest pipelines: they may send a row elsewhere than option ``index`` says, or make it newer.
 
-A row that is sent again must find itself; so what can be seen to change its index, id or routing is
-refused. Of what can't be seen (a script, names that are made from a row) the answers tell: see
-`whereabouts`.
+A row that is sent again must find itself, and be as old as it was; so a pipeline is refused unless
+all of it is proven to leave index, id, routing and version alone: see `processors`. Of pipelines
+that nobody could look at beforehand the answers tell: see `whereabouts`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.target.processors import ADDRESS, touched
 from sparkonce.errors import OptionError, StoreRefused
 
 if TYPE_CHECKING:
     from pyspark_elasticsearch.models.documents import Documents
 
 DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
-MOVES = ("reroute", "date_index_name")
-"""Processors that choose the index of a row."""
-
-ADDRESS = ("_index", "_id", "_routing")
-"""What others must not write."""
-
 PAGE = 20
 """Pipelines in a request: its line is at most 4 KB (``http.max_initial_line_length``)."""
 
@@ -68,10 +63,11 @@ def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
 
 
 def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
-    """Refuse pipelines that can be seen to change where a row goes, or its id.
+    """Refuse pipelines, unless all that they do leaves alone what addresses a document.
 
     Raises:
-        OptionError: there is no such pipeline as option ``pipeline`` names.
+        OptionError: there is no such pipeline as option ``pipeline`` names, or the server would
+            take a column for what addresses a document.
         StoreRefused: it names the pipeline.
     """
     if documents.pipeline and found.get(documents.pipeline) == {}:
@@ -80,11 +76,41 @@ def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
             why="every row would be refused, after its epoch is decided",
             todo="create it, or mend the option",
         )
+    if found and (taken := [name for name in documents.columns if name in ADDRESS]):
+        raise OptionError(
+            f"Column {taken[0]!r} can't go through ingest pipeline {min(found)!r}",
+            why="a pipeline takes no document with such a field, and refuses every row, after its"
+            " epoch is decided",
+            todo="rename the column before the sink, or write into an index without a pipeline",
+        )
+    for name in _lacking(found):
+        raise OptionError(
+            f"There is no ingest pipeline {name!r}, which {documents.index} or another one names",
+            why="every row that comes to it would be refused, after its epoch is decided",
+            todo="create it, or let nothing name it",
+        )
     for name, about in found.items():
         for kind, settings in _processors(about):
-            named = settings.get("target_field") or settings.get("field")
-            if kind in MOVES or named in ADDRESS:
-                raise elsewhere(f"Ingest pipeline {name!r} of {documents.index} has {kind!r}")
+            if said := touched(kind, settings):
+                raise StoreRefused(
+                    f"Ingest pipeline {name!r} of {documents.index} has {kind!r}, {said}",
+                    why="index, id and routing tell a row that is sent again, and the version an"
+                    " older one: were they changed, it could be there twice, or undo a newer row."
+                    " So a pipeline may do only what is known to leave them alone",
+                    todo="do that work in the query, or by a processor that docs/elasticsearch.md"
+                    ' lists ("Ingest pipelines"), with names of fields that are written out and do'
+                    " not begin with _; then restart the query",
+                )
+
+
+def _lacking(found: Mapping[str, Definition]) -> list[str]:
+    """Those that are not there, but for those that may be missing where they are called."""
+    calls = [
+        told for one in found.values() for kind, told in _processors(one) if kind == "pipeline"
+    ]
+    may = {one["name"] for one in calls if one.get("ignore_missing_pipeline")}
+    must = {one["name"] for one in calls if not one.get("ignore_missing_pipeline")}
+    return [name for name, about in found.items() if about == {} and name not in may - must]
 
 
 def elsewhere(what: str) -> StoreRefused:
@@ -100,7 +126,7 @@ def elsewhere(what: str) -> StoreRefused:
 
 def _called(about: Definition) -> Iterator[str]:
     for kind, settings in _processors(about):
-        if kind == "pipeline" and "{{" not in settings["name"]:  # else a row's values name it
+        if kind == "pipeline" and "{{" not in settings["name"]:  # else it is refused
             yield str(settings["name"])
 
 
@@ -112,6 +138,8 @@ def _processors(about: Definition) -> Iterator[tuple[str, Mapping[str, Any]]]:
         *([about["processor"]] if "processor" in about else ()),
     ]
     for one in inner:
-        for kind, settings in one.items():
+        for kind, told in one.items():
+            # In short the server takes a script as its text alone.
+            settings = told if isinstance(told, Mapping) else {"source": told}
             yield kind, settings
             yield from _processors(settings)

@@ -1,7 +1,8 @@
-"""Where rows went: of what ingest pipelines do, and can't be seen there, the answers tell.
+"""Where rows went: of what ingest pipelines do that nobody has looked at, the answers tell.
 
-A pipeline may write another id or index into a row, by processors without number. Sent again such a
-row would be there twice, or be taken for another. So each answer is compared with what was sent.
+A pipeline may come, or become another one, while an epoch is applied, and write another id, index
+or version into a row. Sent again such a row would be there twice, or be taken for another, or for a
+newer one. So each answer is compared with what was sent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.target import pipelines
 from sparkonce.errors import StoreUnreachable
 
-TOLD = "items.*._index,items.*._id,items.*._seq_no,items.*._primary_term"
+TOLD = ",".join(
+    f"items.*.{name}" for name in ("_index", "_id", "_version", "_seq_no", "_primary_term")
+)
 LOOKS = 3
 PAUSE = 0.2
 """Seconds between looks at a name: one node hears of its change later than another."""
@@ -66,13 +69,14 @@ class Whereabouts:
         taken = take_back(self.cluster, [_deletion(told, item) for told, item in ours])
         (told, item), left = gone[0], len(gone) - taken
         raise pipelines.elsewhere(
-            f"An ingest pipeline of {self.index or told['_index']} sent {len(gone)} rows elsewhere,"
-            f" such as {told['_id']!r} to {item.place}/{item.id or told['_id']}: {taken} were"
+            f"An ingest pipeline of {self.index or told['_index']} sent {len(gone)} rows elsewhere"
+            f"{'' if same_version(told, item) else ' or under another version'}, such as"
+            f" {told['_id']!r} to {item.place}/{item.id or told['_id']}: {taken} were"
             f" taken back{f', {left} are there, {LEFT}' if left else ''}"
         )
 
     def _is_kept(self, told: dict[str, Any], item: bulk.Item) -> bool:
-        same = item.id in ("", told["_id"])
+        same = item.id in ("", told["_id"]) and same_version(told, item)
         return same and self._leads(told.get("_index") or self.index, item.place)
 
     def _leads(self, name: str, place: str) -> bool:
@@ -89,6 +93,11 @@ class Whereabouts:
             # Asked anew: a rollover may have come since.
             self._behind[name] = behind(self.cluster, name)
         return place in self._behind[name]
+
+
+def same_version(told: dict[str, Any], item: bulk.Item) -> bool:
+    """Whether a row was written under the version that was sent, if one was."""
+    return item.at is None or told.get("version") in (None, item.version)
 
 
 def behind(cluster: Cluster, name: str) -> set[str]:

@@ -1,0 +1,83 @@
+"""Indices that rows may name: those that are there, and what the cluster makes of new ones.
+
+A template of names leads to names that nobody knows before its rows come. So all are looked at that
+could be among them, and one that can't be shown to be another's counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pyspark_elasticsearch.models.names import Part
+from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.target.pipelines import DEFAULT, FINAL
+from sparkonce.errors import OptionError
+
+DOING = "looking at templates of indices"
+FLAT = {"flat_settings": "true"}
+
+
+def of(parts: Sequence[Part]) -> str:
+    """The pattern of all names that a template makes."""
+    return "".join(part if isinstance(part, str) else "*" for part in parts)
+
+
+def meet(one: str, other: str) -> bool:
+    """Whether a name may match two patterns, in which ``*`` stands for any text."""
+    if not one or not other:
+        return not (one + other).strip("*")
+    if one[0] == "*":
+        return meet(one[1:], other) or meet(one, other[1:])
+    if other[0] == "*":
+        return meet(other, one)
+    return one[0] == other[0] and meet(one[1:], other[1:])
+
+
+def settings(cluster: Cluster, parts: Sequence[Part], option: str) -> Iterator[Mapping[str, Any]]:
+    """The pipelines of all indices that rows may name, as settings.
+
+    Raises:
+        OptionError: a new one would be a data stream.
+    """
+    pattern = of(parts)
+    target = path(pattern, "_settings", f"{DEFAULT},{FINAL}")
+    there = cluster.ask(f"looking at indices {pattern}", "GET", target, params=FLAT, allow=(404,))
+    if there.status == 200:
+        yield from (about["settings"] for about in there.body.values())
+    yield from _of_new(cluster, pattern, option)
+
+
+def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str, Any]]:
+    # Without the right to look at templates the answers to rows still tell what one of them does.
+    told = cluster.ask(DOING, "GET", "/_index_template", allow=(403, 404))
+    found = told.body.get("index_templates", ()) if told.status == 200 else ()
+    ranked = sorted(found, key=lambda one: -one["index_template"].get("priority", 0))
+    for one in ranked:
+        name, about = one["name"], one["index_template"]
+        patterns = about["index_patterns"]
+        if not any(meet(each, pattern) for each in patterns):
+            continue
+        if "data_stream" in about:
+            raise _streams(option, name)
+        made = cluster.ask(DOING, "POST", path("_index_template", "_simulate", name))
+        kept = made.body["template"].get("settings", {}).get("index", {})
+        yield {f"index.{setting}": value for setting, value in kept.items()}
+        # A star of ours is matched by a star alone, so that all of our names are among its own.
+        if any(fnmatchcase(pattern, each) for each in patterns):
+            return
+    told = cluster.ask(DOING, "GET", "/_template", params=FLAT, allow=(403, 404))
+    for about in told.body.values() if told.status == 200 else ():
+        if any(meet(each, pattern) for each in about["index_patterns"]):
+            yield about.get("settings", {})
+
+
+def _streams(option: str, name: str) -> OptionError:
+    return OptionError(
+        f"Option index={option!r}: index template {name} makes data streams of such names",
+        why="a data stream takes new documents only, and behind a rollover a row that is sent again"
+        " would be there twice",
+        todo="choose names that the template does not match, such as a beginning of their own, or"
+        " name one data stream in option index with writeMode=append",
+    )

@@ -1,0 +1,132 @@
+"""Ingest pipelines are taken only if all that they do is known to leave addresses alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.elasticsearch.stored import APPENDED
+
+from pyspark_elasticsearch.models.documents import Documents
+from pyspark_elasticsearch.target import pipelines
+from pyspark_elasticsearch.target.processors import ADDRESS
+from sparkonce.errors import OptionError, StoreRefused
+
+HARMLESS: list[dict[str, Any]] = [
+    {"set": {"field": "a._version", "value": 1}},
+    {"set": {"field": "_ingest.mine", "value": 1}},
+    {"set": {"field": "b", "copy_from": "_id"}},
+    {"append": {"field": "tags", "value": ["{{_version}}"]}},
+    {"remove": {"field": ["a", "b"]}},
+    {"remove": {"keep": ["a"]}},
+    {"rename": {"field": "a", "target_field": "b"}},
+    {"date": {"field": "a", "formats": ["ISO8601"]}},
+    {"geoip": {"field": "ip"}},
+    {"json": {"field": "a", "target_field": "b"}},
+    {"kv": {"field": "a", "field_split": " ", "value_split": "=", "target_field": "b"}},
+    {"dissect": {"field": "a", "pattern": "%{+at/2} %{+at/1} %{?skipped} %{} %{last->}"}},
+    {"grok": {"field": "a", "patterns": ["%{WORD:b} %{NUMBER:c:int} (?<d>x)"]}},
+    {"csv": {"field": "a", "target_fields": ["b", "c"]}},
+    {"dot_expander": {"field": "a.b"}},
+    {"foreach": {"field": "l", "processor": {"uppercase": {"field": "_ingest._value"}}}},
+    {"pipeline": {"name": "other"}},
+    {"drop": {"if": "ctx._version > 1"}},
+    {"script": "ctx.a = ctx.b"},
+    {"script": {"source": "if (ctx?.n == null) { ctx['n'] = 1 / ctx.m } ctx.remove('x')"}},
+    {"script": {"source": "ctx.put('a', ctx.getOrDefault(\"b\", 2)); ctx.metadata = ctx.field"}},
+]
+
+
+def pipeline(*processors: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"one": {"processors": [*processors], **more}}
+
+
+@pytest.mark.parametrize("processor", HARMLESS, ids=str)
+def test_processor_that_writes_fields_of_the_source_alone_is_taken(
+    processor: dict[str, Any],
+) -> None:
+    pipelines.require_kept(Documents.load(APPENDED), pipeline(processor))
+
+
+def by_name(name: Any) -> list[dict[str, Any]]:
+    return [
+        {"set": {"field": name, "value": 1}},
+        {"append": {"field": name, "value": 1}},
+        {"remove": {"field": ["a", name]}},
+        {"rename": {"field": "a", "target_field": name}},
+        {"rename": {"field": name, "target_field": "a"}},
+        {"convert": {"field": "a", "type": "long", "target_field": name}},
+        {"gsub": {"field": name, "pattern": "a", "replacement": "b"}},
+        {"date": {"field": "a", "formats": ["UNIX"], "target_field": name}},
+        {"csv": {"field": "a", "target_fields": ["b", name]}},
+        {"enrich": {"field": "a", "policy_name": "p", "target_field": name}},
+        {"foreach": {"field": "l", "processor": {"set": {"field": name, "value": 1}}}},
+        {"foreach": {"field": name, "processor": {"trim": {"field": "_ingest._value"}}}},
+        {"trim": {"field": "a", "on_failure": [{"set": {"field": name, "value": 1}}]}},
+        {"json": {"field": "a", "target_field": name}},
+        {"kv": {"field": "a", "field_split": " ", "value_split": "=", "target_field": name}},
+    ]
+
+
+SCRIPTS = (
+    "ctx._version = 1",
+    "ctx . _version = 1",
+    "ctx/**/._version = 1",
+    "ctx['_version'] = 1",
+    "ctx['_ver' + 'sion'] = 1",
+    "ctx[ctx.name] = 1",
+    "ctx.put('_version', 1)",
+    "ctx.put('a' == 'a' ? '_version' : 'b', 1)",
+    "ctx.put/**/('_version', 1)",
+    "ctx.putAll(['_version': 1])",
+    "ctx.entrySet().removeIf(e -> true)",
+    "def all = ctx; all._version = 1",
+    "void f(Map m) { m._version = 1 } f(ctx)",
+    "['_version'].forEach(ctx::remove)",
+    "metadata().version = 1",
+    "metadata/**/().versionType = 'external'",
+    "field('_version').set(1)",
+    "ctx.a = 1; /* ctx.a */ ctx. /* ctx.b */ _id = 'x'",
+)
+UNPROVEN: list[dict[str, Any]] = [
+    *(one for name in ADDRESS for one in by_name(name)[:1]),
+    *by_name("_source._version"),
+    *by_name("{{{a}}}"),
+    {"set": {"value": 1}},
+    {"reroute": {"destination": "elsewhere"}},
+    {"date_index_name": {"field": "a", "date_rounding": "d"}},
+    {"json": {"field": "a", "add_to_root": True}},
+    {"kv": {"field": "a", "field_split": " ", "value_split": "="}},
+    {"dissect": {"field": "a", "pattern": "%{_id} %{b}"}},
+    {"dissect": {"field": "a", "pattern": "%{+_id} %{b}"}},
+    {"dissect": {"field": "a", "pattern": "%{*b} %{&b}"}},
+    {"grok": {"field": "a", "patterns": ["%{WORD:_id}"]}},
+    {"grok": {"field": "a", "patterns": ["(?<_id>x)"]}},
+    {"grok": {"field": "a", "patterns": ["%{X}"], "pattern_definitions": {"X": "%{WORD:_id}"}}},
+    {"dot_expander": {"field": "*"}},
+    {"pipeline": {"name": "{{name}}"}},
+    {"of_a_later_release": {}},
+    {"script": {"id": "stored"}},
+    {"script": {"source": "ctx.a = 1", "lang": "expression"}},
+    {"script": "ctx._id = 'x'"},
+    *({"script": {"source": text}} for text in SCRIPTS),
+]
+
+
+@pytest.mark.parametrize("processor", UNPROVEN, ids=str)
+@pytest.mark.parametrize("place", ["processors", "on_failure"])
+def test_processor_that_may_write_an_address_is_refused(
+    processor: dict[str, Any], place: str
+) -> None:
+    about = pipeline(processor) if place == "processors" else pipeline(on_failure=[processor])
+    (kind,) = processor if "on_failure" not in str(processor) else ("set",)
+    said = rf"Ingest pipeline 'one' of x has '({kind}|set|trim)', (which|whose) "
+    with pytest.raises(StoreRefused, match=said):
+        pipelines.require_kept(Documents.load(APPENDED), about)
+
+
+def test_column_that_a_pipeline_takes_for_an_address_is_refused() -> None:
+    documents = Documents.load({**APPENDED, "columns": ["_version_type"]})
+    pipelines.require_kept(documents, {})
+    with pytest.raises(OptionError, match=r"Column '_version_type' can't go through .*'one'"):
+        pipelines.require_kept(documents, pipeline())
