@@ -22,6 +22,7 @@ from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.exactly_once import losses
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.exactly_once.lanes import in_order
+from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
 MARK_EVERY = 10.0
@@ -80,12 +81,21 @@ class Delivery:
             raise _too_many(manifest)
         index = self.means.watch.require_still_fit(self.documents)
         name, replaces = index.name if index else "", ""
+        self._claim(name)
         if self.documents.overwrites:
             name, replaces = replacing.successor(self.documents.index, manifest.token), name
         # Queries that name the index by an alias draw from the same counter as others.
         fence = self.means.records.draw(name or manifest.target)
         to = Destination(fence, name, index.since if index else "", replaces)
         return replace(manifest, notes=asdict(to))
+
+    def _claim(self, index: str) -> None:
+        """See that readers will be shown this epoch, if they see epochs as a whole."""
+        if self.documents.alias:
+            cluster, sink = self.means.cluster, self.manifest.sink
+            ledger = from_record(self.means.records.read(sink))
+            once = ledger is not None and ledger.once
+            visibility.claim(cluster, self.documents, index, sink, once=once)
 
     def apply(self, advance: Advance, since: float | None) -> Applied:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order.

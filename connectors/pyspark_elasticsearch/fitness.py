@@ -96,10 +96,22 @@ def require_fit(target: Target, documents: Documents) -> None:
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
     _require_numbered(target)
+    _require_readable(target, documents)
     checks.refuse(_of_aliases(target, documents))
     checks.refuse(_of_fields(target, documents))
     if documents.way.guard is Guard.SCRIPT:
         _require_fit_for_scripts(target)
+
+
+def _require_readable(target: Target, documents: Documents) -> None:
+    """Refuse a block that lets rows in, and no look at documents that are there."""
+    looked_up = documents.way.guard is Guard.SCRIPT or target.since or documents.alias
+    if looked_up and target.says("index.blocks.read") == "true":
+        raise StoreRefused(
+            f"Index {target.name} has index.blocks.read",
+            why="this write mode looks documents up: an epoch would be refused after its decision",
+            todo="remove the block, then restart the query",
+        )
 
 
 def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:

@@ -38,6 +38,18 @@ def test_read_only_index_is_refused_until_it_is_not(
     assert counts(elastic, counter_index) == Counter(range(5))
 
 
+def test_index_whose_documents_can_not_be_looked_up_is_refused_before_the_decision(
+    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
+) -> None:
+    query = counting(elasticsearch_url, counter_index)
+    set_block(elastic, counter_index, "read", True)
+    with pytest.raises(StoreRefused, match=r"has index\.blocks\.read"):
+        query.run(0, ones(range(5)))
+    set_block(elastic, counter_index, "read", None)
+    query.run(0, [])
+    assert counts(elastic, counter_index) == Counter()
+
+
 def test_closed_index_is_named_and_goes_on_once_it_is_open(
     elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
 ) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.elasticsearch.decisions import decide
 from integration.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
+from sparkonce.exactly_once.ledger import sink_name
+from sparkonce.origin import Follows
 from sparkonce.tck.simulation.race import reading
 
 ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])
@@ -155,18 +158,46 @@ def test_new_generation_goes_on_behind_the_same_alias(
     assert seen() == {0: SIZE, 7: SIZE}
 
 
-def test_alias_of_another_sink_is_refused_until_it_is_dropped(
+def test_alias_of_another_sink_is_refused_before_the_decision(
     make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
 ) -> None:
     make().run(0, rows(0))
     other = make(sinkId="others")
     with pytest.raises(StoreRefused, match="is the alias of another sink"):
         other.run(0, rows(7))
-    assert seen() == {0: SIZE}
+    assert seen() == seen(index) == {0: SIZE}
     elastic.indices.delete_alias(index=index, name=f"{index}-visible")
     other.restart()
-    other.run(0, [])
+    other.run(0, rows(7))
     assert seen() == {7: SIZE}
+
+
+def test_alias_is_a_sinks_own_from_its_first_decision_on(make: Make) -> None:
+    """Also before its first epoch is shown: else both would be decided, and one not be shown."""
+    decide(make(), 0, rows(0))
+    with pytest.raises(StoreRefused, match="is the alias of another sink"):
+        make(sinkId="others").run(0, rows(7))
+
+
+class Unnamed(ElasticsearchQuery):
+    """A batch that nothing names."""
+
+    follows = Follows.ONCE
+
+    @property
+    def name(self) -> str:
+        return sink_name(self.query_id, self.sink.plan.target)
+
+
+def test_batch_without_a_name_is_refused_before_its_decision(
+    make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
+) -> None:
+    query = make()
+    batch = Unnamed(ROWS, **query.options)
+    with pytest.raises(OptionError, match=r"has no name.*set txnAppId"):
+        batch.run(0, rows(7))
+    query.run(0, rows(0))
+    assert seen() == {0: SIZE}
 
 
 def test_alias_of_another_index_is_refused(make: Make, elastic: Elasticsearch, index: str) -> None:

@@ -49,21 +49,55 @@ def prepare(cluster: Cluster, documents: Documents, index: str) -> None:
         _point(cluster, alias, index, {"match_none": {}})
 
 
+def claim(cluster: Cluster, documents: Documents, index: str, sink: str, *, once: bool) -> None:
+    """See, before a decision, that the alias will show it; it shows nothing else from now on.
+
+    Args:
+        cluster: where.
+        documents: of the plan.
+        index: that the alias is of.
+        sink: whose decisions it shows.
+        once: whether no other decision of this sink will come.
+
+    Raises:
+        OptionError: it would show one batch alone, or is an alias of another index.
+        StoreRefused: it shows another sink.
+    """
+    alias = documents.alias
+    if not alias:
+        return
+    if once:
+        raise OptionError(
+            f"Option visibleAlias={alias!r} does not go with a batch that has no name",
+            why="the alias shows what one sink has decided, and such a batch is a sink by itself,"
+            " whatever sinkId says: the alias would show no batch after it",
+            todo="set txnAppId and txnVersion beside sinkId, or write by writeStream or in"
+            " foreachBatch",
+        )
+    prepare(cluster, documents, index)
+    if not _is_own(cluster, alias, index, sink):
+        # Nobody's yet. Whoever comes at the same time finds this, or is found here.
+        _point(cluster, alias, index, _shown(sink, -1))
+        _is_own(cluster, alias, index, sink)
+
+
 def show(cluster: Cluster, alias: str, sink: str, to: Destination) -> None:
     """Let readers see all that this sink has decided up to a fence.
 
     The index is refreshed first, lest a shard shows its part of the epoch later than the others.
 
     Raises:
-        StoreRefused: the alias shows another sink.
+        StoreRefused: the alias has become another sink's.
         StoreUnreachable: a copy of a shard would show a part of the epoch.
     """
-    sink = digest(sink)
-    _require_own(cluster, alias, to.index, sink)
+    _is_own(cluster, alias, to.index, sink, decided=True)
     _refresh(cluster, to.index)
-    decided = {"range": {f"{OWN}.fence": {"lte": to.fence}}}
-    mine = {"term": {f"{OWN}.sink": sink}}
-    _point(cluster, alias, to.index, {"bool": {"filter": [mine, decided]}})
+    _point(cluster, alias, to.index, _shown(sink, to.fence))
+
+
+def _shown(sink: str, fence: int) -> dict[str, Any]:
+    mine = {"term": {f"{OWN}.sink": digest(sink)}}
+    return {"bool": {"filter": [mine, {"range": {f"{OWN}.fence": {"lte": fence}}}]}}
 
 
 def _refresh(cluster: Cluster, index: str) -> None:
@@ -87,20 +121,29 @@ def _refresh(cluster: Cluster, index: str) -> None:
         )
 
 
-def _require_own(cluster: Cluster, alias: str, index: str, sink: str) -> None:
+def _is_own(cluster: Cluster, alias: str, index: str, sink: str, *, decided: bool = False) -> bool:
+    """Whether an alias shows this sink; False if it shows none.
+
+    Raises:
+        StoreRefused: it shows another one.
+    """
     known = cluster.ask(DOING, "GET", path(index, "_alias", alias), allow=(404,))
     if known.status == 404:
-        return
+        return False
     about = known.body[index]["aliases"][alias].get("filter", {})
-    filters = about.get("bool", {}).get("filter", [])
-    shown = {one.get("term", {}).get(f"{OWN}.sink", sink) for one in filters}
-    if shown - {sink}:
+    terms = (one.get("term", {}) for one in about.get("bool", {}).get("filter", []))
+    shown = {term[f"{OWN}.sink"] for term in terms if f"{OWN}.sink" in term}
+    if shown - {digest(sink)}:
+        dropped = f"drop this one (DELETE {index}/_alias/{alias}), which hides them"
+        todo = f"name another alias; or if readers need the other sink's rows no more, {dropped}"
+        if decided:  # the decision keeps its alias, whatever the option says by now
+            todo = f"once readers need the other sink's rows no more, {dropped}"
         raise StoreRefused(
             f"Option visibleAlias={alias!r} is the alias of another sink",
             why="it shows the epochs of one sink, and would hide those of the other",
-            todo=f"name another alias, or drop this one (DELETE {index}/_alias/{alias}) if its sink"
-            " writes no more; then restart the query",
+            todo=f"{todo}; then restart the query",
         )
+    return bool(shown)
 
 
 def _point(cluster: Cluster, alias: str, index: str, query: Mapping[str, Any]) -> None:
