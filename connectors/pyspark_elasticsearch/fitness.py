@@ -225,6 +225,14 @@ def _require_fit_for_scripts(target: Target) -> None:
             todo="write into an index of index.mode=standard, without includes, excludes, enabled"
             " and mode of _source",
         )
+    if str(target.mappings.get("subobjects")).lower() == "false":
+        raise StoreRefused(
+            f"Index {target.name} has subobjects=false in its mapping",
+            why=f"an update or increment keeps its guard in field {OWN!r}, an object, and such an"
+            " index has none",
+            todo="write into an index without that (it can't be changed: make one anew), or use"
+            " writeMode=upsert",
+        )
     for option, name in pipelines.of_index(target.settings):
         raise StoreUnsafe(
             f"Index {target.name} has {option}={name}",

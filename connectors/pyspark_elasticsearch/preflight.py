@@ -14,6 +14,7 @@ from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.models.documents import Documents, Guard
 from pyspark_elasticsearch.models.plan import named_twice, own_index
 from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.server.failures import message
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target import patterns, pipelines, replacing, visibility
 from pyspark_elasticsearch.target.mappings import GUARD, OWN, STAMP
@@ -175,6 +176,8 @@ def _fit_target(cluster: Cluster, documents: Documents, new: Stored | None) -> F
         return Fit(None, _kept(cluster, documents, {}, *of_names))
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)
+    if found is None:
+        _require_no_stream(cluster, documents)
     made = found is None and new is not None and _create(cluster, *_new(documents, new))
     try:
         found = found or targets.resolve(cluster, name, appends=appends)
@@ -184,6 +187,20 @@ def _fit_target(cluster: Cluster, documents: Documents, new: Stored | None) -> F
             with suppress(StoreError):  # the reason is what is not fit
                 _take_back(cluster, _new(documents, {})[0])
         raise
+
+
+def _require_no_stream(cluster: Cluster, documents: Documents) -> None:
+    """Refuse a name of which the cluster makes a data stream and no index."""
+    name = documents.index
+    if template := patterns.stream_of(cluster, name):
+        todo = f"make it (PUT _data_stream/{name}), then restart the query"
+        if documents.way.guard is not Guard.ID:
+            todo = f"name an index that {template} does not match, as a data stream takes appends"
+        raise OptionError(
+            f"Option index: there is no data stream {name}",
+            why=f"index template {template} matches that name, and makes data streams alone",
+            todo=todo,
+        )
 
 
 def _new(documents: Documents, body: Stored) -> tuple[str, Stored]:
@@ -255,13 +272,28 @@ def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
     """Make an index; whether it was not there."""
     _, error = indices.make(cluster, index, body)
     if error and error.get("type") != indices.EXISTS:
-        named = error.get("type") == "invalid_index_name_exception"
-        raise OptionError(
-            f"Option createIndex could not make index {index}: {error.get('reason')}",
-            why=f"the cluster refuses {'its name' if named else 'the mapping of a column'}",
-            todo="mend option index" if named else "rename the column, or create the index by hand",
-        )
+        why, todo = _of_creation(f"{error.get('type')}: {message(error)}")
+        said = f"Option createIndex could not make index {index}: {error.get('reason')}"
+        raise OptionError(said, why, todo)
     return not error
+
+
+def _of_creation(said: str) -> tuple[str, str]:
+    """Why the cluster did not make an index, and what to do."""
+    limits = {
+        "Limit of total fields": ("total_fields", "columns", "write fewer columns"),
+        "Limit of mapping depth": ("depth", "structs in structs", "make structs less deep"),
+        "Limit of nested": ("nested_fields", "nested fields", "write fewer of them"),
+    }
+    for words, (limit, many, fewer) in limits.items():
+        if words in said:
+            raised = f"raise index.mapping.{limit}.limit for it by an index template"
+            return f"the query has more {many} than that", f"{raised}, or {fewer}"
+    if said.startswith("invalid_index_name_exception"):
+        return "the cluster refuses its name", "mend option index"
+    if said.startswith(("mapper_", "document_parsing", "illegal_argument")):
+        return "the cluster refuses the mapping", "rename the column, or create the index by hand"
+    return "the cluster refuses it", "mend what it names, or create the index by hand"
 
 
 def _take_back(cluster: Cluster, index: str) -> None:

@@ -152,6 +152,8 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
     into_index: Make, elastic: Elasticsearch, index: str
 ) -> None:
     elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
+    with pytest.raises(OptionError, match=rf"an alias of {index}-000001 with is_write_index"):
+        into_index(ROWS, key="id", createIndex="false")
     query = into_index(ROWS, createIndex="false")
     keep_log(query)
     manifest = decide(query, 0, [row(1), row(2)])
@@ -162,7 +164,7 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
     query.run(1, [row(3)])
     assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
     assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
-    with pytest.raises(OptionError, match="that rolls over"):
+    with pytest.raises(OptionError, match=f"an alias of {index}-000001, {index}-000002"):
         into_index(ROWS, key="id", createIndex="false")
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting, counts, make_counters
+from integration.counted import counting, counts, make_counters, set_block
 from integration.counters import ones
 from integration.documents import documents, has_script_processor
 from integration.epochs import ElasticsearchQuery
+from integration.marks import slow_cases
 
-from sparkonce.errors import BadRow, RowRefused
+from sparkonce.errors import BadRow, RowRefused, StoreRefused
 
 pytestmark = pytest.mark.variants
 
@@ -163,3 +164,64 @@ def test_letter_of_the_last_row_of_a_chunk_is_that_row_after_a_crash_before_it_i
     (letter,) = documents(elastic, bad_index).values()
     assert json.loads(letter["row"]) == {"id": 27, "n": 1}
     assert counts(elastic, refusing) == Counter((24, 25, 26))
+
+
+DAYS = pa.schema([("id", pa.int64()), ("day", pa.string())])
+
+
+@pytest.fixture
+def days(elastic: Elasticsearch, index: str) -> Iterator[str]:
+    """A template of names, and indices of some days that take no writes any more."""
+    for day in ("closed", "blocked", "odd", "full"):
+        elastic.indices.create(index=f"{index}-{day}", settings={"number_of_replicas": 0})
+    elastic.indices.close(index=f"{index}-closed")
+    set_block(elastic, f"{index}-blocked", "write", True)
+    set_block(elastic, f"{index}-odd", "metadata", True)
+    yield f"{index}-{{day}}"
+    set_block(elastic, f"{index}-odd", "metadata", None)
+    for day in ("closed", "blocked", "odd", "full", "new"):
+        elastic.options(ignore_status=404).indices.delete(index=f"{index}-{day}")
+
+
+@pytest.mark.parametrize("mode", ["upsert", *slow_cases("append", "delete")])
+def test_rows_of_an_index_that_takes_no_writes_go_aside_and_the_others_on(
+    into_index: Make, elastic: Elasticsearch, days: str, index: str, bad_index: str, mode: str
+) -> None:
+    key = {} if mode == "append" else {"key": "id"}
+    query = into_index(DAYS, index=days, createIndex="false", writeMode=mode, **key)
+    rows = [{"id": id_, "day": day} for id_, day in enumerate(("closed", "blocked", "odd", "new"))]
+    with pytest.raises(RowRefused, match=r"index .*-(closed|blocked|odd).*onBadRow=deadLetter"):
+        query.run(0, rows)
+    query.restart(onBadRow="deadLetter", deadLetter=bad_index)
+    query.run(0, [])
+    query.run(1, [{"id": 5, "day": "new"}])
+    letters = documents(elastic, bad_index).values()
+    assert {one["index"] for one in letters} >= {f"{index}-closed", f"{index}-blocked"}
+    if mode != "delete":
+        assert len(documents(elastic, f"{index}-new")) == 2
+
+
+def test_rows_of_an_index_on_a_full_disk_wait_and_are_no_bad_rows(
+    into_index: Make, elastic: Elasticsearch, days: str, index: str, bad_index: str
+) -> None:
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
+    query = into_index(DAYS, index=days, createIndex="false", key="id", timeout="1", **aside)
+    set_block(elastic, f"{index}-full", "read_only_allow_delete", True)
+    rows = [{"id": id_, "day": day} for id_, day in enumerate(("full", "new"))]
+    with pytest.raises(StoreRefused, match="disk is nearly full"):
+        query.run(0, rows)
+    set_block(elastic, f"{index}-full", "read_only_allow_delete", None)
+    query.restart()
+    query.run(0, [])
+    assert documents(elastic, bad_index) == {}
+    assert len(documents(elastic, f"{index}-full")) == 1
+
+
+def test_rows_of_a_target_that_takes_none_do_not_go_aside_for_ever(
+    into_index: Make, elastic: Elasticsearch, days: str, bad_index: str
+) -> None:
+    aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
+    query = into_index(DAYS, index=days, createIndex="false", key="id", **aside)
+    with pytest.raises(RowRefused, match="maxBadRows"):
+        query.run(0, [{"id": id_, "day": "blocked"} for id_ in range(50)])
+    assert documents(elastic, bad_index) == {}

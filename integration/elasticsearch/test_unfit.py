@@ -202,3 +202,57 @@ def test_index_that_would_refuse_every_row_after_its_decision_is_refused_at_star
 def test_index_that_is_not_there_is_named_at_start(elasticsearch_url: str, index: str) -> None:
     with pytest.raises(OptionError, match=rf"no index {index}.*createIndex"):
         counting(elasticsearch_url, index).sink.check()
+
+
+@pytest.mark.parametrize("create", ["true", "false"])
+def test_data_stream_that_is_not_there_is_named_at_start(
+    into_index: Make, elastic: Elasticsearch, index: str, create: str
+) -> None:
+    elastic.indices.put_index_template(name=index, index_patterns=[index], data_stream={})
+    try:
+        with pytest.raises(OptionError, match=f"no data stream {index}.*name an index that"):
+            into_index(COUNTER, key="id", createIndex=create)
+        schema = pa.schema([("@timestamp", pa.int64())])
+        with pytest.raises(OptionError, match=f"no data stream.*PUT _data_stream/{index}"):
+            into_index(schema, createIndex=create)
+        elastic.index(index=index, document={"@timestamp": 0}, op_type="create")
+        into_index(schema, createIndex=create)
+    finally:
+        elastic.options(ignore_status=(400, 404)).indices.delete_data_stream(name=index)
+        elastic.options(ignore_status=400).indices.delete_index_template(name=index)
+
+
+def deep(levels: int) -> pa.DataType:
+    return pa.struct([("a", deep(levels - 1))]) if levels else pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("schema", "setting"),
+    [
+        (pa.schema([(f"c{n}", pa.int64()) for n in range(1101)]), "total_fields"),
+        (pa.schema([("a", deep(20))]), "depth"),
+    ],
+    ids=["fields", "depth"],
+)
+def test_limit_that_a_new_index_exceeds_is_named_and_can_be_raised(
+    into_index: Make, elastic: Elasticsearch, index: str, schema: pa.Schema, setting: str
+) -> None:
+    limit = f"index.mapping.{setting}.limit"
+    with pytest.raises(OptionError, match=f"raise {limit} for it by an index template"):
+        into_index(schema)
+    raised = {"settings": {limit: 1200}}
+    elastic.indices.put_index_template(name=index, index_patterns=[index], template=raised)
+    try:
+        into_index(schema)
+    finally:
+        elastic.indices.delete_index_template(name=index)
+
+
+def test_index_that_takes_objects_apart_has_no_room_for_the_guard(
+    into_index: Make, elastic: Elasticsearch, index: str
+) -> None:
+    elastic.indices.create(index=index, mappings={"subobjects": False})
+    with pytest.raises(StoreRefused, match=r"subobjects=false.*use writeMode=upsert"):
+        into_index(COUNTER, key="id", writeMode="increment")
+    into_index(COUNTER, key="id").run(0, ones(range(5)))
+    assert len(documents(elastic, index)) == 5

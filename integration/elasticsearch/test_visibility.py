@@ -190,7 +190,7 @@ class Unnamed(ElasticsearchQuery):
 
 
 def test_batch_without_a_name_is_refused_before_its_decision(
-    make: Make, elastic: Elasticsearch, index: str, seen: Callable[..., dict[int, int]]
+    make: Make, seen: Callable[..., dict[int, int]]
 ) -> None:
     query = make()
     batch = Unnamed(ROWS, **query.options)

@@ -45,7 +45,14 @@ def test_type_is_known_whatever_the_status(name: str) -> None:
 @pytest.mark.parametrize("status", [429, 503])
 def test_block_that_passes_is_waited_for(status: int) -> None:
     assert known(status, {"type": "cluster_block_exception"}).kind is Kind.PASSING
-    assert known(403, {"type": "cluster_block_exception"}).kind is Kind.REFUSED
+    of_cluster = {"type": "cluster_block_exception", "reason": "blocked by: [FORBIDDEN/6/...]"}
+    assert known(403, of_cluster).kind is Kind.REFUSED
+
+
+@pytest.mark.parametrize("status", [429, 403])
+def test_block_of_one_index_is_told_from_a_full_disk(status: int) -> None:
+    of_index = {"type": "cluster_block_exception", "reason": "index [x] blocked by: [.../8/...]"}
+    assert known(status, of_index).kind is (Kind.PASSING if status == 429 else Kind.INDEX)
 
 
 def test_wrong_password_is_told_from_a_missing_right() -> None:

@@ -1,4 +1,4 @@
-"""The index of a row, where option ``index`` is a template: ``events-{country}-{at:yyyy.MM.dd}``."""
+"""The index of a row by option ``index``, a template: ``events-{country}-{at:yyyy.MM.dd}``."""
 
 from __future__ import annotations
 

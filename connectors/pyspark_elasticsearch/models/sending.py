@@ -201,6 +201,8 @@ class Sender:
             if kind is Kind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self.documents.is_fenced
+            if kind is Kind.INDEX and self.documents.parts:
+                kind = Kind.ROW  # its row has named it; the others go on
             if kind in (Kind.PASSING, Kind.LOST):
                 busy.append(Refusal(operation, item))
             elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):

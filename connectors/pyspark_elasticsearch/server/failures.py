@@ -24,6 +24,7 @@ class Kind(enum.Enum):
     CONFLICT = "the document has a version that is as high"
     LATE = "the document's guard has a higher fence"
     ROW = "this document can't be stored"
+    INDEX = "the index takes no writes, and others may"
     TOO_LARGE = "the request is larger than the server takes"
     REFUSED = "someone must change something"
 
@@ -40,6 +41,10 @@ def _refused(why: str, todo: str) -> Known:
     return Known(Kind.REFUSED, why, f"{todo}, {GOES_ON}")
 
 
+def _index(why: str, todo: str) -> Known:
+    return Known(Kind.INDEX, why, f"{todo}, {GOES_ON}")
+
+
 def _row(why: str) -> Known:
     return Known(
         Kind.ROW,
@@ -50,16 +55,16 @@ def _row(why: str) -> Known:
 
 _BUSY = Known(Kind.PASSING, "the cluster has more to do than it can", AGAIN)
 
+_NOT_THERE = "the index is not there (any more)", "create or restore it"
+
 BY_TYPE = {
-    "index_not_found_exception": _refused(
-        "the index is not there (any more)", "create or restore it"
-    ),
+    "index_not_found_exception": _index(*_NOT_THERE),
     "resource_not_found_exception": _refused(
         "something that an ingest pipeline names is not there (any more), such as a stored script",
         "create what the answer names",
     ),
-    "index_closed_exception": _refused("the index is closed", "open it (POST <index>/_open)"),
-    "invalid_index_name_exception": _refused("that is no name of an index", "mend option index"),
+    "index_closed_exception": _index("the index is closed", "open it (POST <index>/_open)"),
+    "invalid_index_name_exception": _index("that is no name of an index", "mend option index"),
     "cluster_block_exception": _refused(
         "the index or the cluster is read-only", "remove the block (index.blocks.*)"
     ),
@@ -113,7 +118,7 @@ BY_STATUS = {
         "check options user, password, passwordFile and apiKey, or the URL",
     ),
     403: BY_TYPE["security_exception"],
-    404: BY_TYPE["index_not_found_exception"],
+    404: _refused(*_NOT_THERE),
     409: _refused("the cluster sees a conflict, and not one of versions", "look it up"),
     413: Known(
         Kind.TOO_LARGE,
@@ -162,6 +167,11 @@ FLOOD = Known(
 )
 
 
+BLOCKED = _index(
+    "the index is read-only, by its own setting or as a part of a snapshot",
+    "remove the block (index.blocks.*)",
+)
+
 LATE = Known(
     Kind.LATE,
     "the ledger's index was lost or restored, and the clock of the driver that decided is behind"
@@ -180,11 +190,10 @@ MAPPING_LATE = Known(
 def known(status: int, error: Any) -> Known:
     """What is known of an answer, of a request or of one item of a bulk."""
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
-    if status == 429 and kind == "cluster_block_exception":
-        return FLOOD
-    # With 503 it is a block of the cluster, as while it has no master: that passes.
-    if status == 401 or (status == 503 and kind == "cluster_block_exception"):
+    if status == 401:
         return BY_STATUS[status]
+    if kind == "cluster_block_exception":
+        return _of_block(status, str(error.get("reason", "")))
     if kind == "mapper_exception" and status >= 500:
         return MAPPING_LATE
     if kind == "illegal_argument_exception":
@@ -193,6 +202,13 @@ def known(status: int, error: Any) -> Known:
         return NO_PIPELINE
     by_status = BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
     return BY_TYPE.get(kind, by_status)
+
+
+def _of_block(status: int, reason: str) -> Known:
+    """What a block asks for. A full disk, and a cluster without a master, pass."""
+    if status in (429, 503):
+        return FLOOD if status == 429 else BY_STATUS[503]
+    return BLOCKED if reason.startswith("index [") else BY_TYPE["cluster_block_exception"]
 
 
 def _of_illegal(error: Mapping[str, Any]) -> Known:
@@ -233,7 +249,11 @@ def advice(status: int, error: Any) -> tuple[str, str]:
             "stop what else writes it, delete the document, and let index.gc_deletes pass, after"
             " which its version is forgotten",
         )
-    return known(status, error)[1:]
+    kind, why, todo = known(status, error)
+    if kind is Kind.INDEX:
+        mended = todo.removesuffix(f", {GOES_ON}")
+        return why, f"{mended}, or set option onBadRow=deadLetter, which puts its rows aside"
+    return why, todo
 
 
 def message(error: Any) -> str:

@@ -117,7 +117,6 @@ def _behind_stream(cluster: Cluster, name: str, *, appends: bool) -> str:
 def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:
     aliases = {index: about.get("aliases", {}).get(name, {}) for index, about in found.items()}
     writable = [index for index, about in aliases.items() if about.get("is_write_index")]
-    rollover = len(aliases) > 1 or any("is_write_index" in about for about in aliases.values())
     named = f"Option index={name!r} names"
     refusals = (
         (
@@ -134,10 +133,17 @@ def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:
             "name the index, and the column of the routing in option routing",
         ),
         (
-            rollover and not appends,
-            f"{named} an alias of {len(aliases)} indices that rolls over",
+            len(aliases) > 1 and not appends,
+            f"{named} an alias of {', '.join(sorted(aliases))}",
             "a document is looked up by its id, which may lie in any of them",
             "name one index, or use writeMode=append",
+        ),
+        (
+            any("is_write_index" in about for about in aliases.values()) and not appends,
+            f"{named} an alias of {', '.join(aliases)} with is_write_index",
+            "so it may come to be an alias of several indices, by a rollover, and a document is"
+            " looked up by its id, which may lie in any of them",
+            "name the index itself, or use writeMode=append",
         ),
         (
             not writable and len(aliases) > 1,

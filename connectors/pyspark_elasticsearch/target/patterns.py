@@ -43,30 +43,42 @@ def settings(cluster: Cluster, parts: Sequence[Part], option: str) -> Iterator[M
     """
     pattern = of(parts)
     target = path(pattern, "_settings", f"{DEFAULT},{FINAL}")
-    there = cluster.ask(f"looking at indices {pattern}", "GET", target, params=FLAT, allow=(404,))
+    doing = f"looking at indices {pattern}"
+    # One index with a block of metadata refuses it for all; answers to rows tell the rest.
+    there = cluster.ask(doing, "GET", target, params=FLAT, allow=(403, 404))
     if there.status == 200:
         yield from (about["settings"] for about in there.body.values())
     yield from _of_new(cluster, pattern, option)
 
 
-def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str, Any]]:
+def stream_of(cluster: Cluster, name: str) -> str:
+    """The index template that makes a data stream of this name; empty where none does."""
+    for template, about in _matching(cluster, name):
+        return template if "data_stream" in about else ""
+    return ""
+
+
+def _matching(cluster: Cluster, pattern: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The index templates that may rule names of a pattern, those that go before others first."""
     # Without the right to look at templates the answers to rows still tell what one of them does.
     told = cluster.ask(DOING, "GET", "/_index_template", allow=(403, 404))
     found = told.body.get("index_templates", ()) if told.status == 200 else ()
-    ranked = sorted(found, key=lambda one: -one["index_template"].get("priority", 0))
-    for one in ranked:
-        name, about = one["name"], one["index_template"]
-        patterns = about["index_patterns"]
-        if not any(meet(each, pattern) for each in patterns):
-            continue
+    for one in sorted(found, key=lambda one: -one["index_template"].get("priority", 0)):
+        patterns = one["index_template"]["index_patterns"]
+        if any(meet(each, pattern) for each in patterns):
+            yield one["name"], one["index_template"]
+        # A star of ours is matched by a star alone, so that all of our names are among its own.
+        if any(fnmatchcase(pattern, each) for each in patterns):
+            return
+
+
+def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str, Any]]:
+    for name, about in _matching(cluster, pattern):
         if "data_stream" in about:
             raise _streams(option, name)
         made = cluster.ask(DOING, "POST", path("_index_template", "_simulate", name))
         kept = made.body["template"].get("settings", {}).get("index", {})
         yield {f"index.{setting}": value for setting, value in kept.items()}
-        # A star of ours is matched by a star alone, so that all of our names are among its own.
-        if any(fnmatchcase(pattern, each) for each in patterns):
-            return
     told = cluster.ask(DOING, "GET", "/_template", params=FLAT, allow=(403, 404))
     for about in told.body.values() if told.status == 200 else ():
         if any(meet(each, pattern) for each in about["index_patterns"]):
