@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from pyspark_elasticsearch.journal.log import Log, Place, places
+from pyspark_elasticsearch.journal.naming import Naming
 from pyspark_elasticsearch.journal.records import Destination, Records
 from pyspark_elasticsearch.models.aside import Aside, Sent
 from pyspark_elasticsearch.models.chunks import chunk_name, unpacked
@@ -17,7 +18,7 @@ from pyspark_elasticsearch.models.sending import ORDINAL_BITS, PAUSE, Sender, Su
 from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.server.bulk import numbered
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.target import replacing, visibility
+from pyspark_elasticsearch.target import patterns, replacing, visibility
 from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.exactly_once import losses
 from sparkonce.exactly_once.bad_rows import MaxBadRows
@@ -50,6 +51,7 @@ class Means:
     records: Records
     log: Log
     watch: Watch
+    naming: Naming
     dead_letter: str | None
     max_bad_rows: MaxBadRows
 
@@ -82,6 +84,8 @@ class Delivery:
         index = self.means.watch.require_still_fit(self.documents)
         name, replaces = index.name if index else "", ""
         self._claim(name)
+        place = self.documents.index if self.documents.overwrites else name
+        self.means.naming.require_one(manifest, place or patterns.of(self.documents.parts))
         if self.documents.overwrites:
             name, replaces = replacing.successor(self.documents.index, manifest.token), name
         # Queries that name the index by an alias draw from the same counter as others.

@@ -10,6 +10,7 @@ from pyspark_elasticsearch import health, preflight
 from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.journal import indices, letterbox
 from pyspark_elasticsearch.journal.log import Log, places
+from pyspark_elasticsearch.journal.naming import Naming
 from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.server.client import Cluster
@@ -54,7 +55,13 @@ class ElasticsearchStore:
         self.dead_letter: str | None = options["deadLetter"]
         self._watch = preflight.Watch(cluster)
         self._means = Means(
-            cluster, self.records, self.log, self._watch, self.dead_letter, options["maxBadRows"]
+            cluster,
+            self.records,
+            self.log,
+            self._watch,
+            Naming(self.records),
+            self.dead_letter,
+            options["maxBadRows"],
         )
         self._checked = -CHECKED_FOR
 

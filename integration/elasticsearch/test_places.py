@@ -13,9 +13,9 @@ from elasticsearch import Elasticsearch
 from integration.documents import ROWS, documents, has_script_processor, row, rows
 from integration.elasticsearch.decisions import apply_again, decide, keep_log
 from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_rows
+from integration.marks import slow_cases, slow_rows
 
-from sparkonce.errors import BadRow, OptionError, StoreUnreachable, StoreUnsafe
+from sparkonce.errors import BadRow, OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
 
 pytestmark = pytest.mark.variants
 
@@ -243,3 +243,47 @@ def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_
         assert [one["id"] for one in rows(elastic, f"{index}-2")] == [2]
     finally:
         elastic.indices.delete(index=f"{index}-1,{index}-2", ignore_unavailable=True)
+
+
+@pytest.fixture
+def two_names(elastic: Elasticsearch, index: str) -> Iterator[tuple[str, str]]:
+    """An index and an alias of it, which may move on to a second index."""
+    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
+    elastic.indices.create(index=f"{index}-2")
+    yield index, f"{index}-1"
+    elastic.indices.delete(index=f"{index}-1,{index}-2")
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["stays", "moves"])
+@pytest.mark.parametrize("first", [0, *slow_cases(1)])
+def test_index_by_two_names_is_one_target_for_a_sink_id(
+    into_index: Make,
+    elastic: Elasticsearch,
+    index: str,
+    two_names: tuple[str, str],
+    first: int,
+    moves: bool,
+) -> None:
+    """By the other name the same version of an application would be applied once more."""
+    names = two_names[first], two_names[1 - first]
+    given = {"createIndex": "false", "sinkId": index}
+    into_index(ROWS, index=names[0], **given).run(0, [row(1)])
+    if moves and not first:
+        moved = [
+            {"remove": {"index": f"{index}-1", "alias": index}},
+            {"add": {"index": f"{index}-2", "alias": index}},
+        ]
+        elastic.indices.update_aliases(actions=moved)
+    with pytest.raises(StoreRefused, match=rf"index='{names[1]}' leads to {index}-1.*'{names[0]}'"):
+        into_index(ROWS, index=names[1], **given).run(0, [row(1)])
+    with pytest.raises(StoreRefused, match="into which this sink id writes as"):
+        into_index(ROWS, index=f"{index}-{{id}}", **given).run(0, [row(1)])
+    into_index(ROWS, index=names[1], createIndex="false", sinkId=f"{index}-b").run(0, [row(2)])
+    into_index(ROWS, index=f"{index}-2", **given).run(0, [row(3)])
+    assert [one["id"] for one in rows(elastic, f"{index}-1")] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["<orders-{now/d}>", "a,b", "other:orders", "orders-*", "Orders"])
+def test_name_that_only_the_server_resolves_is_no_target(into_index: Make, name: str) -> None:
+    with pytest.raises(OptionError, match="Option index"):
+        into_index(ROWS, index=name, createIndex="false")
