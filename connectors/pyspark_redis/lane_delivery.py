@@ -12,7 +12,7 @@ from pyspark_redis.journal import lettered, scripts
 from pyspark_redis.journal.lanes import Known, Lanes, State
 from pyspark_redis.lane_writer import Answer, LaneWriter, Refused
 from pyspark_redis.models import lanes
-from pyspark_redis.server.failures import translate
+from pyspark_redis.server.failures import refusal, translate
 from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.slots import SLOTS
 from sparkonce.errors import StoreUnreachable
@@ -166,6 +166,8 @@ class LaneDelivery(Delivery):
             self._count([reason])
             self.tally.require_few()
         told = reason.decode(errors="replace")
+        if refusal(told).of_row:  # its text may hold any word
+            raise refusals.refused(self.manifest, key, reason)
         error = translate(redis.ResponseError(told), f"applying epoch {self.manifest.epoch}")
         if isinstance(error, StoreUnreachable):  # a slot is on its way to another node
             self.session.nodes.forget()

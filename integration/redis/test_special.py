@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integration.epochs import Make
+from integration.epochs import DirectQuery, Make
 
 from sparkonce.errors import BadRow
 
@@ -46,6 +47,69 @@ def test_dates_and_instants_have_an_order(into: Make, client: redis.Redis, uniqu
         given = [one.date() if name == "day" else one for one in days]
         into(schema, sequenceColumn=name).run(0, [{"id": 0, name: one} for one in given])
         assert client.hget(f"{unique}:0", name).startswith("2020-02-10")
+
+
+NOON = datetime(2024, 1, 1, 12)
+DAY, AT, LOCAL = pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")
+NEWER, OLDER, NONE = "the row is newer", "the row is older", "no order"
+HELD: list[tuple[pa.DataType, object, str, str]] = [
+    (pa.int64(), 12, "007", NEWER),
+    (pa.int64(), -7, "-0012", NEWER),
+    (pa.int64(), 0, "-0", NEWER),
+    (pa.int64(), 0, "0" * 99, NEWER),
+    (pa.int64(), 6, "0007", OLDER),
+    (pa.int64(), 12, "1" * 30, OLDER),
+    *((pa.int64(), 12, text, NONE) for text in ("+7", "7.0", "7 ", "", "-", "0x7")),
+    (DAY, NOON.date(), "2024-01-01", NEWER),
+    (DAY, NOON.date(), "2024-01-02", OLDER),
+    *(
+        (DAY, NOON.date(), text, NONE)
+        for text in ("2023-12-31T00:00:00Z", "2023-1-1", "2023-13-01")
+    ),
+    (AT, NOON, "2024-01-01T12:00:00Z", NEWER),
+    (AT, NOON, "2024-01-01 12:00:00.000Z", NEWER),
+    (AT, NOON, "2024-01-01T11:59:59.9999999Z", NEWER),
+    (AT, NOON, "2024-01-01T12:00:00.0000001Z", OLDER),
+    (AT, NOON, "2024-01-01T12:00:00.1Z", OLDER),
+    *(
+        (AT, NOON, text, NONE)
+        for text in (
+            "2024-01-01 23:00:00.0",
+            "2024-01-01T20:00:00+09:00",
+            "2024-01-01T11:00:00.Z",
+            "2024-01-01T1:00:00Z",
+            "2024-01-01T11:61:00Z",
+            "2024-01-01T11:00:00.000000z",
+            "2024-01-01",
+            "x2024-01-01T11:00:00.000000Z",
+        )
+    ),
+    (LOCAL, NOON, "2024-01-01 23:00:00.0", OLDER),
+    (LOCAL, NOON, "2024-01-01 12:00:00.0", NEWER),
+    (LOCAL, NOON, "2024-01-01T11:59:59.999999999", NEWER),
+    *((LOCAL, NOON, text, NONE) for text in ("2024-01-01T11:00:00.000000Z", "2024-01-01")),
+]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), DAY, AT, LOCAL], ids=str)
+def test_a_row_is_compared_with_what_a_stored_text_is_worth(
+    redis_url: str, client: redis.Redis, unique: str, kind: pa.DataType
+) -> None:
+    """Others write the same moment in many ways; what has no certain place is a bad row."""
+    cases = [one for one in HELD if one[0] == kind]
+    for at, (_, _, text, _) in enumerate(cases):
+        client.hset(f"{unique}:{at}", "s", text)
+    schema = pa.schema([("id", pa.int64()), ("s", kind), ("v", pa.string())])
+    given = {"onBadRow": "deadLetter", "deadLetter": unique, "maxBadRows": "100%"}
+    query = DirectQuery(schema, url=redis_url, key=f"{unique}:{{id}}", sequenceColumn="s", **given)
+    query.run(0, [{"id": at, "s": value, "v": "a"} for at, (_, value, *_) in enumerate(cases)])
+    (box,) = query.sink.store.letterboxes()
+    bad = {int(json.loads(one.row)["id"]) for one in box.read(None, 99) if NONE in one.reason}
+    new = {at for at in range(len(cases)) if client.hget(f"{unique}:{at}", "v")}
+    found = [NONE if at in bad else NEWER if at in new else OLDER for at in range(len(cases))]
+    assert dict(zip([one[2] for one in cases], found, strict=True)) == {
+        text: said for _, _, text, said in cases
+    }
 
 
 def test_a_row_without_a_place_in_the_order_is_bad(into: Make) -> None:

@@ -39,21 +39,58 @@ local function is_lower_number(a, b)
   return a < b
 end
 
--- Returns a function of key and row: whether the row is as high as what is there, or higher.
+-- Whether a row's number is lower than the stored one, which may begin with zeros; nothing if that is none.
+local function is_below_number(value, held)
+  local sign, digits = held:match('^(%-?)0*(%d+)$')
+  if digits then return is_lower_number(value, digits == '0' and digits or sign .. digits) end
+end
+
+local DAY, TIME = '^%d%d%d%d%-(%d%d)%-(%d%d)', 'T(%d%d):[0-5]%d:[0-5]%d%.%d%d%d%d%d%d'
+
+-- How the connector writes dates, timestamps without a zone and with one, by the length of the text.
+local FORMS = {[10] = DAY .. '$', [26] = DAY .. TIME .. '$', [27] = DAY .. TIME .. 'Z$'}
+
+-- Whether a text has a form, and says a moment that there may be.
+local function is_moment(text, form)
+  local month, day, hour = text:match(form)
+  return month and month >= '01' and month <= '12' and day >= '01' and day <= '31' and (hour or '') <= '23'
+end
+
+-- A timestamp of others, in the connector's form but for the zone, which must be `zone`; or nothing. They write
+-- a space for the T, and fractions of any length; beyond the sixth digit only what is no trailing zero stays.
+local function rewritten(text, zone)
+  local on, at, rest = text:match('^(%d%d%d%d%-%d%d%-%d%d)[T ](%d%d:%d%d:%d%d)(.*)$')
+  if not on then return end
+  local digits, behind = rest:match('^%.(%d+)(.*)$')
+  digits = (digits or '') .. '000000'
+  local moment = on .. 'T' .. at .. '.' .. digits:sub(1, 6)
+  if (behind or rest) == zone and is_moment(moment, FORMS[26]) then
+    return moment .. digits:sub(7):gsub('0+$', '')
+  end
+end
+
+-- The same of a date or a timestamp.
+local function is_below_moment(value, held)
+  local form = FORMS[#value]
+  if is_moment(held, form) then return value < held end
+  local moment = #value > 10 and #held < 64 and rewritten(held, value:sub(27))
+  if moment then return value:sub(1, 26) < moment end
+end
+
+-- Returns a function of key and row: whether the row is as high as what is there, or higher. A stored text that
+-- does not say its value, to its last letter, has no order.
 local function passing(chunk, plan)
   local order = plan.order
   if not order then return end
-  local values, is_lower = chunk[order.place], is_lower_number
-  local form = '^%-?%d+$'
-  if not order.number then
-    form, is_lower = '^%d%d%d%d%-%d%d%-%d%d', function(a, b) return a < b end
-  end
+  local values, is_below = chunk[order.place], order.number and is_below_number or is_below_moment
   return function(key, row)
     local held = redis.call('HGET', key, order.name)
-    if held and not held:find(form) then
-      error('ERR field ' .. order.name .. ' holds ' .. held:sub(1, 40) .. ', which has no order', 0)
+    if not held then return true end
+    local below = is_below(values[row], held)
+    if below == nil then
+      error('unordered: field ' .. order.name .. ' holds ' .. held:sub(1, 40) .. ', which has no order', 0)
     end
-    return not held or not is_lower(values[row], held)
+    return not below
   end
 end
 

@@ -45,8 +45,14 @@ INFINITE = Refusal(
 )
 
 REFUSALS = {
-    # First, since the text goes on with a column's name, which may be any of the others.
+    # First, since these texts go on with what columns and fields hold: any of the others.
     "overflow:": OVERFLOW,
+    "unordered:": Refusal(
+        "rows are compared with it as option sequenceColumn says",
+        "set that field to a value as the sink writes it for the column's type (docs/redis.md) or"
+        f" delete it, {GOES_ON}",
+        of_row=True,
+    ),
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,
     "NOPERM": ACL,
@@ -72,11 +78,6 @@ REFUSALS = {
     "increment or decrement would overflow": OVERFLOW,
     "increment would produce NaN or Infinity": INFINITE,
     "resulting score is not a number": INFINITE,
-    "which has no order": Refusal(
-        "rows are compared with it as option sequenceColumn says",
-        f"set that field to a value of the column's type or delete it, {GOES_ON}",
-        of_row=True,
-    ),
     "exhausted the last possible ID": Refusal(
         "no id is left that is higher than the stream's last one",
         f"delete the stream, {GOES_ON}",
