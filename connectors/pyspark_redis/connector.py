@@ -10,7 +10,7 @@ from pyspark_redis.lane_store import LaneStore
 from pyspark_redis.models import MODELS
 from pyspark_redis.models.chunks import ChunkEncoder
 from pyspark_redis.models.model import overwriting
-from pyspark_redis.models.values import Values, reserved
+from pyspark_redis.models.values import Values
 from pyspark_redis.options import FOLLOWING, OPTIONS, READING
 from pyspark_redis.reading import places
 from pyspark_redis.reading.sample import inferred, inferred_of_streams
@@ -19,6 +19,7 @@ from pyspark_redis.server import client
 from pyspark_redis.server.address import is_cluster
 from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.nodes import ClusterSession
+from pyspark_redis.server.own_keys import begins
 from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
 from sparkonce.options import Options
@@ -61,11 +62,11 @@ class RedisConnector:
 
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`. By a sample of the keys."""
-        return inferred(_places(options), options, reserved(options["keyPrefix"]))
+        return inferred(_places(options), options, begins(options["keyPrefix"]))
 
     def source(self, options: Options, scan: Scan) -> RedisSource:
         """See `Readable.source`."""
-        return RedisSource(_places(options), options, scan, reserved(options["keyPrefix"]))
+        return RedisSource(_places(options), options, scan, begins(options["keyPrefix"]))
 
     def infer_feed(self, options: Options) -> pa.Schema:
         """See `Followable.infer_feed`. By a sample of each stream."""

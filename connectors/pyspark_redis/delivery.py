@@ -142,9 +142,9 @@ class Delivery:
     def _clear(self) -> None:
         """Delete what the rows of an overwrite replace, unless that is done."""
         session, manifest = self.session, self.manifest
-        pattern, own = self.values.key.pattern, session.key("")
+        pattern = self.values.key.pattern
         with session.asking(f"emptying the target in epoch {manifest.epoch}"):
-            for keys, last in emptying.found(session.client, pattern, own):
+            for keys, last in emptying.found(session.client, pattern, session.prefix):
                 given = [session.record(manifest.sink), *keys]
                 if not session.run(scripts.clear(), given, [manifest.token, int(last)]):
                     return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark_redis.models import MODELS
+from pyspark_redis.server import own_keys
 from pyspark_redis.server.address import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
@@ -21,7 +22,7 @@ URL = Option(
 PREFIX = Option(
     "keyPrefix",
     "Hash tag of the connector's own keys (ledger and staged rows).",
-    pattern(r"[A-Za-z0-9._-]{1,64}", "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
+    pattern(own_keys.PREFIX, "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
     "sparkonce",
 )
 TLS = (

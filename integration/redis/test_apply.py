@@ -120,7 +120,7 @@ def test_values_of_a_column_key_never_collide(redis_url: str, unique: str) -> No
 
 def test_row_that_would_overwrite_the_ledger_is_refused(redis_url: str) -> None:
     query = DirectQuery(pa.schema([("id", pa.string())]), url=redis_url, key="id")
-    with pytest.raises(BadRow, match=r"begins with '\{sparkonce\}:'"):
+    with pytest.raises(BadRow, match=r"key '\{sparkonce\}:names', which is one of"):
         query.run(0, [{"id": "fine"}, {"id": "{sparkonce}:names"}])
 
 

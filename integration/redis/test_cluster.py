@@ -19,6 +19,7 @@ from integration.servers.redis import connect
 from integration.servers.redis_cluster import Node, RedisCluster, migrate
 
 from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.server.own_keys import is_own
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import (
@@ -295,10 +296,18 @@ def test_a_cluster_is_not_emptied(counting: Callable[..., DirectQuery]) -> None:
         _ = query.sink
 
 
-def test_keys_of_lanes_are_not_for_rows(cluster: RedisCluster) -> None:
+def test_keys_of_lanes_are_not_for_rows(
+    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str
+) -> None:
     query = DirectQuery(COUNTER, url=cluster.url, key="sparkonce:{{{id}}}:x")
-    with pytest.raises(SparkonceError, match="keeps its own ledger"):
+    with pytest.raises(SparkonceError, match="one of sparkonce's own"):
         query.run(0, [one(1)])
+    query = counting(keyPrefix=f"{unique}-p")
+    query.run(0, [one(at) for at in range(9)])
+    query.stage(1, [one(1)])
+    found = {key for _, key in Everywhere(cluster).keys(b"") if f"{unique}-p".encode() in key}
+    assert len(found) > 9
+    assert all(map(is_own, found))
 
 
 def test_each_primary_is_looked_at(

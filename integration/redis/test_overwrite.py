@@ -95,6 +95,37 @@ def test_a_request_to_empty_that_comes_late_deletes_nothing(
     assert held(client, unique) == replaced(unique)
 
 
+def test_another_sparkonce_loses_none_of_its_keys(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    """Else it would apply its last epoch again."""
+    aside = {"onBadRow": "deadLetter", "deadLetter": "bad"}
+    other = DirectQuery(
+        SCHEMA,
+        url=redis_url,
+        key=f"n-{unique}:{{id}}",
+        keyPrefix=f"{unique}-b",
+        writeMode="increment",
+        **aside,
+    )
+    client.set(f"n-{unique}:3", "mine")
+    other.run(0, rows(range(6)))
+    other.stage(1, rows(range(6)))
+    client.hset(f"{{{unique}}}:7", "n", 1)
+    pattern = f"{{{unique}*"
+    before = {key: client.dump(key) for key in client.scan_iter(pattern) if "-b}:" in key}
+    made = DirectQuery(SCHEMA, url=redis_url, key=f"{{{{{unique}{{id}}")
+    made.overwrite = True
+    made.run(0, rows(range(2)))
+    after = {key: client.dump(key) for key in client.scan_iter(pattern)}
+    assert before.items() <= after.items()
+    assert after.keys() - before.keys() == {f"{{{unique}0", f"{{{unique}1"}
+    other.restart()
+    other.run(0, rows(range(6)))
+    assert client.hget(f"n-{unique}:5", "n") == "5"
+    client.delete(*after)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"key": "id"}, "a fixed text"), ({"key": "x:{id}", "writeMode": "delete"}, "contradict")],

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pyspark_redis.models import lanes, packing, special
 from pyspark_redis.models.letters import letter_texts
-from pyspark_redis.models.template import keys, utf8
+from pyspark_redis.models.template import keys, require_free, utf8
 from pyspark_redis.models.values import JOINED, Values
 from sparkonce.change import Increment
 from sparkonce.exactly_once.bad_rows import reasons
@@ -61,7 +61,8 @@ class ChunkEncoder:
         """Keys and columns of the rows that do something, as a chunk has them."""
         doing = operations.split(rows, self.special.op)
         rows, deleted = doing.keyed(self.naming), doing.deleted
-        texts = [keys(self.key, rows, self.reserved)]
+        texts = [keys(self.key, rows)]
+        require_free(texts[0], self.reserved)
         self._require_fit(rows, deleted)
         found = self._columns(rows)
         texts += [found[name] for name in self.values.columns]

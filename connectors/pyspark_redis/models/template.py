@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_redis.server.own_keys import OWN
 from sparkonce import checks
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.values.rows import null_key, percent_encoded
@@ -103,11 +104,11 @@ def parsed(option: str) -> Key:
     return key
 
 
-def keys(key: Key, rows: pa.RecordBatch, reserved: Iterable[bytes]) -> Any:
+def keys(key: Key, rows: pa.RecordBatch) -> Any:
     """The key of each row, as a binary Arrow array.
 
     Raises:
-        BadRow: a key column is null, or a key lies among the connector's own.
+        BadRow: a key column is null.
         ValueError: a string is not UTF-8.
     """
     pieces = []
@@ -120,15 +121,31 @@ def keys(key: Key, rows: pa.RecordBatch, reserved: Iterable[bytes]) -> Any:
             raise null_key(part, rows, key.text, "a row without a key has no place in Redis")
         text = utf8(column)
         pieces.append(percent_encoded(text) if key.escaped else text)
-    made = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
-    for own in reserved:
-        if pc.any(pc.starts_with(made, pattern=own)).as_py():
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+
+
+def require_free(made: pa.BinaryArray, reserved: Iterable[bytes]) -> None:
+    """See that no row has a key of a sparkonce's own, of whatever prefix.
+
+    Args:
+        made: the keys.
+        reserved: what those of this connector begin with.
+
+    Raises:
+        BadRow: one has.
+    """
+    owned = [pc.starts_with(made, pattern=own) for own in reserved]
+    if pc.any(pc.match_substring(made, "}:")).as_py():  # as all of them have
+        owned.append(pc.match_substring_regex(made, f"(?s)^(?:{OWN})$"))
+    for each in owned:
+        if pc.any(each).as_py():
+            key = made.filter(each)[0].as_py().decode(errors="replace")
             raise BadRow(
-                f"A row has a key that begins with {own.decode()!r}",
-                why="the connector keeps its own ledger under such keys",
-                todo="begin option key with a fixed text, or set option keyPrefix to another name",
+                f"A row has the key {key!r}, which is one of sparkonce's own",
+                why="under such keys it keeps ledgers, staged rows and dead letters",
+                todo="begin option key with a fixed text; or, if it begins with this sink's own"
+                " keyPrefix, set that option to another name",
             )
-    return made
 
 
 def utf8(column: pa.Array) -> pa.BinaryArray:

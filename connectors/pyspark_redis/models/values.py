@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyspark_redis.models.special import Special
 from pyspark_redis.models.template import Key
+from pyspark_redis.server.own_keys import begins
 from sparkonce import change
 from sparkonce.change import Change, Increment, Names
 from sparkonce.protocol import Stored
@@ -61,9 +62,9 @@ class Values:
     lanes: bool = False
 
     @property
-    def reserved(self) -> list[bytes]:
+    def reserved(self) -> tuple[bytes, ...]:
         """What the connector's own keys begin with."""
-        return reserved(self.prefix)[: 1 + self.lanes]
+        return begins(self.prefix)[: 1 + self.lanes]
 
     @property
     def library(self) -> str:
@@ -175,8 +176,3 @@ class Values:
             dead_letter=stored.get("dead_letter", ""),
             schema=stored.get("schema", ""),
         )
-
-
-def reserved(prefix: str) -> list[bytes]:
-    """What the connector's own keys begin with: on any server, and on a cluster, too."""
-    return [f"{{{prefix}}}:".encode(), f"{prefix}:{{".encode()]

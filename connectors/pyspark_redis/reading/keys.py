@@ -69,7 +69,7 @@ class Naming:
         """
         if self.key is None or not set(self.columns) <= set(columns):
             return
-        made = template.keys(self.key, pa.RecordBatch.from_pydict(dict(columns)), ())
+        made = template.keys(self.key, pa.RecordBatch.from_pydict(dict(columns)))
         other = pc.not_equal(made, keys)
         if pc.any(other).as_py():
             key = keys.filter(other)[0].as_py()
@@ -97,7 +97,7 @@ class Naming:
         rows = [dict(zip(self.columns, each, strict=True)) for each in product(*values)]
         kinds = pa.schema([schema.field(name) for name in self.columns])
         try:
-            made = template.keys(self.key, pa.RecordBatch.from_pylist(rows, kinds), ())
+            made = template.keys(self.key, pa.RecordBatch.from_pylist(rows, kinds))
         except pa.ArrowInvalid:  # a value that no row has
             return None
         return [*dict.fromkeys(made.to_pylist())]

@@ -12,6 +12,7 @@ from itertools import pairwise
 from zlib import crc32
 
 from pyspark_redis.reading.wire import Wire
+from pyspark_redis.server.own_keys import is_own
 from pyspark_redis.server.slots import SLOTS
 
 AT_ONCE = b"1000"
@@ -70,8 +71,8 @@ class Scan:
         self.pattern, self.own, self.place = pattern, tuple(own), place
 
     def is_own(self, key: bytes) -> bool:
-        """Whether a key is one of the connector's."""
-        return key.startswith(self.own)
+        """Whether a key is one of the connector's, of any prefix."""
+        return is_own(key, *self.own)
 
     def keys(self, wire: Wire, ranges: Ranges = ALL) -> Iterator[list[bytes]]:
         """The keys, block by block, each once.
