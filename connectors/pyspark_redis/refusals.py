@@ -14,7 +14,10 @@ from sparkonce.errors import (
 from sparkonce.exactly_once import losses
 from sparkonce.protocol import Manifest
 
-ANEW = "write all rows again with a new checkpoint, and another sinkId if one is set"
+ANEW = (
+    "write all rows again under a new name: with a new checkpoint, or another txnAppId; and another"
+    " sinkId if one is set"
+)
 LESS = "waitReplicas and waitAof make it less likely"
 STAYS = "The epoch stays decided; rows of it that Redis took have taken effect"
 
@@ -110,5 +113,6 @@ def stored_too(sink: str, epoch: int) -> SinkBehindCheckpoint:
         f"Rows of epoch {epoch} of sink {sink!r} are dead letters, and are stored, too",
         why="a node went back to an earlier state (a failover) while another driver wrote",
         todo="delete those letters (`sparkonce letters`), then set option"
-        f" onLostCommit=continue@{epoch}. {LESS}",
+        f" onLostCommit=continue@{epoch}; or give up the rows of the epoch that are not applied, by"
+        f" `sparkonce recover URL --sink {sink} --drop`. {LESS}",
     )

@@ -94,11 +94,11 @@ COMMON = (
         "What to do when another query wrote to this sink before: `fail`, or"
         " `continue:<its query id>`. Default: an upsert (without `ttl`) goes on if the checkpoint"
         " lies where that of the other upsert lay; all else fails.",
-        pattern(r"fail|continue:[A-Za-z0-9-]+", "fail or continue:<query id>"),
+        pattern(r"fail|continue:[A-Za-z0-9._-]{1,100}", "fail or continue:<query id>"),
     ),
     Option(
         "onLostCommit",
-        "What to do when the store lacks epochs that the checkpoint has committed:"
+        "What to do when the store lacks epochs that it had acknowledged:"
         " `continue@<epoch>` goes on without them, at this epoch only. Default: fail.",
         pattern(r"continue@\d+", "continue@<epoch>, for example continue@17"),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.counters import COUNTER, one
-from integration.epochs import DirectQuery
+from integration.epochs import REDIS, DirectQuery
 from integration.marks import slow_cases
 from integration.redis.deaths import dies_of
 from integration.redis.everywhere import Everywhere, counts
+from integration.redis.losses import BAD, IDS, World
 from integration.servers.redis import connect
 from integration.servers.redis_cluster import Node, RedisCluster, migrate
 
@@ -25,10 +27,13 @@ from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import (
     OptionError,
     RowRefused,
+    SinkBehindCheckpoint,
     SparkonceError,
     StoreRefused,
     StoreUnreachable,
 )
+from sparkonce.origin import Follows
+from sparkonce.spark.batch import BatchWriter
 
 pytestmark = pytest.mark.variants
 
@@ -308,6 +313,25 @@ def test_keys_of_lanes_are_not_for_rows(
     found = {key for _, key in Everywhere(cluster).keys(b"") if f"{unique}-p".encode() in key}
     assert len(found) > 9
     assert all(map(is_own, found))
+
+
+def test_a_batch_goes_on_over_a_loss_as_its_error_says(cluster: RedisCluster, unique: str) -> None:
+    """One of `foreachBatch`, or with a version; a stream does in test_cluster_failover.py."""
+    world, rows = World(cluster, unique), [one(at) for at in IDS]
+    world.query.follows = Follows.GROWS
+    empty = world.dump("rows")
+    world.query.run(0, rows)
+    world.restore("rows", empty)
+    world.query.restart()
+    with pytest.raises(SinkBehindCheckpoint, match="lacks rows of sink") as told:
+        world.query.run(7, rows)
+    ((name, value),) = re.findall(r"option (\w+)=([\w@]+)", told.value.todo)
+    world.query.restart(**{name: value})
+    BatchWriter(REDIS, world.query.options, COUNTER, overwrite=False)
+    world.query.run(7, rows)
+    world.query.restart()
+    world.query.run(8, rows)
+    assert world.counts() == Counter({at: 2 for at in IDS if at != BAD})
 
 
 def test_each_primary_is_looked_at(

@@ -22,6 +22,7 @@ from sparkonce.errors import (
     VersionTaken,
     WrittenTwice,
 )
+from sparkonce.origin import Follows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,12 +77,17 @@ def renamed(known: Ledger, driver: Driver) -> SinkRenamed:
 def retired(known: Ledger, driver: Driver) -> QueryRetired:
     """The error for a query that another one has replaced."""
     named = f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.query_id else ""
+    anew = (
+        f"with another txnAppId{named}"
+        if driver.named
+        else f"with a checkpoint path{named} of its own"
+    )
     return QueryRetired(
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
         why="another query has gone on from there, or is about to: it takes the sink over before"
         " its first epoch; both would apply the same rows",
-        todo="stop this query; if both shall run, begin this one anew, with a checkpoint path"
-        f"{named} of its own; what it reads again is applied again",
+        todo=f"stop this query; if both shall run, begin this one anew, {anew}; what it reads again"
+        " is applied again",
     )
 
 
@@ -106,8 +112,15 @@ def checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
         why="either the checkpoint was restored to an earlier state, or a second driver runs on"
         " it; the rows of this epoch have already taken effect",
         todo="stop the second driver, or bring back the checkpoint as it was at epoch"
-        f" {ledger.epoch}; if it lost offsets in a crash of its host, `sparkonce offsets URL"
-        f" {ledger.name}` shows those that were decided, and --restore puts them back",
+        f" {ledger.epoch}{_or_its_offsets(ledger) if driver.follows is Follows.NEXT else ''}",
+    )
+
+
+def _or_its_offsets(ledger: Ledger) -> str:
+    """What a stream can do, of which the store keeps offsets."""
+    return (
+        f"; if it lost offsets in a crash of its host, `sparkonce offsets URL {ledger.name}` shows"
+        " those that were decided, and --restore puts them back"
     )
 
 
@@ -190,8 +203,8 @@ def in_the_way(error: SparkonceError, ledger: Ledger) -> SparkonceError:
         f"Sink {ledger.name!r} has decided epoch {ledger.epoch} for {ledger.target}, which this"
         f" batch must finish first, and can't: {error.what}",
         why=error.why,
-        todo=f"{error.todo or 'mend that'}; it is that sink's epoch, which `{command}` shows, and"
-        " this batch has written nothing",
+        todo=f"of that sink, not of this batch: {error.todo or 'mend that'}; `{command}` shows its"
+        " epoch, and this batch has written nothing",
     )
 
 
@@ -235,7 +248,7 @@ def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
     return DecisionLost(
         f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
         why="the store lost its last writes during the commit (a failover)",
-        todo="restart the query; Spark replays the epoch",
+        todo="start again what wrote it, a query or a job; then the epoch is decided anew",
     )
 
 

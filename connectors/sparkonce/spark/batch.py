@@ -45,7 +45,6 @@ OF_STREAMS = (
     "checkpointLocation",
     "checkpointStorageOptions",
     "onUnreadableCheckpoint",
-    "onLostCommit",
 )
 
 
