@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from integration.epochs import DirectQuery, Make
 from integration.redis.deaths import dies_of
 
 from pyspark_redis.delivery import Delivery
+from pyspark_redis.journal import letterbox
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.server.session import Session
 from sparkonce.errors import (
@@ -248,9 +250,54 @@ def test_a_place_for_letters_that_holds_something_else_is_refused_at_the_start(
 ) -> None:
     client.set(f"{{sparkonce}}:letters:{unique}", "mine")
     query = counters()
-    with pytest.raises(StoreRefused, match="another Redis type"):
+    with pytest.raises(StoreRefused, match=f"letters:{unique}' is no stream of dead letters"):
         query.sink.check()
+    assert unique not in [box.name for box in letterbox.boxes(query.sink.store.session)]
     client.delete(f"{{sparkonce}}:letters:{unique}")
+
+
+STRANGERS = {
+    "no field of a letter": {"a": "b"},
+    "no number": {"epoch": "x"},
+    "no list": {"base64": "5"},
+    "no JSON": {"base64": "{"},
+    "no text": {"row": b"\xff"},
+}
+
+
+def test_letters_are_read_and_deleted_beside_entries_that_are_none(
+    counters: Make, client: redis.Redis, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for at in (3, 4):
+        client.set(f"{unique}:{at}", "mine")
+    query = counters()
+    query.run(0, [row(at) for at in range(3)] + [row(3)])
+    (box,) = query.sink.store.letterboxes()
+    key = f"{{sparkonce}}:letters:{unique}"
+    ((_, letter),) = client.xrange(key)
+    client.xadd(key, {**letter, "other": "of a later release"})
+    for change in STRANGERS.values():
+        client.xadd(key, change if "a" in change else {**letter, **change})
+    query.run(1, [row(0), row(1), row(4)])
+    assert sum(kind.letters for kind in box.kinds()) == 3
+    assert f"XDEL {key}" in caplog.text
+    assert box.drop([one.id for one in box.read(None, 99)]) == 3
+    assert client.xlen(key) == len(STRANGERS)
+
+
+@pytest.mark.parametrize("name", ["names", "decided", "open"])
+def test_a_list_of_its_own_that_something_else_wrote_is_named(
+    redis_url: str, client: redis.Redis, unique: str, name: str
+) -> None:
+    key = f"{{{unique}}}:{name}"
+    client.set(key, "mine")
+    query = DirectQuery(COUNTER, url=redis_url, key=f"{unique}:{{id}}", keyPrefix=unique)
+    with pytest.raises(StoreRefused, match=f"{name}' is no") as refused:
+        query.run(0, [row(1)])
+    (command,) = re.findall(r"RENAME (\S+) another-name", refused.value.todo)
+    client.rename(command, f"{unique}:away")
+    query.restart()
+    query.run(0, [row(1)])
 
 
 def test_a_row_of_each_change_is_whole_in_its_letter(
