@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from pyspark_redis.preflight import require_fit
+from pyspark_redis.preflight import SOME, require_fit
 from pyspark_redis.server.session import PROBE
 from pyspark_redis.server.settings import setting
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
@@ -34,6 +34,14 @@ def examine(client: redis.Redis, own: str, *, cluster: bool = False) -> Iterator
     yield _persistence(setting(client, info, "appendonly"), setting(client, info, "appendfsync"))
     if replicas := int(info.get("connected_slaves", 0)):
         yield _replication(replicas, setting(client, info, "min-replicas-to-write"))
+    policy = setting(client, info, "maxmemory-policy") or ""
+    if policy.startswith("allkeys"):  # and no maxmemory, or it were refused
+        yield risk(
+            f"The server's maxmemory-policy is {policy}; it evicts nothing, as maxmemory is 0",
+            "once maxmemory is set it may evict the ledger and staged rows; a query refuses that at"
+            " its next epoch, and what went before is lost",
+            SOME,
+        )
     if most := int(info.get("maxmemory", 0)):
         todo = "raise maxmemory, or let rows expire (ttl); sparkonce gc drops what is left over"
         yield share("Memory", int(info["used_memory"]), most, todo)

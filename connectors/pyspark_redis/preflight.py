@@ -76,6 +76,8 @@ def _require_no_eviction(policy: str | None, maxmemory: str | None, expiring: bo
             " ledger, staged rows and the target's",
             todo="grant the user +config|get, so that it can be asked for",
         )
+    if maxmemory == "0":  # without a limit of memory the policy never comes to evict anything
+        return
     if policy.startswith("allkeys"):
         raise StoreUnsafe(
             f"The server's maxmemory-policy is {policy}",
@@ -83,8 +85,7 @@ def _require_no_eviction(policy: str | None, maxmemory: str | None, expiring: bo
             " lost or doubled in silence",
             todo=SOME,
         )
-    # Without a limit of memory the policy never comes to evict anything.
-    if expiring and policy.startswith("volatile") and maxmemory != "0":
+    if expiring and policy.startswith("volatile"):
         raise StoreUnsafe(
             f"The server's maxmemory-policy is {policy}, and keys of this sink expire",
             why="when memory is full it evicts keys that have a TTL long before they expire, in"

@@ -338,12 +338,14 @@ def test_each_primary_is_looked_at(
     cluster: RedisCluster, counting: Callable[..., DirectQuery]
 ) -> None:
     with connect(cluster.nodes[2].url) as client:
+        client.config_set("maxmemory", "1gb")
         client.config_set("maxmemory-policy", "allkeys-lru")
         try:
             with pytest.raises(SparkonceError, match="allkeys-lru"):
                 counting().sink.check()
         finally:
             client.config_set("maxmemory-policy", "noeviction")
+            client.config_set("maxmemory", "0")
 
 
 def test_the_doctor_looks_at_each_primary(

@@ -87,6 +87,12 @@ def test_what_a_replica_has_goes_on_there_under_the_same_url(
     assert not counting.run_until_done(1, ones(2, 3))
     assert counts(replica) == Counter([1, 2, 2, 3])
     assert receipts[0].rows == (2,)
+    with redis.Redis(port=sentinel.port) as client:
+        client.execute_command("ACL", "SETUSER", "default", "resetpass", ">secret")
+    with pytest.raises(
+        StoreRefused, match=f"Sentinel 127.0.0.1:{sentinel.port} asks for a password"
+    ):
+        query(url, timeout="3").sink.check()
 
 
 def test_a_primary_that_no_sentinel_knows_is_named(sentinel: SentinelProcess) -> None:

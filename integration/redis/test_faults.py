@@ -140,7 +140,7 @@ def test_unreachable_server_is_named_with_what_to_do(unique: str) -> None:
 def test_policy_that_may_evict_the_ledger_is_refused(
     private_redis: Callable[..., RedisProcess], unique: str, policy: str
 ) -> None:
-    server = private_redis(f"maxmemory-policy {policy}")
+    server = private_redis(f"maxmemory-policy {policy}", "maxmemory 50mb")
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
         counting(server.url, unique).sink.check()
 

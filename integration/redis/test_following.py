@@ -17,7 +17,7 @@ from integration.servers.redis_cluster import RedisCluster
 from pyspark.sql import SparkSession
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.following.feed import RedisFeed
+from pyspark_redis.following.feed import Range, RedisFeed
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost, ValueUnreadable
@@ -295,8 +295,15 @@ def test_a_server_that_does_not_tell_what_is_gone_is_refused(
 
 def test_a_key_of_another_type_is_refused(client: redis.Redis, redis_url: str, unique: str) -> None:
     client.set(unique, "a")
-    with pytest.raises(StoreRefused, match="WRONGTYPE"):
-        feed(redis_url, unique).latest()
+    made = feed(redis_url, unique)
+    parts = Range(unique, "0-0", "1-0", None)
+    for ask in (
+        made.latest,
+        lambda: [*made.read(parts)],
+        lambda: RedisConnector().infer_feed(made.options),
+    ):
+        with pytest.raises(StoreRefused, match=f"Key '{unique}' is no stream.*option streams"):
+            ask()
 
 
 # -- through Spark

@@ -104,13 +104,15 @@ def test_a_policy_that_evicts_rows_with_a_ttl_is_refused(
     counting(server.url).sink.check()
 
 
-def test_a_policy_that_never_comes_to_evict_is_allowed(private_redis: Private) -> None:
-    server = private_redis("maxmemory-policy volatile-lru", "maxmemory 0")
+@pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru"])
+def test_a_policy_that_never_comes_to_evict_is_allowed(private_redis: Private, policy: str) -> None:
+    """As long as there is no limit: it is looked at in each epoch."""
+    server = private_redis(f"maxmemory-policy {policy}", "maxmemory 0")
     query = counting(server.url, ttl="7d")
     query.sink.check()
     with redis.Redis.from_url(server.url) as client:
         client.config_set("maxmemory", "100mb")
-    with pytest.raises(StoreUnsafe, match="volatile-lru"):
+    with pytest.raises(StoreUnsafe, match=policy):
         query.sink.check()
 
 

@@ -6,7 +6,8 @@ import pytest
 import redis
 from redis import exceptions
 
-from pyspark_redis.server.failures import Demoted, translate
+from pyspark_redis.server.address import Sentinels
+from pyspark_redis.server.failures import Demoted, OtherType, translate
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
 LOCAL = (
@@ -34,10 +35,40 @@ DOWN = (
         (redis.ResponseError(NEWER), StoreUnreachable),
         (redis.ResponseError(DOWN), StoreUnreachable),
         (exceptions.ReadOnlyError("You can't write"), Demoted),
-        (redis.ResponseError("WRONGTYPE Operation against a key"), StoreRefused),
+        (redis.ResponseError("WRONGTYPE Operation against a key"), OtherType),
     ],
 )
 def test_what_passes_is_told_from_what_is_refused(
     error: redis.RedisError, kind: type[StoreError]
 ) -> None:
     assert type(translate(error, "asking")) is kind
+
+
+def test_a_sentinel_that_asks_for_a_password_is_named_once_no_other_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Asked:
+        def __init__(self, host: str, *_: object, **__: object) -> None:
+            self.host = host
+
+        def __enter__(self) -> Asked:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def sentinel_get_master_addr_by_name(self, _: str) -> object:
+            if self.host == "locked":
+                raise exceptions.AuthenticationError("Authentication required.")
+            if self.host == "away":
+                raise redis.ConnectionError("refused")
+            return "primary", 6379
+
+    monkeypatch.setattr(redis, "Redis", Asked)
+    locked, away, open_ = (("locked", 1), ("away", 2), ("open", 3))
+    assert Sentinels((locked, open_), "m").primary() == ("primary", 6379)
+    with pytest.raises(redis.ResponseError) as refused:
+        Sentinels((locked, away), "m").primary()
+    error = translate(refused.value, "asking")
+    assert type(error) is StoreRefused
+    assert "Sentinel locked:1 asks for a password" in str(error)
+    assert "requirepass" in error.todo

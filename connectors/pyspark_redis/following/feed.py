@@ -14,8 +14,8 @@ from pyspark_redis.reading.columns import Columns
 from pyspark_redis.reading.forms import Rows
 from pyspark_redis.reading.keys import Naming
 from pyspark_redis.reading.places import Places
-from pyspark_redis.reading.wire import Wire, command, good, opened
-from pyspark_redis.server.failures import translated
+from pyspark_redis.reading.wire import Wire, command, good, is_other_type, opened
+from pyspark_redis.server.failures import no_stream, translated
 from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -173,6 +173,8 @@ def _pages(wire: Wire, key: bytes, split: Range) -> Iterator[list[tuple[bytes, l
     while True:
         before_it = wire.received
         (told,) = wire.receive(1)
+        if is_other_type(told):
+            raise no_stream(key.decode())
         reply: list[tuple[bytes, list[bytes]]] = good(told)
         ended = len(reply) < size
         if not ended:

@@ -10,6 +10,7 @@ from typing import Any
 import redis
 from redis.exceptions import ResponseError
 
+from pyspark_redis.server.failures import no_stream
 from sparkonce.errors import StoreRefused, UnreadLost
 
 
@@ -86,6 +87,8 @@ def look(client: redis.Redis, key: str) -> Look:
     except ResponseError as error:
         if "no such key" in str(error):
             return Look(Mark(), None, 0)
+        if "WRONGTYPE" in str(error):
+            raise no_stream(key) from None
         raise
     if "entries-added" not in told:
         raise StoreRefused(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import redis
+
 from pyspark_redis.journal import scripts
+from pyspark_redis.server.failures import GOES_ON, other_type
 from pyspark_redis.server.session import Session
 from sparkonce.protocol import Manifest
 
@@ -28,8 +31,18 @@ class DeadLetters:
         return self.session.key("letters", self.name)
 
     def require_fit(self) -> None:
-        """See that it is a stream, if it is there: XLEN fails on a key of another type."""
-        self.session.client.xlen(self.key)
+        """See that it is a stream, if it is there: XLEN fails on a key of another type.
+
+        Raises:
+            StoreRefused: it is none.
+        """
+        try:
+            self.session.client.xlen(self.key)
+        except redis.ResponseError as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            todo = f"give option deadLetter another name, or move that key away, {GOES_ON}"
+            raise other_type(self.key, "stream of dead letters", todo) from None
 
     def write(
         self,

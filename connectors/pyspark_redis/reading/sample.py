@@ -15,7 +15,7 @@ from pyspark_redis.reading.keys import WHOLE, Naming, naming
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
 from pyspark_redis.reading.wire import good, is_other_type, opened
-from pyspark_redis.server.failures import translated
+from pyspark_redis.server.failures import no_stream, translated
 from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
 
@@ -122,5 +122,7 @@ def _in_streams(
     for key in map(str.encode, streams):
         with opened(places.holder(key)) as wire:
             (reply,) = wire.ask(form.ask(key, BEGIN), 1)
+        if is_other_type(reply):
+            raise no_stream(key.decode())
         if found := form.sample(good(reply)):
             yield key, found

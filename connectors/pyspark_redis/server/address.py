@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import redis
+from redis import exceptions
 
 from sparkonce.urls import require_server
 
@@ -73,18 +74,24 @@ class Sentinels:
 
         Raises:
             ConnectionError: none knows it.
+            ResponseError: one that may know it does not tell.
         """
-        said = "no Sentinel knows it"
+        said, refused = "no Sentinel knows it", ""
         for host, port in self.hosts:
             try:
                 settings = {**dict(self.settings), "decode_responses": True}
                 with redis.Redis(host, port, **settings) as one:  # type: ignore[arg-type]
                     found = one.sentinel_get_master_addr_by_name(self.name)
+            except (exceptions.AuthenticationError, exceptions.NoPermissionError):
+                refused = f"Sentinel {host}:{port} asks for a password, which it is not given"
+                continue
             except redis.RedisError as error:
                 said = str(error)
                 continue
             if found:
                 return str(found[0]), int(found[1])
+        if refused:  # whoever waits for the others waits in vain for this one
+            raise redis.ResponseError(refused)
         raise redis.ConnectionError(f"The address of primary {self.name!r} is not known: {said}")
 
 

@@ -83,6 +83,11 @@ REFUSALS = {
         f"delete the stream, {GOES_ON}",
         of_row=True,
     ),
+    "asks for a password, which": Refusal(
+        "options user and password are those of the servers, and the connector has none for"
+        " Sentinels",
+        "let the Sentinels take requests without a password: no requirepass in sentinel.conf",
+    ),
     "DB index is out of range": Refusal(
         "the server has fewer databases than the number behind the URL's last slash",
         "give a smaller number there (a server has 16 unless `databases` says otherwise)",
@@ -150,6 +155,24 @@ def moves(doing: str, text: str) -> StoreUnreachable:
     )
 
 
+class OtherType(StoreRefused):
+    """The server does not say which key holds another Redis type than it must; no row's."""
+
+
+def other_type(key: str, kind: str, todo: str) -> StoreRefused:
+    """The error for a key that holds another type than a kind; it says what to do about it."""
+    return StoreRefused(
+        f"Key {key!r} is no {kind}",
+        why="something else has written it, or another key is meant (WRONGTYPE)",
+        todo=todo,
+    )
+
+
+def no_stream(key: str) -> StoreRefused:
+    """The error for a key that is to be followed."""
+    return other_type(key, "stream", "name streams in option streams; TYPE tells what a key holds")
+
+
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Raise what redis-py raises as one of our errors; `doing` says what was tried."""
@@ -176,6 +199,13 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
             f"Redis can't be reached while {doing}: {text}",
             why="the server is down or busy, or the network or option url is wrong",
             todo="check option url and the server; what is started again loses and doubles nothing",
+        )
+    if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.refusals`
+        return OtherType(
+            f"Redis refused while {doing}: {text}",
+            why="a key of sparkonce's own holds another Redis type: something else has written it",
+            todo="find it among those that docs/redis.md lists (TYPE), move it away by RENAME,"
+            f" {GOES_ON}",
         )
     return _refused(text, doing)
 

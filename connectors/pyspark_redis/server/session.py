@@ -16,14 +16,18 @@ All lie under one hash tag, so in one slot::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import redis
 from redis.commands.core import Script
 
 from pyspark_redis.server.durability import Durability
-from pyspark_redis.server.failures import Demoted, translated
+from pyspark_redis.server.failures import GOES_ON, Demoted, OtherType, other_type, translated
+from sparkonce.errors import StoreRefused
+
+LISTS = {"names": "set", "decided": "zset", "open": "set"}
+"""The lists of all sinks, and their types."""
 
 PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
 """A write that leaves nothing behind."""
@@ -62,6 +66,18 @@ class Session:
         except Demoted:
             self.client.connection_pool.disconnect(inuse_connections=False)
             raise
+        except OtherType as error:
+            raise self._named() or StoreRefused(*error.args) from None
+
+    def _named(self) -> StoreRefused | None:
+        """The error for a list of the connector's own that holds another type; None if none is."""
+        with suppress(redis.RedisError):
+            for name, kind in LISTS.items():
+                key = self.key(name)
+                if self.client.type(key) not in (b"none", kind.encode()):
+                    todo = f"move it away (RENAME {key} another-name), {GOES_ON}"
+                    return other_type(key, kind, todo)
+        return None
 
     def run(self, text: str, keys: list[str], args: list[Any]) -> Any:
         """Run a script."""
