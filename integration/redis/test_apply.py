@@ -12,6 +12,7 @@ from integration.epochs import DirectQuery
 from integration.marks import slow_cases
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreRefused
+from sparkonce.origin import Follows
 
 pytestmark = pytest.mark.variants
 
@@ -116,6 +117,19 @@ def test_values_of_a_column_key_never_collide(redis_url: str, unique: str) -> No
         assert sorted(client.keys(f"{unique}:*")) == sorted(
             [f"{unique}:a%3Ab:c", f"{unique}:a:b%3Ac", f"{unique}:a%253Ab:c"]
         )
+
+
+def test_a_server_and_its_database_are_one_target_however_a_url_writes_them(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    place, _, database = redis_url.rpartition("/")
+    local = place.replace("127.0.0.1", "localhost")
+    for url in (redis_url, f"{local}/{database}", f"{place}/00{database}"):
+        given = {"url": url, "key": f"{unique}:{{id}}", "sinkId": unique}
+        query = DirectQuery(COUNTER, **given, writeMode="increment")
+        query.query_id, query.follows = "nightly", Follows.GROWS
+        query.run(7, [{"id": 1, "a": 5, "b": 0.5}])
+    assert client.hget(f"{unique}:1", "a") == "5"
 
 
 def test_row_that_would_overwrite_the_ledger_is_refused(redis_url: str) -> None:

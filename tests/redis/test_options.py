@@ -106,6 +106,8 @@ BAD = [
     ({"key": "id", "sequenceColumn": "id", "writeMode": "delete"}, "contradict each other"),
     ({"key": "id", "ttlColumn": "name"}, "after whole seconds or an interval"),
     ({"key": "id", "ttlColumn": "id", "writeMode": "delete"}, "contradict each other"),
+    ({"key": "id", "ttlColumn": "id"}, "a hash of no field"),
+    ({"key": "id", "ttlColumn": "id", "model": "stream"}, "a stream of no field"),
     ({"key": "id", "opColumn": "id"}, "opColumn names column 'id', and so does another"),
     ({"key": "id", "onBadRow": "deadLetter"}, "belong together"),
     ({"key": "id", "onBadRow": "deadLetter", "deadLetter": "a b"}, "1 to 100 of the characters"),

@@ -129,12 +129,22 @@ class Model:
         )
 
 
-def all_columns(model: str, most: int, free: Fields, _beside: Fields) -> Names:
+def all_columns(model: str, most: int, free: Fields, beside: Fields) -> Names:
     """All columns, each of which becomes a field.
 
     Raises:
-        OptionError: there are too many, or one has no text.
+        OptionError: there are too many, one has no text, or all may be null.
     """
+    checks.refuse(
+        [
+            (
+                len(free) == len(beside),
+                "Option ttlColumn or opColumn names the column of option key",
+                f"it is not written then, and a row of nulls would be a {model} of no field",
+                "copy it into a column of its own, and name that one",
+            )
+        ]
+    )
     return few(model, most, checks.require_texts(free, "Redis"))
 
 
