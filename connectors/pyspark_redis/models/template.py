@@ -143,8 +143,7 @@ def require_free(made: pa.BinaryArray, reserved: Iterable[bytes]) -> None:
             raise BadRow(
                 f"A row has the key {key!r}, which is one of sparkonce's own",
                 why="under such keys it keeps ledgers, staged rows and dead letters",
-                todo="begin option key with a fixed text; or, if it begins with this sink's own"
-                " keyPrefix, set that option to another name",
+                todo="begin option key with a fixed text, or with another one, such as row:",
             )
 
 
