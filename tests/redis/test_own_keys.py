@@ -31,7 +31,7 @@ THEIRS = [
 
 @pytest.mark.parametrize("key", OWN)
 def test_a_row_has_none_of_them(key: str) -> None:
-    with pytest.raises(BadRow, match="one of sparkonce's own.*such as row:"):
+    with pytest.raises(BadRow, match=r"one of sparkonce's own.*such as row:"):
         encoded(key)
     encoded(f"row:{key}")
 
