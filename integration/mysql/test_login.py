@@ -12,7 +12,7 @@ from integration.servers.process import wait_until
 from pymysql.constants import FIELD_TYPE
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.server import connection
+from pyspark_mysql.server import settings
 from sparkonce.errors import OptionError, StoreRefused
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -82,7 +82,7 @@ def test_a_connection_whose_session_can_not_be_set_up_is_closed(
     query: MySqlQuery, opened: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(connection, "MODE", "NO_SUCH_MODE")
+        patched.setattr(settings, "MODE", "NO_SUCH_MODE")
         with pytest.raises(StoreRefused, match=r"sql_mode.*NO_SUCH_MODE") as refused:
             query.sink.check()
         wait_until(lambda: not opened(), 10, "the connection to be closed")

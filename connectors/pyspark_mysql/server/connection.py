@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,9 +10,9 @@ from ssl import SSLContext
 from typing import Any
 
 import pymysql
-from pymysql.constants import CLIENT
+from pymysql.constants import CLIENT, SERVER_STATUS
 
-from pyspark_mysql.server import address, tls
+from pyspark_mysql.server import address, settings, tls
 from pyspark_mysql.server.address import Address
 from pyspark_mysql.server.failures import DEMOTED, Kind, known, number
 from pyspark_mysql.server.upload import Uploading
@@ -24,9 +22,6 @@ from sparkonce.options import password
 from sparkonce.shared import IDLE, used
 from sparkonce.tls import FILES
 
-# NO_AUTO_VALUE_ON_ZERO: a zero in an auto-increment column stays one.
-MODE = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
-MODE += "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 NAMED = ("password", "passwordFile", "tlsMode", *FILES)
 """Options that, with the address, say who comes and what is asked of the server's certificate."""
 
@@ -196,7 +191,7 @@ class Access:
                 password=where.password or password(options) or "",
                 database=self.database,
                 charset="utf8mb4",
-                autocommit=True,
+                autocommit=None,  # among the settings: what the handshake says may not be so
                 # By local_infile=True pymysql would send any file that a server asks for.
                 client_flag=CLIENT.LOCAL_FILES,
                 ssl=self.context,
@@ -213,56 +208,30 @@ class Access:
             ) from None
         live = Live(connection, mariadb=False, packet=0, loads=False, used=time.monotonic())
         try:
-            _greet(live, self.timeout)
+            _greet(live, self.database, self.timeout)
         except BaseException:
             live.drop()
             raise
         return live
 
 
-def _greet(live: Live, timeout: float) -> None:
+def _greet(live: Live, database: str, timeout: float) -> None:
     """Learn what the server is, and set what must not depend on it."""
-    asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile"
-    version, comment, packet, loads = live.run(asked)[0]
+    asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile, DATABASE()"
+    version, comment, packet, loads, home = live.run(asked)[0]
     version = supported(version, comment)
     live.mariadb, live.packet, live.loads = MARIADB in version, int(packet), bool(loads)
-    _set_up(live, timeout, "tx" if _OLD_MARIADB.match(version) else "transaction")
+    wanted = settings.settings(version, timeout, mariadb=live.mariadb)
+    live.run(settings.statement(wanted))
+    (found,) = live.run(settings.reading(wanted))
+    settings.require(wanted, found)
+    _undo(live, home, database)
 
 
-def _set_up(live: Live, timeout: float, prefix: str) -> None:
-    """Set what must not depend on the server's defaults.
-
-    A driver that hangs in mid-transaction holds the ledger until its session is ended, so that
-    is soon; while whoever waits for it hears of it before its own time-out.
-    """
-    idle, wait = math.ceil(2 * timeout), max(1, int(timeout * 0.8))
-    settings = {
-        # Fractions of a second are cut: MySQL would round them, unlike MariaDB.
-        "sql_mode": f"'{MODE}'" if live.mariadb else f"'{MODE},TIME_TRUNCATE_FRACTIONAL'",
-        "time_zone": "'+00:00'",
-        # A server may have set these for all sessions, and would cut results or refuse statements.
-        "sql_safe_updates": 0,
-        "sql_select_limit": 2**64 - 1,
-        "sql_big_selects": 1,
-        # MariaDB compares no more of the keys of a window than it sorts by.
-        "max_sort_length": 2**23,
-        # Without both, MariaDB fills empty tables in bulk: an error would undo all rows so far.
-        "unique_checks": 1,
-        "foreign_key_checks": 1,
-        # With CHAIN what is sent behind COMMIT would be in a transaction that nobody commits.
-        "completion_type": 0,
-        "wait_timeout": idle,
-        "lock_wait_timeout": wait,
-        "innodb_lock_wait_timeout": wait,
-        f"{prefix}_isolation": "'READ-COMMITTED'",
-        f"{prefix}_read_only": 0,
-        **({"idle_transaction_timeout": idle} if live.mariadb else _UNBOUNDED_RANGES),
-    }
-    live.run("SET " + ", ".join(f"SESSION {k}={v}" for k, v in settings.items()))
-
-
-_OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
-"""Its settings of a transaction have names of their own."""
-
-_UNBOUNDED_RANGES = {"range_optimizer_max_mem_size": 0}
-"""Else a condition with a long list of rows is looked up by reading the whole table."""
+def _undo(live: Live, home: str | None, database: str) -> None:
+    """Leave what the server's `init_connect` may have led to: a transaction, another database."""
+    connection: Any = live.connection  # the stubs don't have what it knows of the server
+    if connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
+        live.run("ROLLBACK")
+    if database and (home or "").lower() != database.lower():
+        live.connection.select_db(database)

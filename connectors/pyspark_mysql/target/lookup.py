@@ -27,7 +27,7 @@ SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, i
   (SELECT maxlen FROM information_schema.character_sets AS known
     WHERE known.character_set_name = columns.character_set_name),
   COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length),
-    CEILING(numeric_precision / 8), 0)
+    (numeric_precision + 7) DIV 8, 0)
 FROM information_schema.columns AS columns WHERE table_schema = %s AND table_name = %s
 ORDER BY ordinal_position
 """

@@ -1,0 +1,163 @@
+"""What a server gives its sessions changes nothing of what the connector stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from integration.epochs import MySqlQuery
+from integration.proxy import Proxy
+from integration.servers.mysql import MySqlProcess, connect
+from pymysql.cursors import Cursor
+
+from pyspark_mysql.server import settings
+from sparkonce.errors import BadRow, StoreUnsafe
+
+ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+DATED = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("day", pa.date32())])
+HOSTILE = {
+    "autocommit": 0,
+    "completion_type": "'CHAIN'",
+    "sql_mode": "'ANSI,NO_BACKSLASH_ESCAPES,NO_ZERO_DATE,NO_ZERO_IN_DATE'",
+    "transaction_isolation": "'SERIALIZABLE'",
+    "tx_isolation": "'SERIALIZABLE'",
+    "sql_safe_updates": 1,
+    "sql_select_limit": 1,
+    "max_join_size": 1,
+    "sql_auto_is_null": 1,
+    "sql_notes": 0,
+    "max_sort_length": 4,
+    "unique_checks": 0,
+    "foreign_key_checks": 0,
+    "check_constraint_checks": 0,
+    "system_versioning_asof": "'2001-01-01'",
+    "max_recursive_iterations": 1,
+    "cte_max_recursion_depth": 1,
+    "max_execution_time": 1,
+    "max_statement_time": 0.001,
+    "div_precision_increment": 0,
+    "group_concat_max_len": 4,
+    "lc_time_names": "'de_DE'",
+    "default_storage_engine": "'MyISAM'",
+    "sql_quote_show_create": 0,
+    "character_set_client": "'latin1'",
+    "character_set_results": "'latin1'",
+    "collation_connection": "'latin1_swedish_ci'",
+}
+
+
+@pytest.fixture
+def hostile(private_mysql: Callable[..., MySqlProcess]) -> Callable[[str], str]:
+    """Start a server with such settings; the URL of a user without rights to change any."""
+
+    def hostile(init: str = "") -> str:
+        server = private_mysql("--local-infile=1", f"--init-connect={init}")
+        with connect(server.url) as client, client.cursor() as cursor:
+            cursor.execute("CREATE DATABASE elsewhere")
+            cursor.execute("CREATE USER app IDENTIFIED BY ''")
+            cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
+            cursor.execute("GRANT ALL ON elsewhere.* TO app")
+            cursor.execute("SHOW GLOBAL VARIABLES")
+            known = {name for name, _ in cursor.fetchall()}
+            if not init:
+                for name, value in HOSTILE.items():
+                    if name in known:
+                        cursor.execute(f"SET GLOBAL {name} = {value}")
+        return server.url.replace("root@", "app@")
+
+    return hostile
+
+
+def stored(url: str, table: str) -> set[tuple[Any, ...]]:
+    with connect(url.replace("app@", "root@")) as client, client.cursor() as cursor:
+        cursor.execute("SET sql_select_limit = 100, max_join_size = 1000000")
+        cursor.execute(f"SELECT * FROM {table}")
+        return set(cursor.fetchall())
+
+
+def run(url: str, table: str, definition: str, schema: pa.Schema = ROWS, **options: str) -> Any:
+    with connect(url.replace("app@", "root@")) as client, client.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} ({definition}) ENGINE=InnoDB")
+    query = MySqlQuery(schema, url=url, dbtable=table, **options)
+    query.sink.check()
+    query.run(0, [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+    query.run(1, [{"id": 2, "n": 3}, {"id": 3, "n": 4}])
+    return query
+
+
+@pytest.mark.parametrize(
+    "init",
+    ["", "SET autocommit=0", "SET autocommit=0, sql_mode='', time_zone='+03:00'", "BEGIN",
+     "USE elsewhere"],
+)  # fmt: skip
+def test_rows_take_effect_once_and_at_once_whatever_the_sessions_begin_with(
+    hostile: Callable[[str], str], init: str
+) -> None:
+    url = hostile(init)
+    bits = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    run(url, "upserted", "id BIGINT PRIMARY KEY, n BIT(9)", bits, key="id")
+    assert stored(url, "upserted") == {(1, b"\0\1"), (2, b"\0\3"), (3, b"\0\4")}
+    run(url, "appended", "id BIGINT, n BIGINT")
+    assert stored(url, "appended") == {(1, 1), (2, 2), (2, 3), (3, 4)}
+    made = run(url, "checked", "id BIGINT PRIMARY KEY, n BIGINT CHECK (n < 9)", key="id")
+    with pytest.raises(BadRow, match="CHECK constraint"):
+        made.run(2, [{"id": 4, "n": 9}])
+    with connect(url.replace("app@", "root@")) as client, client.cursor() as cursor:
+        cursor.execute("SET sql_big_selects = 1")
+        cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx")
+        assert cursor.fetchone() == (0,)
+
+
+def test_a_session_that_ignores_what_it_is_told_is_refused(
+    mysql_url: str, table: str, mysql: Cursor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a proxy that keeps SET from the server."""
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
+    with Proxy(mysql_url) as proxy, monkeypatch.context() as patched:
+        patched.setattr(settings, "statement", lambda _: "SET @nothing = 1")
+        with pytest.raises(StoreUnsafe, match=r"session has \w+=.*, and was told to have"):
+            MySqlQuery(ROWS, url=proxy.url, dbtable=table).sink.check()
+
+
+ZEROS = "DATE NOT NULL DEFAULT '0000-00-00'"
+DAYS = ("0000-00-00", "2024-02-00", "2024-02-31", "2024-02-03")
+
+
+@pytest.mark.parametrize("kind", ["DATE", "DATETIME", "DATETIME(6)"])
+def test_nulls_keep_leaves_dates_as_they_are(
+    mysql: Cursor, mysql_url: str, table: str, kind: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, day {kind} NULL)")
+    mysql.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+    for number, day in enumerate(DAYS):
+        mysql.execute(f"INSERT INTO {table} VALUES ({number}, 0, %s)", (day,))
+    schema = DATED if kind == "DATE" else DATED.set(2, pa.field("day", pa.timestamp("us")))
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", nulls="keep")
+    query.run(0, [{"id": number, "n": 1, "day": None} for number in range(len(DAYS))])
+    mysql.execute(f"SELECT n, LEFT(CONCAT(day), 10) FROM {table} ORDER BY id")
+    assert mysql.fetchall() == tuple((1, day) for day in DAYS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"key": "id"}, {"key": "id", "opColumn": "op"}, {"key": "id,day", "writeMode": "delete"}],
+)
+def test_zero_dates_may_be_defaults(
+    mysql: Cursor, mysql_url: str, table: str, options: dict[str, str]
+) -> None:
+    mysql.execute("SET sql_mode = ''")
+    mysql.execute(
+        f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, day {ZEROS}, other {ZEROS},"
+        " at TIMESTAMP NOT NULL DEFAULT '0000-00-00 00:00:00')"
+    )
+    schema = DATED.append(pa.field("op", pa.string())) if "opColumn" in options else DATED
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
+    query.sink.check()
+    lacking = schema.remove(2) if "day" not in options.get("key", "") else schema
+    short = MySqlQuery(lacking, url=mysql_url, dbtable=table, **options)
+    short.run(0, [{"id": 2, "n": 1, "op": "u", "day": 19000}])
+    mysql.execute(f"SELECT CONCAT(other), CONCAT(at) FROM {table} WHERE id = 2")
+    zero = ("0000-00-00", "0000-00-00 00:00:00")
+    assert mysql.fetchall() == (() if options.get("writeMode") == "delete" else (zero,))
