@@ -15,7 +15,7 @@ from sparkonce import habits
 from sparkonce.errors import OptionError
 from sparkonce.option_values import Parser, boolean, choice, integer, json_object, pattern, seconds
 from sparkonce.suggestions import suggestion
-from sparkonce.urls import redact_url
+from sparkonce.urls import redact_url, spelled
 
 
 @dataclass(frozen=True)
@@ -226,6 +226,7 @@ def _value(option: Option, text: str) -> Any:
             todo=f"give a value{'' if option.required else ', or leave the option out'}."
             f" Meaning: {option.meaning}",
         )
+    text = spelled(text) if option.name == "url" else text
     try:
         return option.parse(text)
     except ValueError as error:

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from sparkonce.errors import MissingExtra, OptionError, this_python
 from sparkonce.store import Connector
 from sparkonce.suggestions import suggestion
+from sparkonce.urls import spelled
 
 GROUP = "sparkonce.connectors"
 """Entry points of this group are named by URL schemes; a third party's connectors join so."""
@@ -76,7 +77,7 @@ def for_url(url: str) -> Connector:
     Raises:
         OptionError: no installed connector knows its scheme.
     """
-    scheme, found, _ = url.removeprefix("jdbc:").partition("://")
+    scheme, found, _ = spelled(url).removeprefix("jdbc:").partition("://")
     scheme = scheme if found else ""
     schemes = {point.name: point.value for point in entry_points(group=GROUP)}
     if scheme not in schemes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv6Address
 from string import ascii_letters, digits
 from urllib.parse import urlsplit
@@ -9,7 +10,13 @@ from urllib.parse import urlsplit
 LAST_PORT = 65535
 HIDDEN = "***"
 
+_SCHEME = re.compile(r"(?:^|,)[A-Za-z][A-Za-z+:]*(?=://)")
 _PLAIN = frozenset(ascii_letters + digits + "._~-")
+
+
+def spelled(url: str) -> str:
+    """The URL, or several with commas between, with schemes in lower case: no case counts there."""
+    return _SCHEME.sub(lambda scheme: scheme[0].lower(), url)
 
 
 def require_server(url: str) -> None:
@@ -36,6 +43,7 @@ def redact_url(url: str) -> str:
     anything else the scheme alone, as each part of it may be meant as a password. A comma may be
     one's, too: of several with a login each has its own, and a scheme.
     """
+    url = spelled(url)
     scheme, sign, _ = url.partition("://")
     if not sign or not _is_plain(scheme, "+:"):
         return HIDDEN

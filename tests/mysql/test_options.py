@@ -98,6 +98,8 @@ def test_a_decision_of_release_0_1_0_lacks_the_schema() -> None:
         ("mariadb://h", "other.orders", "table:other.orders"),
         ("mysql://h/shop", "`a.b ``c`", "table:shop.a.b `c"),
         ("mysql://h/sh%20op", "t", "table:sh op.t"),
+        ("JDBC:MySQL://h/shop", "orders", "table:shop.orders"),
+        ("MYSQL://h/shop", "orders", "table:shop.orders"),
     ],
 )
 def test_target_is_one_whatever_way_it_is_written(url: str, dbtable: str, target: str) -> None:
@@ -188,6 +190,21 @@ def test_address(given: dict[str, str], expected: tuple[object, ...]) -> None:
         {"url": "mysql://:secret@h/d", "password": "0th3r"},
         {"url": "mysql://u:secret@h/d", "user": "other"},
         {"url": "mysql://u:secret@h/d?x=1"},
+        {"url": "MYSQL://u:secret@h/d?x=1"},
+        *(
+            {"url": f"jdbc:mysql://h{secret}"}
+            for secret in (
+                "/shop;password=secret",
+                "/shop&password=secret",
+                ";password=secret",
+                "/password=secret",
+                "/d:secret",
+                "/u,secret",
+                "/d?user=u;secret&secret",
+            )
+        ),
+        {"url": "mysql://u:12?secret@h/d"},
+        {"url": "mysql://u:12?secret=1@h/d"},
     ],
 )
 def test_bad_address_is_refused_without_showing_a_password(given: dict[str, str]) -> None:
@@ -228,7 +245,7 @@ def test_tls_files_must_be_there_and_fit_the_mode(tmp_path: Path) -> None:
             tls.context(parsed, address.parse(parsed))
 
 
-@pytest.mark.parametrize("url", ["mysql://h/d", "mariadb://h", "jdbc:mysql://h", "jdbc:mariadb://"])
+@pytest.mark.parametrize("url", ["mysql://h/d", "mariadb://h", "jdbc:mysql://h", "JDBC:MariaDB://"])
 def test_connector_is_found_by_the_scheme_of_a_url(url: str) -> None:
     assert for_url(url).name == "mysql"
 

@@ -12,8 +12,11 @@ from sparkonce.errors import OptionError
 from sparkonce.urls import redact_url, require_server
 
 _FORM = re.compile(
-    r"(jdbc:)?(mysql|mariadb)://([^/?#\s]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])?(:[0-9]{1,5})?(/[^/?#]*)?"
+    r"(jdbc:)?(mysql|mariadb)://([^/?#\s]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])?(:[0-9]{1,5})?"
+    r"(/(?:[\w$.-]|%[0-9a-fA-F]{2})*)?"
 )
+_PARAMETER = re.compile(r"([A-Za-z][\w.]*)=[^@]*")
+"""What is read as one without doubt: with an @ it may be the rest of a password."""
 _LOCAL = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
@@ -45,18 +48,24 @@ def url(text: str) -> str:
     """
     plain, _, parameters = text.partition("?")
     if parameters and _FORM.fullmatch(plain):
-        names = ", ".join(part.partition("=")[0] for part in parameters.split("&"))
         raise ValueError(
-            f"without parameters ({names}); options user, password and tls* stand for"
+            f"without parameters{_names(parameters)}; options user, password and tls* stand for"
             " those that matter, the others are Connector/J's own"
         )
     if not _FORM.fullmatch(text):
         raise ValueError(
             "like mysql://user:password@host:3306/database (or mariadb://, or jdbc:mysql://);"
-            " in a password, write # / ? @ as %23 %2F %3F %40"
+            " in a password, write # / ? @ as %23 %2F %3F %40; in a database's name, other"
+            " characters than letters, digits and _ $ . - so, too; nothing comes behind it"
         )
     require_server(text.removeprefix("jdbc:"))
     return text
+
+
+def _names(parameters: str) -> str:
+    found = [_PARAMETER.fullmatch(part) for part in parameters.split("&")]
+    names = [one[1] for one in found if one]
+    return f" ({', '.join(names)})" if len(names) == len(found) else ""
 
 
 def parse(options: Mapping[str, Any]) -> Address:
