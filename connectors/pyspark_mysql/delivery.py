@@ -7,6 +7,8 @@ from contextlib import closing
 from functools import partial
 from itertools import accumulate
 
+import pymysql
+
 from pyspark_mysql import preflight
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import Gone, Log, lost, missing
@@ -19,10 +21,11 @@ from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.models.refusals import RefusedRow
 from pyspark_mysql.models.statements import holding
 from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import Kind, known, message
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from sparkonce.change import Names
-from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
+from sparkonce.errors import BadRow, RowRefused, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import Tally, TooManyBadRows
 from sparkonce.exactly_once.lanes import in_order
 from sparkonce.protocol import ALL_STORED, Applied, Manifest, Part
@@ -64,8 +67,7 @@ class Delivery:
         hold(self.session, self.own, self.letters, self.detail)
         applier = self._new_applier()
         if self.detail.overwrites:
-            # TRUNCATE would commit: readers would see the table empty, and a bad row leave it so.
-            self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
+            self._empty()
         try:
             # Closed also where a row is refused: the thread that reads ahead ends here.
             with closing(self._chunks()) as found:
@@ -74,6 +76,22 @@ class Delivery:
         except (RefusedRow, TooManyBadRows) as error:
             what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
+
+    def _empty(self) -> None:
+        # TRUNCATE would commit: readers would see the table empty, and a bad row leave it so.
+        try:
+            self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
+        except pymysql.MySQLError as error:
+            if known(error).kind is not Kind.ROW:
+                raise
+            raise StoreRefused(
+                f"Table {self.detail.shown} can't be emptied, and nothing of the epoch took effect:"
+                f" {message(error)}",
+                why="a stored row can't be deleted: rows of this table or of another one point to"
+                " it by a foreign key, or a trigger refuses it",
+                todo="drop that foreign key, or declare it ON DELETE CASCADE or SET NULL; else"
+                " write with option key in mode append, which deletes no row",
+            ) from None
 
     def require_target(self) -> None:
         """Refuse a target that is none for these rows any more, before they are decided.

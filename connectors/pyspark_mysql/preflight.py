@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pymysql
 
 from pyspark_mysql.journal.tables import NO_SUCH_TABLE
 from pyspark_mysql.models.apply import Applier
-from pyspark_mysql.models.plan import TableRows
+from pyspark_mysql.models.plan import TableRows, target_of
 from pyspark_mysql.models.statements import idle
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.engines import is_there, require_transactions
@@ -25,14 +27,17 @@ from pyspark_mysql.server.failures import (
 )
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.cascades import require_no_cascade
-from pyspark_mysql.target.columns import Column, misfit, unaddable, unfit_key
+from pyspark_mysql.target.columns import Column, misfit, unaddable, unfilled, unfit_key
 from pyspark_mysql.target.creation import target_ddl
-from pyspark_mysql.target.lookup import Index, Target, columns_of, look, stored
+from pyspark_mysql.target.lookup import Target, described, look, stored
 from pyspark_mysql.target.shape import require_kept, shaped
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Plan
 from sparkonce.suggestions import suggestion
+
+TOO_LARGE = (139, 1070, 1071, 1074, 1117, 1118, 1163, 1170, 3152)
+"""Numbers by which a server says that a table, a key or a type has no room for columns."""
 
 
 def require_fit_server(session: Session) -> None:
@@ -83,7 +88,22 @@ def _require_fit_there(session: Session, detail: TableRows) -> None:
     _require_rights(session, written, [*idle(written), *_looks(session, detail)])
     with translated("trying a temporary table"):
         # Whether this user may have temporary tables only a try tells.
-        Applier(session, detail, target, None).way.begin()
+        try:
+            Applier(session, detail, target, None).way.begin()
+        except pymysql.MySQLError as error:
+            if not _is_too_large(error):
+                raise
+            raise OptionError(
+                f"Rows for table {detail.shown} can't be gathered: {message(error)}",
+                why=f"writeMode={detail.mode} with these options gathers the rows of an epoch in a"
+                " temporary table, which has up to two columns more than the query",
+                todo="drop columns before the sink, or leave opColumn and sequenceColumn out",
+            ) from None
+
+
+def _is_too_large(error: pymysql.MySQLError) -> bool:
+    """MariaDB says 1005 of a temporary table, and the number of its engine in words."""
+    return number(error) in TOO_LARGE or re.search(r"errno: (139|185)\b", str(error)) is not None
 
 
 def _make(session: Session, detail: TableRows) -> bool:
@@ -100,13 +120,14 @@ def _make(session: Session, detail: TableRows) -> bool:
         if number(error) == TABLE_IS_THERE:
             return False
         # Kind.ROW, too: what elsewhere is said of a row, as 1118 (too large), is said of the table.
-        if known(error).kind is not Kind.ROW and known(error) is not OTHER:
+        unknown = known(error).kind is Kind.ROW or known(error) is OTHER
+        if not unknown and number(error) not in UNMADE:
             raise
         raise OptionError(
             f"Option createTable can't make table {detail.shown}: {message(error)}",
-            why="the server has no room in a table, a key or a type for what the query's columns"
-            " need",
-            todo="cast or drop columns before the sink, or create the table by hand",
+            why=UNMADE.get(number(error), "the server does not make such a table"),
+            todo="set option key, rename, cast or drop columns before the sink, or create the table"
+            " by hand",
         ) from None
     return True
 
@@ -127,7 +148,10 @@ def _take_back(session: Session, detail: TableRows) -> None:
 def fitted(session: Session, plan: Plan[TableRows]) -> Plan[TableRows]:
     """The plan for the target as it is, where there is one."""
     with translated(f"looking at table {plan.detail.shown}"):
-        return shaped(plan, columns_of(session, plan.detail.table))
+        table, columns = described(session, plan.detail.table)
+    # One target has one ledger, by whichever of its names a query calls it.
+    detail = replace(plan.detail, table=table)
+    return shaped(replace(plan, detail=detail, target=target_of(detail)), columns)
 
 
 def require_still_fit(session: Session, detail: TableRows, held: Sequence[Names]) -> Target:
@@ -158,8 +182,10 @@ def _require_fit(session: Session, detail: TableRows, held: Sequence[Names]) -> 
     require_transactions(session, detail.table, *held)
     target = look(session, detail.table)
     _require_columns(stored(detail, target), target.columns)
+    if detail.makes_rows:
+        _require_values(session, detail, target.columns)
     if detail.updates:
-        _require_key(detail, target.unique_keys)
+        _require_key(detail, target)
     require_no_cascade(session, detail)
     return target
 
@@ -182,15 +208,19 @@ def _require_columns(detail: TableRows, columns: list[Column]) -> None:
                 why=problem,
                 todo="cast or drop the query's column, or alter the table's",
             )
-    if not detail.makes_rows:
-        return
-    for column in by_name.values():
-        if column.needed:
-            raise OptionError(
-                f"The table's column {column.name!r} of type {column.shown} gets no value",
-                why="it can't be null and has no default, and the query has no such column",
-                todo="add it to the query, or give it a default",
-            )
+
+
+def _require_values(session: Session, detail: TableRows, columns: list[Column]) -> None:
+    """See that each column has a value in a new row; what a trigger does only the row tells."""
+    missing = unfilled(columns, detail.columns)
+    if missing and not session.run(FILLS, *detail.table):
+        raise OptionError(
+            f"The table's column {missing[0].name!r} of type {missing[0].shown} gets no value",
+            why="it can't be null and has no default, the query has no such column, and no BEFORE"
+            " INSERT trigger that the user may see could fill it",
+            todo="add it to the query, or give it a default; if a trigger fills it, grant the user"
+            " TRIGGER on the table",
+        )
 
 
 def _require_fit_key(name: str, kind: str, column: Column) -> None:
@@ -212,7 +242,8 @@ def _no_column(name: str, columns: list[Column]) -> OptionError:
     )
 
 
-def _require_key(detail: TableRows, keys: list[Index]) -> None:
+def _require_key(detail: TableRows, target: Target) -> None:
+    keys = target.unique_keys
     shown = ", ".join(key.shown for key in keys) or "none"
     own = [key for key in keys if key.is_of(detail.key)]
     if not own:
@@ -221,7 +252,7 @@ def _require_key(detail: TableRows, keys: list[Index]) -> None:
             why=f"without one every epoch would insert its rows anew; the table has {shown}",
             todo="name the columns of one of those, or make it the primary key or a unique index",
         )
-    if len(keys) > len(own) and own[0].nullable:
+    if target.others(detail) and own[0].nullable:
         raise OptionError(
             f"Option key={','.join(detail.key)!r} may be null, and the table has several unique"
             f" keys: {shown}",
@@ -257,5 +288,18 @@ def _looks(session: Session, detail: TableRows) -> list[str]:
     return [f"SHOW CREATE TABLE {identifier(*detail.table)}"]
 
 
+FILLS = """
+SELECT 1 FROM information_schema.triggers WHERE event_object_schema = %s
+  AND event_object_table = %s AND event_manipulation = 'INSERT' AND action_timing = 'BEFORE' LIMIT 1
+"""
+UNMADE = {
+    **dict.fromkeys(
+        TOO_LARGE,
+        "the server has no room in a table, a key or a type for what the query's columns need",
+    ),
+    1060: "two of the query's columns have one name for the server, which knows no case in it",
+    3750: "sql_require_primary_key is set there, and without option key the table has none",
+}
+"""Why a table can't be made."""
 _NO_RIGHT = (1142, 1143, 1227)
 TABLE_IS_THERE = 1050

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -169,3 +170,34 @@ def test_a_table_that_the_server_can_not_make_is_no_bad_row(
         MySqlQuery(schema, url=mysql_url, dbtable=table, createTable="true", **options).sink.check()
     assert "cast or drop columns" in str(refused.value)
     assert tables(mysql, table) == 0
+
+
+def test_columns_that_differ_in_case_are_told_so(mysql_url: str, table: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("ID", pa.int64())])
+    with pytest.raises(OptionError, match="one name for the server, which knows no case"):
+        MySqlQuery(schema, url=mysql_url, dbtable=table, createTable="true").sink.check()
+
+
+def test_a_table_without_a_key_is_told_so_where_the_server_asks_for_one(
+    private_mysql: Any, mysql_name: str
+) -> None:
+    if mysql_name != "mysql":
+        pytest.skip("MySQL alone can ask for a key")
+    url = private_mysql("--sql-require-primary-key=1").url
+    schema = pa.schema([("id", pa.int64())])
+    query = MySqlQuery(schema, url=url, dbtable="t", createTable="true")
+    with pytest.raises(OptionError, match=r"sql_require_primary_key.*set option key"):
+        query.sink.check()
+    MySqlQuery(schema, url=url, dbtable="t", createTable="true", key="id").sink.check()
+
+
+def test_more_columns_than_a_temporary_table_has_are_refused_before_any_row(
+    mysql: Any, mysql_url: str, table: str
+) -> None:
+    names = [f"c{number}" for number in range(1016)]
+    mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, {' INT, '.join(names)} INT)")
+    schema = pa.schema([("id", pa.int32()), *((name, pa.int32()) for name in names)])
+    schema = schema.append(pa.field("op", pa.string()))
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", opColumn="op")
+    with pytest.raises(OptionError, match="columns more than the query"):
+        query.sink.check()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from integration.epochs import MySqlQuery
 
-from sparkonce.errors import BadRow, OptionError
+from sparkonce.errors import BadRow, OptionError, StoreRefused
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., MySqlQuery]
@@ -50,3 +50,15 @@ def test_overwriting_chunk_by_chunk_is_refused(make: Make) -> None:
     query.overwrite = True
     with pytest.raises(OptionError, match="atomicity=chunk"):
         assert query.sink
+
+
+def test_a_table_that_a_foreign_key_keeps_from_being_emptied_is_refused_by_name(
+    make: Make, stored: Stored, table: str
+) -> None:
+    itself = f"FOREIGN KEY (n) REFERENCES {table} (id)"
+    query = make(SCHEMA, f"id BIGINT PRIMARY KEY, n BIGINT, {itself}", writeMode="append")
+    query.run(0, [{"id": 1, "n": None}, {"id": 2, "n": 1}])
+    query.overwrite = True
+    with pytest.raises(StoreRefused, match=r"can't be emptied, and nothing .* took effect"):
+        query.run(1, [{"id": 3, "n": None}])
+    assert stored() == [(1, None), (2, 1)]

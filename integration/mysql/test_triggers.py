@@ -54,3 +54,25 @@ def test_null_that_a_trigger_fills_is_filled(
     query = triggered(FILLS, chunkRows="200", **options)
     query.run(0, rows_with_a_null())
     assert stored("id, n") == [(i, 7 if i == 450 else i) for i in range(600)]
+
+
+@pytest.mark.parametrize("options", MODES)
+@pytest.mark.parametrize("fills", [True, False])
+def test_a_column_that_a_trigger_may_fill_needs_no_value_of_the_query(
+    triggered: Any, mysql: Cursor, table: str, stored: Any, options: dict[str, str], fills: bool
+) -> None:
+    query = triggered(NOTES, **options)
+    mysql.execute(f"ALTER TABLE {table} ADD must INT NOT NULL")
+    mysql.execute(
+        f"CREATE TRIGGER {table}_f BEFORE INSERT ON {table} FOR EACH ROW SET"
+        f" NEW.{'must' if fills else 'seen'} = NEW.id"
+    )
+    query.sink.store.session.pool.close_idle()  # so that all is checked again
+    rows = [{"id": number, "n": 1, "word": None} for number in range(600)]
+    if fills:
+        query.run(0, rows)
+        assert stored("id, must") == [(number, number) for number in range(600)]
+    else:
+        with pytest.raises(BadRow, match="doesn't have a default value"):
+            query.run(0, rows)
+        assert stored() == []

@@ -139,3 +139,29 @@ def test_collision_is_explained_whatever_the_case_of_names(make: Make, stored: A
     with pytest.raises(BadRow, match="another stored row's value in another unique key"):
         query.run(1, [{"ID": 2, "E": 10}])
     assert stored() == [(1, 10)]
+
+
+def test_a_key_that_the_server_numbers_is_met_by_no_row(make: Any, stored: Any) -> None:
+    schema = pa.schema([("code", pa.int64()), ("n", pa.int64())])
+    table = "no INT AUTO_INCREMENT PRIMARY KEY, code BIGINT UNIQUE, n BIGINT"
+    query = make(schema, table, key="code")
+    query.run(0, [{"code": 1, "n": 1}, {"code": 2, "n": 2}])
+    query.run(1, [{"code": 1, "n": 3}])
+    assert stored("code, n") == [(1, 3), (2, 2)]
+
+
+def test_a_versioned_table_has_the_key_of_its_rows(
+    mysql: Cursor, mysql_url: str, mysql_name: str, table: str, stored: Any
+) -> None:
+    if mysql_name != "mariadb":
+        pytest.skip("MariaDB alone has such tables")
+    began, ended = (f"TIMESTAMP(6) GENERATED ALWAYS AS ROW {word}" for word in ("START", "END"))
+    mysql.execute(
+        f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, a {began}, b {ended},"
+        " PERIOD FOR SYSTEM_TIME (a, b)) WITH SYSTEM VERSIONING"
+    )
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id")
+    query.run(0, [{"id": 1, "n": 1}])
+    query.run(1, [{"id": 1, "n": 2}])
+    assert stored("id, n") == [(1, 2)]

@@ -16,7 +16,7 @@ from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import Kind, known, number
 from pyspark_mysql.server.literals import HEX_TEXT, identifier
-from pyspark_mysql.target.columns import Column, named
+from pyspark_mysql.target.columns import Column, named, unfilled
 from sparkonce.change import Append
 
 HERE = "sparkonce_chunk"
@@ -30,10 +30,12 @@ ENOUGH = 100
 def can_load(session: Session, detail: TableRows, columns: Iterable[Column]) -> bool:
     """Whether LOAD DATA does with rows what INSERT does.
 
-    It reads bits from characters; and chunks of release 0.1.0 don't tell which columns hold a null.
+    It reads bits from characters, and puts a zero where neither the query nor a trigger has filled
+    a column; and chunks of release 0.1.0 don't tell which columns hold a null.
     """
-    told = detail.shape is not None
-    return session.live.loads and told and all(column.kind != "bit" for column in columns)
+    columns, told = list(columns), detail.shape is not None
+    same = all(column.kind != "bit" for column in columns) and not unfilled(columns, detail.columns)
+    return session.live.loads and told and same
 
 
 def never_null(detail: TableRows, columns: Iterable[Column]) -> set[str]:

@@ -182,7 +182,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         schema=schema_text.shown(schema),
     )
     return Plan(
-        target=f"table:{rows.shown}",
+        target=target_of(rows),
         repeatable=isinstance(does, Upsert),
         columns=len(rows.columns),
         cells=CELLS,
@@ -191,6 +191,11 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         key=key,
         commutes=change.commutes(does),
     )
+
+
+def target_of(rows: TableRows) -> str:
+    """What names the target, for the ledger."""
+    return f"table:{rows.shown}"
 
 
 def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:

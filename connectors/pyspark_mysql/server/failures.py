@@ -102,6 +102,10 @@ _BY_NUMBERS = {
     # Rows.
     (1022,): _row("the key is there already"),
     (1048, 1263): _row("the column can't be null"),
+    (1364,): _row(
+        "a column that can't be null got no value, from the query or from a trigger",
+        "add the column to the query, or let the trigger fill it in each row",
+    ),
     (1062,): _row(
         "a row with this key is there already",
         "use writeMode=upsert, drop the duplicates before the sink, or delete the stored row",
@@ -143,7 +147,7 @@ _BY_NUMBERS = {
     (1142, 1143, 1227, 1370): _RIGHTS,
     (1049,): _refused("there is no such database", "create it, or mend option url or dbtable"),
     (1046,): _refused("no database is named", "name one in option url or dbtable"),
-    (1146, 1051, 1052, 1054, 1136, 1364, 3105, 1906): _ALTERED,
+    (1146, 1051, 1052, 1054, 1136, 3105, 1906): _ALTERED,
     (1288, 1471): _refused("the target can't be written", "name a base table in option dbtable"),
     (1021, 1114, 1041, 1037): _FULL,
     (1206,): _refused("InnoDB has no memory for so many locks", "raise innodb_buffer_pool_size"),

@@ -57,6 +57,7 @@ class Column:
         width: most bytes of a character in it.
         room: of a text, in characters; in bytes of bytes and bits, and where it is one of the TEXT
             types.
+        of_period: it says when a row of a versioned table (MariaDB) began or ended to be.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Column:
     charset: str = ""
     width: int = 0
     room: int = 0
+    of_period: bool = False
 
     @property
     def declared(self) -> str:
@@ -89,6 +91,12 @@ def named(columns: Iterable[Column], names: Iterable[str]) -> dict[str, Column]:
     """Those of a table's columns that have these names, in any case of letters, by the names."""
     by_name = {column.name.lower(): column for column in columns}
     return {name: by_name[name.lower()] for name in names if name.lower() in by_name}
+
+
+def unfilled(columns: Iterable[Column], names: Iterable[str]) -> list[Column]:
+    """Columns that must have a value in a new row, and get none by these names or by default."""
+    given = {name.lower() for name in names}
+    return [column for column in columns if column.needed and column.name.lower() not in given]
 
 
 def kind_of(field: pa.Field) -> str:

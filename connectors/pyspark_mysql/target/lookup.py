@@ -13,6 +13,7 @@ from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.columns import Column
+from sparkonce.change import Names
 
 if TYPE_CHECKING:
     from pyspark_mysql.models.plan import TableRows
@@ -27,7 +28,8 @@ SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, i
   (SELECT maxlen FROM information_schema.character_sets AS known
     WHERE known.character_set_name = columns.character_set_name),
   COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length),
-    (numeric_precision + 7) DIV 8, 0)
+    (numeric_precision + 7) DIV 8, 0),
+  generation_expression IN ('ROW START', 'ROW END'), table_schema, table_name
 FROM information_schema.columns AS columns WHERE table_schema = %s AND table_name = %s
 ORDER BY ordinal_position
 """
@@ -88,8 +90,20 @@ class Target:
 
     def is_ambiguous(self, detail: TableRows) -> bool:
         """Whether a row could be taken for a stored one by another unique key than its own."""
-        others = (not key.is_of(detail.key) for key in self.unique_keys)
-        return detail.updates and any(others)
+        return detail.updates and bool(self.others(detail))
+
+    def others(self, detail: TableRows) -> list[Index]:
+        """Unique keys besides that of the rows in which a row could have a stored one's value.
+
+        It has none in a key with a column that the server numbers, unless the query fills it.
+        """
+        fills = {name.lower() for name in detail.columns}
+        own = {c.name for c in self.columns if c.numbered and c.name.lower() not in fills}
+        return [
+            key
+            for key in self.unique_keys
+            if not key.is_of(detail.key) and not (key.whole and own.intersection(key.columns))
+        ]
 
     def is_indexed(self, key: Sequence[str]) -> bool:
         """Whether an index begins with a column of a key."""
@@ -97,18 +111,33 @@ class Target:
         return any(index.columns[0].lower() in names for index in self.indexes)
 
 
-def look(session: Session, table: Sequence[str]) -> Target:
+def look(session: Session, table: Names) -> Target:
     """Ask the server for a table, by database and name.
 
     Raises:
         pymysql.MySQLError: it does not answer.
     """
-    return Target(columns_of(session, table), indexes_of(session, table))
+    columns, indexes = columns_of(session, table), indexes_of(session, table)
+    # MariaDB puts the end of a row's life into each unique key of a versioned table.
+    ends = {column.name for column in columns if column.of_period}
+    for index in indexes:
+        index.columns = [name for name in index.columns if name not in ends] or index.columns
+    return Target(columns, indexes)
 
 
-def columns_of(session: Session, table: Sequence[str]) -> list[Column]:
+def columns_of(session: Session, table: Names) -> list[Column]:
     """The columns of a table. Raises as `look`."""
-    return [_column(row) for row in session.run(COLUMNS, *table)]
+    return described(session, table)[1]
+
+
+def described(session: Session, table: Names) -> tuple[Names, list[Column]]:
+    """The server's own name of a table, and its columns. Raises as `look`.
+
+    With lower_case_table_names a table answers to several names.
+    """
+    rows = session.run(COLUMNS, *table)
+    own = tuple(map(_text, rows[0][-2:])) if rows else tuple(table)
+    return own, [_column(row) for row in rows]
 
 
 def indexes_of(session: Session, table: Sequence[str]) -> list[Index]:
@@ -142,7 +171,7 @@ def stored(detail: TableRows, target: Target) -> TableRows:
 
 
 def _column(row: Sequence[Any]) -> Column:
-    name, kind, shown, scale, extra, nullable, has_default, charset, width, room = row
+    name, kind, shown, scale, extra, nullable, has_default, charset, width, room, life, *_ = row
     extra = str(extra).lower()
     return Column(
         name,
@@ -157,6 +186,7 @@ def _column(row: Sequence[Any]) -> Column:
         charset=str(charset),
         width=int(width or 0),
         room=int(room),
+        of_period=bool(life),
     )
 
 
