@@ -161,3 +161,50 @@ def test_zero_dates_may_be_defaults(
     mysql.execute(f"SELECT CONCAT(other), CONCAT(at) FROM {table} WHERE id = 2")
     zero = ("0000-00-00", "0000-00-00 00:00:00")
     assert mysql.fetchall() == (() if options.get("writeMode") == "delete" else (zero,))
+
+
+LOCAL = "TIMESTAMPDIFF(MINUTE, {}, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', @@GLOBAL.time_zone))"
+
+
+@pytest.mark.parametrize("zone", ["-05:00", "+05:30", "-03:30", "SYSTEM"])
+def test_a_table_computes_the_time_of_day_of_its_server(
+    private_mysql: Callable[..., MySqlProcess], zone: str
+) -> None:
+    server = private_mysql(f"--default-time-zone={zone}")
+    times = "DATETIME DEFAULT CURRENT_TIMESTAMP"
+    made = f"made {times}, changed {times} ON UPDATE CURRENT_TIMESTAMP, noted DATETIME"
+    with connect(server.url) as client, client.cursor() as cursor:
+        for options in ({}, {"key": "id"}, {"key": "id", "opColumn": "op"}):
+            cursor.execute(f"CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT, {made})")
+            cursor.execute("CREATE TRIGGER tt BEFORE INSERT ON t FOR EACH ROW SET NEW.noted=NOW()")
+            schema = ROWS.append(pa.field("op", pa.string())) if "opColumn" in options else ROWS
+            query = MySqlQuery(schema, url=server.url, dbtable="t", **options)
+            query.run(0, [{"id": 1, "n": 1, "op": "u"}])
+            if options:
+                query.run(1, [{"id": 1, "n": 2, "op": "u"}])
+            ages = ", ".join(LOCAL.format(name) for name in ("made", "changed", "noted"))
+            cursor.execute(f"SELECT {ages} FROM t")
+            assert cursor.fetchall() == ((0, 0, 0),), options
+            cursor.execute("DROP TABLE t")
+        (zone,) = query.sink.store.session.run("SELECT @@time_zone")[0]
+        assert zone == "+00:00"
+
+
+@pytest.mark.parametrize("options", [{}, {"key": "id"}, {"key": "id", "nulls": "keep"}])
+def test_an_instant_stays_what_it_is_in_an_hour_that_a_zone_has_twice_or_never(
+    private_mysql: Callable[..., MySqlProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, str],
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    server = private_mysql("--default-time-zone=SYSTEM")
+    hours = [1710054000 + 1800 * step for step in range(6)]
+    hours += [1730608200 + 1800 * step for step in range(6)]
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, at TIMESTAMP(6) NULL)")
+        query = MySqlQuery(schema, url=server.url, dbtable="t", **options)
+        query.run(0, [{"id": hour, "at": hour * 1_000_000} for hour in hours])
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute("SELECT id, UNIX_TIMESTAMP(at) FROM t ORDER BY id")
+        assert [(one, int(at)) for one, at in cursor.fetchall()] == [(h, h) for h in hours]

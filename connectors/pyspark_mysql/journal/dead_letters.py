@@ -61,7 +61,7 @@ class DeadLetters:
             reason, row = CUT + reason, _cut(row, most // 2)
         marks = ", ".join("%s" for _ in COLUMNS.split(","))
         self.session.run(
-            f"INSERT INTO {self.quoted} ({COLUMNS}) VALUES ({marks})",
+            f"INSERT INTO {self.quoted} ({COLUMNS}, at) VALUES ({marks}, UTC_TIMESTAMP(6))",
             *(manifest.sink, manifest.epoch, partition, manifest.target[:255]),
             *(reason[:LONGEST_REASON], key, row, base64),
         )

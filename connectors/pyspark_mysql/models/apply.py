@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 from pyspark_mysql.models.aside import Aside
 from pyspark_mysql.models.chunks import Chunk
@@ -10,6 +11,7 @@ from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.models.refusals import Refusals
 from pyspark_mysql.models.ways import way
 from pyspark_mysql.server.client import Session
+from pyspark_mysql.target.columns import named
 from pyspark_mysql.target.lookup import Target
 
 
@@ -26,7 +28,10 @@ class Applier:
     def __init__(
         self, session: Session, detail: TableRows, target: Target, aside: Aside | None
     ) -> None:
-        self.target, self.aside = target, aside
+        self.session, self.target, self.aside = session, target, aside
+        # Instants are sent in UTC; where none is, defaults and triggers see the server's own time.
+        there = named(target.columns, detail.columns).values()
+        self.local = all(column.kind != "timestamp" for column in there)
         self.refusals = Refusals(detail, aside, ambiguous=target.is_ambiguous(detail))
         self.way = way(session, detail, target, self.refusals)
 
@@ -38,6 +43,10 @@ class Applier:
             TooManyBadRows: so are more than may go aside.
             pymysql.MySQLError: anything else.
         """
+        with self.session.local_time() if self.local else nullcontext():
+            self._apply(chunks)
+
+    def _apply(self, chunks: Iterable[Chunk]) -> None:
         self.way.begin()
         for chunk in chunks:
             self.refusals.partition = chunk.partition

@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 
 from pyspark_mysql.server.connection import Access, Live, Pool
+from pyspark_mysql.server.settings import LOCAL, UTC
 from sparkonce.shared import shared
 
 
@@ -91,6 +92,25 @@ class Session:
             with live.connection.upload(data, live.packet):
                 done = live.sent(sql)
             return int(done.rowcount) if done.warning_count == 0 else -1
+
+    @contextmanager
+    def local_time(self) -> Iterator[None]:
+        """Within the block the time of day is the server's own, as for others who write to it.
+
+        Raises:
+            pymysql.MySQLError: the server does not answer.
+        """
+        with self.connected() as live:
+            live.run(LOCAL)
+            try:
+                yield
+            finally:
+                if live.connection.open:
+                    try:
+                        live.run(f"SET SESSION time_zone = '{UTC}'")
+                    except pymysql.MySQLError:
+                        live.drop()  # lent again, it would shift instants
+                        raise
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -26,6 +26,15 @@ OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
 UTC = "+00:00"
 """Instants are written and read in it. It has no hour twice, and leaves none out."""
 
+_NOW = "UTC_TIMESTAMP()"
+_AHEAD = f"TIMEDIFF(CONVERT_TZ({_NOW}, '{UTC}', @@GLOBAL.time_zone), {_NOW})"
+LOCAL = (
+    f"SET SESSION time_zone = COALESCE(CONCAT(IF({_AHEAD} < 0, '', '+'),"
+    f" TIME_FORMAT({_AHEAD}, '%H:%i')), '{UTC}')"
+)
+"""Sets the difference from UTC that the server's own time of day has now, for what defaults and
+triggers of a table compute. As a difference it has no hour twice, either."""
+
 Settings = Mapping[str, str | int]
 
 
