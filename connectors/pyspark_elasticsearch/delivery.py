@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from pyspark_elasticsearch.journal.log import Log, Place, places
-from pyspark_elasticsearch.journal.naming import Naming
 from pyspark_elasticsearch.journal.records import Destination, Records
+from pyspark_elasticsearch.models import names
 from pyspark_elasticsearch.models.aside import Aside, Sent
 from pyspark_elasticsearch.models.chunks import chunk_name, unpacked
 from pyspark_elasticsearch.models.documents import Documents, require_known
@@ -18,7 +18,9 @@ from pyspark_elasticsearch.models.sending import ORDINAL_BITS, PAUSE, Sender, Su
 from pyspark_elasticsearch.preflight import Watch
 from pyspark_elasticsearch.server.bulk import numbered
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.target import patterns, replacing, visibility
+from pyspark_elasticsearch.target import replacing, visibility
+from pyspark_elasticsearch.target.naming import Naming
+from sparkonce.damage import FORGET, reading
 from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.exactly_once import losses
 from sparkonce.exactly_once.bad_rows import MaxBadRows
@@ -66,7 +68,8 @@ class Delivery:
 
     def __init__(self, means: Means, manifest: Manifest) -> None:
         self.means, self.manifest = means, manifest
-        self.documents = Documents.load(manifest.detail)
+        with reading(manifest.sink, FORGET):
+            self.documents = Documents.load(manifest.detail)
         self.places = places(manifest.sink, manifest.parts)
 
     def prepare(self) -> Manifest:
@@ -85,7 +88,7 @@ class Delivery:
         name, replaces = index.name if index else "", ""
         self._claim(name)
         place = self.documents.index if self.documents.overwrites else name
-        self.means.naming.require_one(manifest, place or patterns.of(self.documents.parts))
+        self.means.naming.require_one(manifest, place or names.pattern(self.documents.parts))
         if self.documents.overwrites:
             name, replaces = replacing.successor(self.documents.index, manifest.token), name
         # Queries that name the index by an alias draw from the same counter as others.
@@ -97,7 +100,7 @@ class Delivery:
         """See that readers will be shown this epoch, if they see epochs as a whole."""
         if self.documents.alias:
             cluster, sink = self.means.cluster, self.manifest.sink
-            ledger = from_record(self.means.records.read(sink))
+            ledger = from_record(self.means.records.read(sink), sink)
             once = ledger is not None and ledger.once
             visibility.claim(cluster, self.documents, index, sink, once=once)
 
@@ -118,7 +121,8 @@ class Delivery:
         if total and done >= total:
             return aside.tally.applied
         require_known(manifest, documents)
-        to = Destination(**manifest.notes)
+        with reading(manifest.sink, FORGET):
+            to = Destination(**manifest.notes)
         if to.replaces and not replacing.make(means.cluster, to, documents.index):
             # A later overwrite took that index's place; a finish asks for all chunks all the same.
             self._advance(total)
@@ -207,7 +211,8 @@ class Delivery:
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
             raise Gone(place)
-        chunk, fence = unpacked(found.payload), sender.to.fence
+        with reading(place.id):
+            chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
         lines = chunk.filled(
             name=chunk_name(place.attempt, place.seq),
             # Of a key's rows in several chunks the last one stays, in whatever order they arrive.
@@ -215,7 +220,6 @@ class Delivery:
             script=begun_script(self.documents.way, self.manifest.sink, fence, ordinal),
             stamp=visibility.stamp(self.manifest.sink, fence),
         )
-        judged = found.judged
         if judged:
             left = [one for one in numbered(lines) if one.position not in judged]
             tried, refused = len(left), sender.settle(left)

@@ -11,6 +11,7 @@ import elasticsearch
 
 from pyspark_elasticsearch import fitness
 from pyspark_elasticsearch.journal import indices
+from pyspark_elasticsearch.models import names
 from pyspark_elasticsearch.models.documents import Documents, Guard
 from pyspark_elasticsearch.models.plan import named_twice, own_index
 from pyspark_elasticsearch.server.client import Cluster, path
@@ -172,7 +173,7 @@ class Watch:
 def _fit_target(cluster: Cluster, documents: Documents, new: Stored | None) -> Fit:
     if documents.parts:  # there is no index before the first row
         # Also where rows bring their own pipeline: an index has one for the end.
-        of_names = patterns.settings(cluster, documents.parts, documents.index)
+        of_names = patterns.settings(cluster, names.pattern(documents.parts), documents.index)
         return Fit(None, _kept(cluster, documents, {}, *of_names))
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)

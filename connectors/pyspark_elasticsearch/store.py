@@ -10,10 +10,10 @@ from pyspark_elasticsearch import health, preflight
 from pyspark_elasticsearch.delivery import Delivery, Means
 from pyspark_elasticsearch.journal import indices, letterbox
 from pyspark_elasticsearch.journal.log import Log, places
-from pyspark_elasticsearch.journal.naming import Naming
 from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.target.naming import Naming
 from sparkonce.exactly_once import losses
 from sparkonce.health import Finding
 from sparkonce.protocol import (

@@ -25,6 +25,7 @@ from pyspark_mysql.server.failures import Kind, known, message
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from sparkonce.change import Names
+from sparkonce.damage import FORGET, reading
 from sparkonce.errors import BadRow, RowRefused, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import Tally, TooManyBadRows
 from sparkonce.exactly_once.lanes import in_order
@@ -48,7 +49,8 @@ class Delivery:
         self, session: Session, own: OwnTables, letters: DeadLetters | None, manifest: Manifest
     ) -> None:
         self.session, self.own, self.letters, self.manifest = session, own, letters, manifest
-        self.detail = TableRows.load(manifest.detail)
+        with reading(manifest.sink, FORGET):
+            self.detail = TableRows.load(manifest.detail)
         self.log = Log(session, own.log, own.ledger)
         self.aside = Aside(letters, manifest, Tally(letters.most, manifest)) if letters else None
         self._at = manifest.chunks
@@ -158,7 +160,8 @@ class Delivery:
 
     def _chunk(self, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
         payload = self.log.payload(self.manifest, part, seq, gone)
-        return chunks.decode(payload)._replace(partition=part.partition)
+        with reading(f"chunk {seq} of attempt {part.attempt}"):
+            return chunks.decode(payload)._replace(partition=part.partition)
 
     def _held_applier(self) -> Applier:
         """What applies rows to the target, which is looked at again only where it was altered."""

@@ -18,6 +18,7 @@ from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
 from pyspark_redis.target import emptying
+from sparkonce.damage import FORGET, reading
 from sparkonce.errors import RowRefused
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows, Tally, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
@@ -37,7 +38,8 @@ class Delivery:
 
     def __init__(self, session: Session, manifest: Manifest, most: MaxBadRows) -> None:
         self.session, self.manifest = session, manifest
-        self.values = Values.load(manifest.detail)
+        with reading(manifest.sink, FORGET):
+            self.values = Values.load(manifest.detail)
         # As it was decided, whatever today's options say.
         self.plan = json.dumps(manifest.detail)
         name = self.values.dead_letter
@@ -87,7 +89,7 @@ class Delivery:
             raise refusals.missing(manifest, text(first).rpartition(":")[2], int(second))
         if status == b"refused" and not self.letters:
             raise refusals.refused(manifest, first, second)
-        return records.record(values)
+        return records.record(sink, values)
 
     # -- applying
 

@@ -15,6 +15,7 @@ from pyspark_redis.models import lanes
 from pyspark_redis.server.failures import refusal, translate
 from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.slots import SLOTS
+from sparkonce.damage import FORGET, reading
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.protocol import Advance, Applied, Manifest
@@ -34,8 +35,9 @@ class LaneDelivery(Delivery):
         self.lanes = Lanes(session, manifest.sink)
         if manifest.chunks and "fence" not in manifest.notes:
             raise refusals.decided_elsewhere(manifest)
-        self.fence = int(manifest.notes.get("fence", 0))
-        self.goes_on = manifest.notes.get("goes_on", False)
+        with reading(manifest.sink, FORGET):
+            self.fence = int(manifest.notes.get("fence", 0))
+        self.goes_on = bool(manifest.notes.get("goes_on", False))
         self.writer = LaneWriter(self.lanes, self.fence, self.values, self.plan)
         self.known = Known.nothing()
         self.applied = self.stored = self.aside = self.settled_aside = 0
@@ -82,7 +84,8 @@ class LaneDelivery(Delivery):
         found = self._read(ordinal)
         if found is None:
             return False
-        (segments, own), letters = lanes.from_bytes(found[0]), lettered.from_text(found[1])
+        with reading(f"chunk {ordinal} of {self.manifest.sink}"):
+            (segments, own), letters = lanes.from_bytes(found[0]), lettered.from_text(found[1])
         with self.session.asking(f"applying epoch {self.manifest.epoch}"):
             answers = self.writer.write(segments, letters, max(0, self.most - self.aside))
         said = {answer.status for answer in answers}

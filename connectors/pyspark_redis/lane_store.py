@@ -89,7 +89,7 @@ class LaneStore(RedisStore):
     def _require_alone(self, manifest: Manifest, lanes: Lanes, fault: Fault) -> None:
         """Raise a fault, unless another driver has decided an epoch meanwhile: that is no loss."""
         record = self.read(manifest.sink)
-        ledger = from_record(record)
+        ledger = from_record(record, manifest.sink)
         if ledger is not None and ledger.manifest is not None:
             return
         if not _fault(lanes.known(), lanes.states(range(SLOTS))):

@@ -16,6 +16,7 @@ from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
+from sparkonce.damage import reading, require_kinds
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.health import Finding
@@ -84,7 +85,7 @@ class RedisStore:
             self.session.settle()  # what is read counts as written
             key = self.session.record(name)
             values = self.client.hmget(key, "revision", "stamp", "token", "body")
-        return records.record(values)
+        return records.record(name, values)
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
@@ -94,7 +95,7 @@ class RedisStore:
                 self.session.of_sink(name),
                 [name, over, *records.values(new), applied],
             )
-        return records.record(values)
+        return records.record(name, values)
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. One script, that makes room before it writes."""
@@ -107,23 +108,25 @@ class RedisStore:
                 ],
                 [name, over, *records.values(new), *attempts],
             )
-        return records.record(values)
+        return records.record(name, values)
 
     def names(self) -> list[str]:
         """See `Store.names`."""
+        key = self.session.key("names")
         with self.session.asking("listing the ledgers"):
-            return sorted(text(name) for name in self.client.smembers(self.session.key("names")))
+            return records.named(key, self.client.smembers(key))
 
     def unfinished(self, kin: str) -> list[str]:
         """See `Store.unfinished`."""
+        key = self.session.key("open")
         with self.session.asking("listing unfinished epochs"):
-            found = self.client.smembers(self.session.key("open"))
-        return sorted(name for name in map(text, found) if name.endswith(kin))
+            found = records.named(key, self.client.smembers(key))
+        return [name for name in found if name.endswith(kin)]
 
     def decided_after(self, name: str) -> list[str]:
         """See `Store.decided_after`."""
         key = self.session.key("decided")
-        with self.session.asking("looking who has decided since"):
+        with self.session.asking("looking who has decided since"), reading(key):
             found = {text(one): int(at) for one, at in self.client.hgetall(key).items()}
         own, kin = found.get(name, 0), kin_of(name)
         return sorted(one for one, at in found.items() if at > own and one.endswith(kin))
@@ -143,8 +146,9 @@ class RedisStore:
 
     def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
         """See `Store.staged`; no commit asks for what is `fresh`, and for the sizes."""
-        with self.session.asking("listing staged rows"):
-            found = self.client.hgetall(self.session.key("staged", sink))
+        key = self.session.key("staged", sink)
+        with self.session.asking("listing staged rows"), reading(key):
+            found = self.client.hgetall(key)
             if not found:
                 return []
             with self.client.pipeline(transaction=False) as pipe:
@@ -154,10 +158,11 @@ class RedisStore:
                 (seconds, micros), *counts = pipe.execute()
             sizes = self._sizes(sink, dict(zip(found, counts, strict=True))) if fresh else {}
         now = seconds + micros / 1e6
-        return [
-            _to_staged(text(attempt), json.loads(about), count, now, sizes.get(attempt, 0))
-            for (attempt, about), count in zip(found.items(), counts, strict=True)
-        ]
+        with reading(key):
+            return [
+                _to_staged(text(attempt), json.loads(about), count, now, sizes.get(attempt, 0))
+                for (attempt, about), count in zip(found.items(), counts, strict=True)
+            ]
 
     def _sizes(self, sink: str, chunks: Mapping[Any, int]) -> dict[Any, int]:
         """The bytes of attempts, by how many chunks each has."""
@@ -218,5 +223,6 @@ class RedisStore:
 
 
 def _to_staged(attempt: str, about: dict[str, Any], chunks: int, now: float, size: int) -> Staged:
+    require_kinds(about, {"query": str, "epoch": int, "at": float})
     age = max(0.0, now - about["at"])
     return Staged(attempt, about["query"], about["epoch"], chunks, age, size)

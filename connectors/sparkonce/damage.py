@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
+from struct import error as StructError
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
+from zlib import error as NotPacked
 
 from sparkonce.errors import RecordDamaged
 
 RESTORE = "restore it from a backup of the store"
-FORGET = f"{RESTORE}, or give the sink up: `sparkonce forget URL {{name}}`"
+DELETE = f"{RESTORE}, or delete it there: it is written anew"
+FORGET = f"{RESTORE}, or give the sink up: sparkonce forget URL {{name!r}}"
 
-UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+UNREADABLE = (
+    *(AttributeError, IndexError, KeyError, TypeError, ValueError),
+    *(OverflowError, RecursionError, StructError, NotPacked),
+)
 """What code raises that reads values which are not as this package writes them."""
 
 
@@ -53,10 +60,16 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(value, one) for one in inner)
     if origin is tuple:
-        return isinstance(value, list) and all(_fits(one, inner[0]) for one in value)
+        return isinstance(value, list) and _are(value, inner[0])
     if origin is not None:
-        return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
+        return isinstance(value, dict) and _are(value.values(), inner[1])
     if kind in (int, float):
-        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+        is_one = isinstance(value, (int, kind)) and not isinstance(value, bool)
+        return is_one and isfinite(value)
     plain = kind in (str, bool, type(None))
     return isinstance(value, kind) if plain else isinstance(value, dict)
+
+
+def _are(values: Iterable[Any], kind: Any) -> bool:
+    """Whether all are of a kind; what is no number and no text is looked at where it is read."""
+    return kind not in (int, str) or {*map(type, values)} <= {kind}

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from sparkonce.damage import UNREADABLE, require_kinds
+from sparkonce.errors import told
+
+log = logging.getLogger("sparkonce")
+
+E = TypeVar("E")
+T = TypeVar("T")
 
 VARIES = r"(?<![A-Za-z])'[^']*'|[0-9]+"
 """What differs in reasons of one kind: numbers, and what is in quotes (none begins in can't)."""
@@ -97,6 +107,47 @@ def kinds(letters: Iterable[tuple[str, str, str]]) -> list[Kind]:
         counts[kind] += 1
         last[kind] = max(last.get(kind, ""), at)
     return [Kind(*kind, count, last[kind]) for kind, count in counts.most_common()]
+
+
+def readable(
+    box: str,
+    entries: Iterable[tuple[str, E]],
+    read: Callable[[E], T],
+    look: Callable[[str], str],
+) -> Iterator[T]:
+    """What can be read of entries; a warning tells of the first that is passed over.
+
+    Args:
+        box: the name of the table, index or key.
+        entries: each with its id.
+        read: gives what is wanted of one, and raises one of `damage.UNREADABLE`.
+        look: how an operator looks at the entry of an id, and deletes it.
+    """
+    is_told = False
+    for id_, entry in entries:
+        try:
+            wanted = read(entry)
+        except UNREADABLE:
+            if not is_told:
+                log.warning("%s", _stranger(box, id_, look(id_)))
+            is_told = True
+            continue
+        yield wanted
+
+
+def _stranger(box: str, id_: str, look: str) -> str:
+    return told(
+        f"Entry {id_} of {box}, and perhaps others, is no letter and is passed over",
+        why="something else has written it",
+        todo=f"delete it, once it is looked at: {look}",
+    )
+
+
+def armored(base64: str) -> tuple[str, ...]:
+    """The names of a letter's columns that are kept in base64, from a JSON array."""
+    names = json.loads(base64)
+    require_kinds({"base64": names}, {"base64": tuple[str, ...]})
+    return tuple(names)
 
 
 def moment(millis: int) -> str:

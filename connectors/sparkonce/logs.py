@@ -9,12 +9,26 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
+from sparkonce.errors import in_one_line
+
 FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+@lru_cache(maxsize=1)
+def tame() -> None:
+    """Have messages escaped: they tell of names and values that others chose."""
+    logging.getLogger("sparkonce").addFilter(_in_one_line)
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    record.msg, record.args = in_one_line(record.getMessage()), ()
+    return True
 
 
 @lru_cache(maxsize=1)
 def set_up() -> None:
     """Have messages printed with time, level and logger, unless the process has handlers."""
+    tame()
     handler = logging.StreamHandler()
     handler.setLevel(logging.INFO)
     handler.setFormatter(logging.Formatter(FORM))

@@ -66,5 +66,5 @@ def _left(one: Attempt, tape: Sequence[Line], at: int) -> int:
 
 
 def _has_decided(line: Line, task: Task) -> bool:
-    ledger = from_record(line.store["records"].get(task.sink, Record()))
+    ledger = from_record(line.store["records"].get(task.sink, Record()), task.sink)
     return ledger is not None and ledger.has_decided(task.query_id, task.epoch)

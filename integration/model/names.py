@@ -77,7 +77,7 @@ def is_of_other(request: Request) -> bool:
     """Whether a request is about a sink, or a claim, that the model does not have."""
     sink = request.sink
     if is_claim(sink) and request.new is not None:
-        sink = holder_of(request.new) or ""
+        sink = holder_of(request.new, request.name) or ""
     return bool(sink) and not is_claim(sink) and not is_known(sink)
 
 

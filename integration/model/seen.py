@@ -106,8 +106,8 @@ class Eyes:
         now: Fields = {"log": frozenset(log), "rows": self._rows(store["rows"])}
         now["holder"] = _holder(records)
         for name in ("a", "b", "s"):
-            record = records.get(names.get(name, ""), Record())
-            now[name] = self._ledger(record, store["applied"])
+            sink = names.get(name, "")
+            now[name] = self._ledger(records.get(sink, Record()), sink, store["applied"])
         return now
 
     def _rows(self, rows: list[str]) -> tuple[tuple[int, int], ...]:
@@ -117,8 +117,8 @@ class Eyes:
             chunks = [(one[1], int(one[2])) for one in named]
         return tuple((self.numbers[attempt], seq + 1) for attempt, seq in chunks)
 
-    def _ledger(self, record: Record, applied: Mapping[str, int]) -> Fields:
-        ledger = from_record(record) or Ledger("", "", "")
+    def _ledger(self, record: Record, sink: str, applied: Mapping[str, int]) -> Fields:
+        ledger = from_record(record, sink) or Ledger("", "", "")
         chunks = ledger.manifest.chunks if ledger.manifest else []
         return {
             "q": query_of(ledger.query_id),
@@ -138,7 +138,7 @@ class Eyes:
 
 def names_held(store: Store, request: Request) -> bool:
     """Whether a request names an attempt that the decision holds which is there."""
-    ledger = from_record(store["records"].get(request.sink, Record()))
+    ledger = from_record(store["records"].get(request.sink, Record()), request.sink)
     return ledger is not None and not ledger.held.isdisjoint(request.attempts)
 
 
@@ -169,5 +169,5 @@ def _is_ledger(name: str) -> bool:
 
 
 def _holder(records: Mapping[str, Record]) -> str:
-    held = [holder_of(one) or "" for name, one in records.items() if is_claim(name)]
+    held = [holder_of(one, name) or "" for name, one in records.items() if is_claim(name)]
     return next((name_of(one) for one in held if is_known(one)), "")

@@ -61,6 +61,7 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "another query's version skipped",
         "sessions that take turns are drivers of one checkpoint",
     ],
+    "each record of the model can be read": ["a ledger that can't be read counts as none"],
     "no operator of the model gives a decision up": ["what is dropped can still be applied"],
     "the model reads the order of decisions from its history": ["each batch counts as overtaken"],
     "no invariant says with which error a driver is refused that had to be": [

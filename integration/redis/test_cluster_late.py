@@ -51,7 +51,7 @@ def dies_at_chunk(patch: Patch, number: int, doing: Callable[[], object]) -> Non
 
 
 def decided(query: DirectQuery) -> Manifest:
-    ledger = from_record(query.sink.store.read(query.name))
+    ledger = from_record(query.sink.store.read(query.name), query.name)
     assert ledger is not None
     assert ledger.manifest is not None
     return ledger.manifest

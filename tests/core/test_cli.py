@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.worlds import MemoryWorld
 
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.cli import main
+from sparkonce.operate.terminal import STYLE
 
 COLUMNS = "id bigint, n int"
 INTO = ["check", "mysql", "-o", "dbtable=shop.orders"]
@@ -136,3 +140,46 @@ def test_check_refuses_what_a_query_would_be_refused_for(arguments: list[str], s
     told = sparkonce(*INTO, *arguments, "--json")
     assert told.exit_code == 1
     assert set(json.loads(told.stdout)) == {"checked", "error"}
+
+
+# -- names that steer a terminal
+
+
+NAMES = "red\x1b[31m@x", "title\x1b]0;gone\x07@x", "a\nline@x", "[/b]@x", "up\x1b[8m\x1b[1A\x9b2J@x"
+
+
+class _Connector:
+    options = ()
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def connect(self, _: Any) -> Any:
+        return self.store
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_no_name_reaches_the_terminal_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, *, damaged: bool
+) -> None:
+    """By no command, in no prompt, no log line and no label of metrics."""
+    world = MemoryWorld()
+    for name in NAMES * 2:
+        ledger = Ledger(name, "q\x1b[5m", "t\x1b[5m", revision=1, stamp="s", epochs=1, epoch=0)
+        record = replace(ledger, checkpoint="/c\x1b[5m").to_record()
+        world.memory.records[name] = replace(record, body="{") if damaged else record
+    for made in ("sparkonce.operate.arguments.for_url", "sparkonce.registry.for_url"):
+        monkeypatch.setattr(made, lambda _: _Connector(world.memory))
+    url = "redis://h"
+    commands = [
+        *(["status", url], ["status", url, "--all"], ["recover", url], ["gc", url, "--yes"]),
+        *(["watch", url, "--looks", "1"], ["metrics", url], ["doctor", url]),
+        *(["status", url, NAMES[0]], ["offsets", url, NAMES[0]], ["status", url, "\x1b[5m"]),
+        ["forget", url, *NAMES],
+    ]
+    for arguments in commands:
+        result = CliRunner().invoke(main, arguments, input="y\n", color=True)
+        shown = STYLE.sub("", result.output)
+        assert all(one.isprintable() or one == "\n" for one in shown), (arguments, shown)
+        assert not any(line.startswith("line@x") for line in shown.split("\n")), arguments
+        assert result.exception is None or isinstance(result.exception, SystemExit), arguments

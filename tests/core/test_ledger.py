@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sparkonce.errors import StoreError
+from sparkonce.errors import RecordDamaged, StoreError
 from sparkonce.exactly_once.ledger import (
     PAST_DOOMED,
     PAST_QUERIES,
@@ -20,6 +23,8 @@ from sparkonce.exactly_once.ledger import (
 )
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.pace import KEPT, Pace, Start, followed
+from sparkonce.operate.admin import SinkStatus
+from sparkonce.operate.printing import described, listed
 from sparkonce.protocol import FORMAT, Applied, Manifest, Part, Record, digest
 
 PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
@@ -77,7 +82,7 @@ FULL = Ledger(
     ids=["decided", "finished", "fresh"],
 )
 def test_a_ledger_comes_back_from_its_record_as_it_was(ledger: Ledger) -> None:
-    assert from_record(ledger.to_record()) == ledger
+    assert from_record(ledger.to_record(), ledger.name) == ledger
 
 
 def test_no_field_is_left_at_its_default_in_that_test() -> None:
@@ -101,18 +106,60 @@ def test_a_finished_ledger_shows_no_token_to_the_store() -> None:
 
 
 def test_where_nothing_was_written_there_is_no_ledger() -> None:
-    assert from_record(Record()) is None
+    assert from_record(Record(), "orders@1") is None
 
 
 def test_a_ledger_of_a_newer_release_is_refused() -> None:
     body = json.dumps({**json.loads(FULL.to_record().body), "format": FORMAT + 1})
     with pytest.raises(StoreError, match="newer release"):
-        from_record(replace(FULL.to_record(), body=body))
+        from_record(replace(FULL.to_record(), body=body), FULL.name)
 
 
 def test_a_newer_format_is_refused_before_anything_else_is_read() -> None:
+    body = json.dumps({"format": FORMAT + 1, "unheard": "of"})
     with pytest.raises(StoreError, match="newer release"):
-        from_record(Record(1, "s", "", json.dumps({"format": FORMAT + 1, "unheard": "of"})))
+        from_record(Record(1, "s", "", body), FULL.name)
+
+
+STRANGE = st.sampled_from([None, True, -1, 2.5, 10**400, "x", "\x1b[2J", [], [1], {}, {"a": None}])
+
+
+@given(st.data())
+def test_a_record_that_something_else_wrote_is_read_or_named(data: st.DataObject) -> None:
+    """Whatever one of its fields has become, at any depth."""
+    body: Any = json.loads(FULL.to_record().body)
+    inner, at = body, data.draw(st.sampled_from([*body]))
+    while inner[at] and isinstance(inner[at], (dict, list)) and data.draw(st.booleans()):
+        inner = inner[at]
+        keys = [*inner] if isinstance(inner, dict) else [*range(len(inner))]
+        at = data.draw(st.sampled_from(keys))
+    if data.draw(st.booleans()):
+        del inner[at]
+    else:
+        inner[at] = data.draw(STRANGE)
+    try:
+        ledger = from_record(replace(FULL.to_record(), body=json.dumps(body)), FULL.name)
+    except StoreError as error:
+        said = FULL.name if isinstance(error, RecordDamaged) else "newer release"
+        assert said in error.what  # noqa: PT017
+        return
+    # What is read can be shown, and goes on.
+    assert ledger is not None
+    status = SinkStatus(FULL.name, ledger, ())
+    shown = described(status), listed([status] * 9), json.dumps(status.to_json())
+    assert all(shown)
+    assert ledger.finished().to_record().revision == FULL.revision + 1
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", "null", "1", "[" * 100_000])
+def test_a_record_that_is_no_json_of_a_ledger_is_named(body: str) -> None:
+    with pytest.raises(RecordDamaged, match="orders@1"):
+        from_record(Record(1, "s", "", body), FULL.name)
+
+
+def test_the_ledger_of_another_sink_is_none() -> None:
+    with pytest.raises(RecordDamaged, match="ledger of 'orders@1'"):
+        from_record(FULL.to_record(), "others@1")
 
 
 # -- what comes next
@@ -299,7 +346,7 @@ def test_the_pace_of_the_last_epochs_alone_is_kept() -> None:
 def test_an_epoch_that_an_earlier_release_decided_has_no_pace() -> None:
     body = json.loads(replace(FULL, history="").to_record().body)
     del body["history"]
-    former = from_record(replace(FULL.to_record(), body=json.dumps(body)))
+    former = from_record(replace(FULL.to_record(), body=json.dumps(body)), FULL.name)
     assert former is not None
     assert (former.history, former.pace, former.finished().history) == ("", None, "")
 

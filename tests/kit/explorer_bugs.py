@@ -50,7 +50,7 @@ class Unmarked(MemoryStore):
 
 
 def read_only(self: Registers, new: Ledger) -> Ledger:
-    return from_record(self.store.read(new.name)) or new
+    return from_record(self.store.read(new.name), new.name) or new
 
 
 def nothing(_: pytest.MonkeyPatch) -> None:

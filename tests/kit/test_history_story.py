@@ -96,7 +96,7 @@ def test_story_notices(
     ending: Callable[..., None],
     harm: Callable[[MemoryQuery, Ledger], None],
 ) -> None:
-    ledger = from_record(query.store.read(query.name))
+    ledger = from_record(query.store.read(query.name), query.name)
     assert ledger
     assert ledger.manifest
     harm(query, ledger)

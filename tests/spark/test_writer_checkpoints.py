@@ -43,7 +43,7 @@ def test_an_epoch_without_tasks_takes_its_query_from_the_checkpoint(
     world: MemoryWorld, checkpoint: Path
 ) -> None:
     writer(checkpointlocation=str(checkpoint)).commit([], 0)
-    ledger = from_record(world.memory.read(sink_name("a", TARGET)))
+    ledger = from_record(world.memory.read(sink_name("a", TARGET)), sink_name("a", TARGET))
     assert ledger is not None
     assert (ledger.query_id, ledger.epoch) == ("a", 0)
 
@@ -67,7 +67,7 @@ def test_an_epoch_without_tasks_does_not_end_the_run(
 def test_a_commit_notes_checkpoint_and_offsets(world: MemoryWorld, checkpoint: Path) -> None:
     where = {"checkpointlocation": str(checkpoint)}
     writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
-    ledger = from_record(world.memory.read(sink_name("a", TARGET)))
+    ledger = from_record(world.memory.read(sink_name("a", TARGET)), sink_name("a", TARGET))
     assert ledger is not None
     assert ledger.offsets is not None
     assert str(checkpoint) in (ledger.checkpoint or "")

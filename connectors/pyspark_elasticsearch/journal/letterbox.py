@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from sparkonce.letterbox import Kind, StoredLetter, kinds, moment
+from sparkonce.damage import require_kinds
+from sparkonce.letterbox import Kind, StoredLetter, kinds, moment, readable
 
 READING, DROPPING = "reading dead letters", "deleting dead letters"
 KEPT = "1m"
 FIELDS = ("sink", "reason", "key", "row", "base64", "partition")
 """By which an index of dead letters is known."""
+
+KINDS = {
+    "at": int,
+    "sink": str,
+    "epoch": int,
+    "partition": int | None,
+    "index": str,
+    "reason": str,
+    "key": str,
+    "row": str,
+    "base64": tuple[str, ...],
+}
+"""What `dead_letters` writes."""
+
+T = TypeVar("T")
 
 
 def boxes(cluster: Cluster) -> Iterator[Box]:
@@ -36,13 +52,12 @@ class Box:
     def kinds(self) -> list[Kind]:
         """See `Letterbox.kinds`."""
         hits = self._hits(None, ["sink", "reason", "at"])
-        sources = (hit["_source"] for hit in hits)
-        return kinds((one["sink"], one["reason"], moment(one["at"])) for one in sources)
+        return kinds(self._readable(hits, _kind))
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
         hits = self._hits(sink, True, most)
-        return [_letter(hit) for hit in islice(hits, most)]
+        return list(islice(self._readable(hits, _letter), most))
 
     def drop(self, ids: Collection[str]) -> int:
         """See `Letterbox.drop`."""
@@ -53,6 +68,13 @@ class Box:
         target = path(self.name, "_delete_by_query")
         told = self.cluster.ask(DROPPING, "POST", target, params=params, body=body)
         return int(told.body["deleted"])
+
+    def _readable(self, hits: Iterable[dict[str, Any]], read: Callable[[Any], T]) -> Iterator[T]:
+        def look(id_: str) -> str:
+            document = path(self.name, "_doc", id_)
+            return f"GET {document}, then DELETE {document}"
+
+        return readable(f"index {self.name}", ((hit["_id"], hit) for hit in hits), read, look)
 
     def _hits(
         self, sink: str | None, source: list[str] | bool, most: int = reads.PAGE
@@ -81,17 +103,15 @@ class Box:
             self.cluster.ask(READING, "DELETE", "/_pit", body={"id": opened}, allow=(404,))
 
 
+def _kind(hit: dict[str, Any]) -> tuple[str, str, str]:
+    told = hit["_source"]
+    require_kinds(told, KINDS)
+    return told["sink"], told["reason"], moment(told["at"])
+
+
 def _letter(hit: dict[str, Any]) -> StoredLetter:
-    source = hit["_source"]
-    return StoredLetter(
-        id=hit["_id"],
-        at=moment(source["at"]),
-        sink=source["sink"],
-        epoch=source["epoch"],
-        partition=source["partition"],
-        target=source["index"],
-        reason=source["reason"],
-        key=source["key"],
-        row=source["row"],
-        base64=tuple(source["base64"]),
-    )
+    told = hit["_source"]
+    told = {name: told[name] for name in KINDS}
+    require_kinds(told, KINDS)
+    at, target, base64 = moment(told.pop("at")), told.pop("index"), tuple(told.pop("base64"))
+    return StoredLetter(id=hit["_id"], at=at, target=target, base64=base64, **told)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
+from sparkonce.damage import reading, require_kinds
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Part, Staged
 
@@ -24,7 +25,7 @@ CLOCK = 10.0
 VERDICTS = 20
 """Verdicts that are read at once: each may have 400 kB."""
 LISTING = "listing staged rows"
-ABOUT = ["attempt", "query", "epoch", "at"]
+ABOUT = {"attempt": str, "query": str, "epoch": int, "at": float}
 DROPPING = "dropping staged rows"
 
 
@@ -145,8 +146,8 @@ class Log:
             ids = [place.verdict for place in wanted[start : start + VERDICTS]]
             docs = self._get("counting rows that can't be stored", ids, source=True)
             found = [doc["_source"] for doc in docs if doc.get("found")]
-            # Release 0.1.0 counted no rows.
-            rows += sum(int(one.get("rows", len(one.get("letters", ())))) for one in found)
+            with reading(ids[0]):  # release 0.1.0 counted no rows
+                rows += sum(int(one.get("rows", len(one.get("letters", ())))) for one in found)
         return rows
 
     def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
@@ -181,7 +182,7 @@ class Log:
             Staged(
                 attempt,
                 chunks[0]["query"],
-                int(chunks[0]["epoch"]),
+                chunks[0]["epoch"],
                 len(chunks),
                 max(0.0, now - max(chunk["at"] for chunk in chunks)),
                 sum(chunk["bytes"] for chunk in chunks),
@@ -254,14 +255,17 @@ class Log:
             "query": {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}},
             "sort": ["attempt", "seq"],
             "_source": False,
-            "docvalue_fields": ABOUT,
+            "docvalue_fields": [*ABOUT],
         }
         for hits in reads.pages(self.cluster, LISTING, self.indices.log, body):
             docs = self._get(LISTING, [hit["_id"] for hit in hits]) if hits else []
             for hit, doc in zip(hits, docs, strict=True):
                 if doc.get("found"):
-                    about = {name: hit["fields"][name][0] for name in ABOUT}
-                    yield {**about, "bytes": int(hit["_id"].rpartition("/")[2])}  # see `Place.id`
+                    with reading(hit["_id"]):
+                        about = {name: hit["fields"][name][0] for name in ABOUT}
+                        require_kinds(about, ABOUT)
+                        about["bytes"] = int(hit["_id"].rpartition("/")[2])  # see `Place.id`
+                    yield about
 
 
 class Clock:

@@ -19,17 +19,20 @@ from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import of_answer
+from sparkonce.damage import reading, require_kinds
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import Beside, Decision, Manifest, Record
 
 RACES = 100
 UNDECIDED = -1
+KINDS = {"revision": int, "stamp": str, "token": str, "body": str}
 
 
 class Held(NamedTuple):
     """A document as it was read, and what a write over it must name."""
 
+    id: str
     source: dict[str, Any]
     guard: dict[str, Any]
 
@@ -38,7 +41,10 @@ class Held(NamedTuple):
         """The record in it."""
         if not self.source:
             return Record()
-        return Record(*(self.source[name] for name in ("revision", "stamp", "token", "body")))
+        with reading(self.id):
+            values = {name: self.source[name] for name in KINDS}
+            require_kinds(values, KINDS)
+            return Record(**values)
 
     @property
     def decided(self) -> int:
@@ -46,12 +52,20 @@ class Held(NamedTuple):
         if not self.source:
             return UNDECIDED
         kept = self.source.get("decided")
-        return int(self.guard["if_seq_no"] if kept is None else kept)
+        with reading(self.id):
+            return int(self.guard["if_seq_no"] if kept is None else kept)
 
     @property
     def applied(self) -> int:
         """Chunks of the decision in it that took effect."""
-        return int(self.source.get("applied", 0))
+        with reading(self.id):
+            return int(self.source.get("applied", 0))
+
+    @property
+    def fence(self) -> int:
+        """The last number that was drawn; 0 before the first."""
+        with reading(self.id):
+            return int(self.source.get("fence", 0))
 
 
 @dataclass(frozen=True)
@@ -148,7 +162,7 @@ class Records:
         """
         for _ in range(RACES):
             held = self._held(_fence(target))
-            fence = max(int(held.source.get("fence", 0)) + 1, time.time_ns() // 1_000_000)
+            fence = max(held.fence + 1, time.time_ns() // 1_000_000)
             source = {"kind": "fence", "name": target, "fence": fence}
             if self._write(_fence(target), source, held):
                 return fence
@@ -156,29 +170,28 @@ class Records:
 
     def last_drawn(self, target: str) -> int:
         """The last number that `draw` gave for a target."""
-        return int(self._held(_fence(target)).source.get("fence", 0))
+        return self._held(_fence(target)).fence
 
     def names(self) -> list[str]:
         """The names of all records."""
-        return [hit["_source"]["name"] for hit in self._found("listing the ledgers")]
+        return [name for name, _ in self._found("listing the ledgers")]
 
     def unfinished(self, kin: str) -> list[str]:
         """The names that end so, of sinks whose decision is being applied."""
         # Not those that are open: a ledger of an earlier release does not say whether it is.
         found = self._found("listing unfinished epochs", {"term": {"open": False}})
-        return [name for hit in found if (name := hit["_source"]["name"]).endswith(kin)]
+        return [name for name, _ in found if name.endswith(kin)]
 
     def decided_after(self, name: str) -> list[str]:
         """The sinks of the same target with a later decision."""
         own, kin = self._held(_record(name)).decided, kin_of(name)
         found = self._found("looking who has decided since")
-        records = {hit["_source"]["name"]: _as_held(hit) for hit in found}
-        return [one for one, held in records.items() if one.endswith(kin) and held.decided > own]
+        return [one for one, held in found if one.endswith(kin) and held.decided > own]
 
     def _found(
         self, doing: str, left_out: dict[str, Any] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """All records, but for some, with their names and their order."""
+    ) -> Iterator[tuple[str, Held]]:
+        """All records, but for some: their names and their order."""
         index, about = self.indices.ledger, {"term": {"kind": "record"}}
         self.cluster.ask(doing, "POST", path(index, "_refresh"), allow=(404,))
         query = {"bool": {"filter": [about], "must_not": [left_out] if left_out else []}}
@@ -186,15 +199,18 @@ class Records:
         for hits in reads.pages(
             self.cluster, doing, index, {"query": query, "sort": ["name"], **wanted}
         ):
-            yield from hits
+            for hit in hits:
+                with reading(hit["_id"]):
+                    name = str(hit["_source"]["name"])
+                yield name, _as_held(hit["_id"], hit)
 
     def _held(self, id_: str) -> Held:
         answer = self.cluster.ask(
             "reading the ledger", "GET", path(self.indices.ledger, "_doc", id_), allow=(404,)
         )
         if answer.status == 404:
-            return Held({}, {"op_type": "create"})
-        return _as_held(answer.body)
+            return Held(id_, {}, {"op_type": "create"})
+        return _as_held(id_, answer.body)
 
     def _write(self, id_: str, source: dict[str, Any] | None, held: Held) -> bool:
         """Write over what was read, or delete it; False if something else is there now."""
@@ -240,9 +256,9 @@ class Records:
         return items[1].done
 
 
-def _as_held(document: Mapping[str, Any]) -> Held:
+def _as_held(id_: str, document: Mapping[str, Any]) -> Held:
     guard = {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
-    return Held(document["_source"], guard)
+    return Held(id_, document["_source"], guard)
 
 
 def _record(name: str) -> str:

@@ -77,6 +77,11 @@ def parse(text: str, schema: pa.Schema) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def pattern(parts: Sequence[Part]) -> str:
+    """All names that a template makes, with ``*`` for each column."""
+    return "".join(part if isinstance(part, str) else "*" for part in parts)
+
+
 def texts(parts: Sequence[Part], rows: pa.RecordBatch, reserved: Sequence[str] = ()) -> Any:
     """The index of each row.
 

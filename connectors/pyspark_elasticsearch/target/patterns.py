@@ -6,11 +6,11 @@ could be among them, and one that can't be shown to be another's counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
-from pyspark_elasticsearch.models.names import Part
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.target.pipelines import DEFAULT, FINAL
 from sparkonce.errors import OptionError
@@ -19,11 +19,7 @@ DOING = "looking at templates of indices"
 FLAT = {"flat_settings": "true"}
 
 
-def of(parts: Sequence[Part]) -> str:
-    """The pattern of all names that a template makes."""
-    return "".join(part if isinstance(part, str) else "*" for part in parts)
-
-
+@lru_cache
 def meet(one: str, other: str) -> bool:
     """Whether a name may match two patterns, in which ``*`` stands for any text."""
     if not one or not other:
@@ -35,13 +31,17 @@ def meet(one: str, other: str) -> bool:
     return one[0] == other[0] and meet(one[1:], other[1:])
 
 
-def settings(cluster: Cluster, parts: Sequence[Part], option: str) -> Iterator[Mapping[str, Any]]:
+def settings(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str, Any]]:
     """The pipelines of all indices that rows may name, as settings.
+
+    Args:
+        cluster: where.
+        pattern: of their names.
+        option: the template of their names.
 
     Raises:
         OptionError: a new one would be a data stream.
     """
-    pattern = of(parts)
     target = path(pattern, "_settings", f"{DEFAULT},{FINAL}")
     doing = f"looking at indices {pattern}"
     # One index with a block of metadata refuses it for all; answers to rows tell the rest.

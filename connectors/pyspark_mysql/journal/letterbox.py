@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from pyspark_mysql.journal.dead_letters import COLUMNS
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import translated
 from pyspark_mysql.server.literals import identifier
-from sparkonce.letterbox import VARIES, Kind, StoredLetter
+from sparkonce.letterbox import VARIES, Kind, StoredLetter, armored, readable
 
 DROPPED = 500
 """Letters that one statement deletes."""
@@ -63,7 +62,12 @@ class Box:
             *(() if sink is None else (sink,)),
             most,
         )
-        return [_letter(*row) for row in found]
+        rows = ((str(row[0]), row) for row in found)
+        return list(readable(f"table {self.name}", rows, _letter, self._look))
+
+    def _look(self, id_: str) -> str:
+        which = f"FROM {self.quoted} WHERE id = {id_}"
+        return f"SELECT * {which}, then DELETE {which}"
 
     def drop(self, ids: Collection[str]) -> int:
         """See `Letterbox.drop`."""
@@ -80,6 +84,7 @@ class Box:
             return self.session.run(sql, *args)
 
 
-def _letter(id_: int, at: str, *parts: Any) -> StoredLetter:
-    *told, armored = parts
-    return StoredLetter(str(id_), at, *told, base64=tuple(json.loads(armored)))  # type: ignore[misc]
+def _letter(row: tuple[Any, ...]) -> StoredLetter:
+    id_, at, sink, epoch, partition, target, reason, key, told, base64 = row
+    where = (sink, epoch, partition, target)
+    return StoredLetter(str(id_), at, *where, reason, key, told, armored(base64))

@@ -19,6 +19,7 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.server.nodes import Address, ClusterSession
 from pyspark_redis.server.session import PROBE
 from pyspark_redis.server.slots import SLOTS, tags
+from sparkonce.damage import reading
 
 SHORT = 2048
 """Lanes that one script reads: about 6 ms of a node's work."""
@@ -118,8 +119,11 @@ class Lanes:
         """What the ledger's slot knows of them."""
         found: Any = self.session.client.hmget(self.key, "known", "dropped")
         text = found[0] or bytes(12 * SLOTS)
-        fences, counts = _doubles(text[: 8 * SLOTS]), array("I", text[8 * SLOTS :])
-        return Known(fences, counts, float(found[1] or 0))
+        with reading(self.key):
+            fences, counts = _doubles(text[: 8 * SLOTS]), array("I", text[8 * SLOTS :])
+            if (len(fences), len(counts)) != (SLOTS, SLOTS):
+                raise ValueError(f"{len(text)} bytes for {SLOTS} slots")
+            return Known(fences, counts, float(found[1] or 0))
 
     @property
     def letters(self) -> str:

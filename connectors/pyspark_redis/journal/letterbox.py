@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 from collections.abc import Collection, Iterator
 from itertools import islice
@@ -11,10 +9,7 @@ from typing import Any
 
 from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
-from sparkonce import errors
-from sparkonce.letterbox import Kind, StoredLetter, kinds, moment
-
-log = logging.getLogger("sparkonce")
+from sparkonce.letterbox import Kind, StoredLetter, armored, kinds, moment, readable
 
 PAGE = 500
 """Letters that one answer holds."""
@@ -53,45 +48,34 @@ class Box:
             return int(self.session.client.xdel(self.key, *named))
 
     def _all(self, page: int) -> Iterator[StoredLetter]:
-        first, is_told = "-", False
+        def look(id_: str) -> str:
+            return f"XRANGE {self.key} {id_} {id_}, then XDEL {self.key} {id_}"
+
+        return readable(f"stream {self.key}", self._entries(page), _letter, look)
+
+    def _entries(self, page: int) -> Iterator[tuple[str, Any]]:
+        first = "-"
         while True:
             with self.session.asking(f"reading dead letters in {self.name}"):
                 found: Any = self.session.client.xrange(self.key, min=first, count=page)
-            for id_, fields in found:
-                letter = _letter(text(id_), fields)
-                if letter is not None:
-                    yield letter
-                elif not is_told:
-                    is_told = True
-                    log.warning("%s", _stranger(self.key, text(id_)))
+            yield from ((text(entry[0]), entry) for entry in found)
             if len(found) < page:
                 return
             first = f"({text(found[-1][0])}"
 
 
-def _letter(id_: str, fields: dict[bytes, bytes]) -> StoredLetter | None:
-    """The letter; None if the connector has not written it."""
-    try:
-        told = {text(name): text(value) for name, value in fields.items()}
-        return StoredLetter(
-            id=id_,
-            at=moment(int(id_.partition("-")[0])),
-            sink=told["sink"],
-            epoch=int(told["epoch"]),
-            partition=int(told["partition"]),
-            target=told["target"],
-            reason=told["reason"],
-            key=told["key"],
-            row=told["row"],
-            base64=tuple(json.loads(told["base64"])),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
-
-
-def _stranger(key: str, id_: str) -> str:
-    return errors.told(
-        f"Entry {id_} of stream {key}, and perhaps others, is no letter and is passed over",
-        why="something else has written it",
-        todo=f"delete it, once it is looked at: XRANGE {key} {id_} {id_}, then XDEL {key} {id_}",
+def _letter(entry: tuple[bytes, dict[bytes, bytes]]) -> StoredLetter:
+    id_ = text(entry[0])
+    told = {text(name): text(value) for name, value in entry[1].items()}
+    return StoredLetter(
+        id=id_,
+        at=moment(int(id_.partition("-")[0])),
+        sink=told["sink"],
+        epoch=int(told["epoch"]),
+        partition=int(told["partition"]),
+        target=told["target"],
+        reason=told["reason"],
+        key=told["key"],
+        row=told["row"],
+        base64=armored(told["base64"]),
     )

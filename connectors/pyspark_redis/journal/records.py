@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sparkonce.damage import reading
 from sparkonce.protocol import Record
 
 
@@ -13,10 +14,17 @@ def values(record: Record) -> list[Any]:
     return [record.revision, record.stamp, record.token, record.body]
 
 
-def record(values: Sequence[Any]) -> Record:
-    """What a script has answered."""
-    revision, stamp, token, body = (text(value or b"") for value in values)
-    return Record(int(revision or 0), stamp, token, body)
+def record(name: str, values: Sequence[Any]) -> Record:
+    """The record of this name, as a script has answered it."""
+    with reading(name):
+        revision, stamp, token, body = (text(value or b"") for value in values)
+        return Record(int(revision or 0), stamp, token, body)
+
+
+def named(key: str, names: Iterable[Any]) -> list[str]:
+    """The names of sinks in a key of sparkonce's own."""
+    with reading(key):
+        return sorted(map(text, names))
 
 
 def text(value: Any) -> str:

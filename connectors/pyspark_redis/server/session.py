@@ -26,7 +26,7 @@ from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.failures import GOES_ON, Demoted, OtherType, other_type, translated
 from sparkonce.errors import StoreRefused
 
-LISTS = {"names": "set", "decided": "zset", "open": "set"}
+LISTS = {"names": "set", "decided": "hash", "open": "set"}
 """The lists of all sinks, and their types."""
 
 PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"

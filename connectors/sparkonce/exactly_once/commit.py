@@ -74,7 +74,7 @@ class Committer:
 
     def _is_unfinished(self, name: str) -> bool:
         try:
-            ledger = from_record(self.store.read(name))
+            ledger = from_record(self.store.read(name), name)
         except StoreError:
             return False
         return ledger is not None and ledger.manifest is not None
@@ -133,12 +133,12 @@ class Committer:
         Whoever still commits finds its chunks dropped. What can't be done here, `gc` does.
         """
         try:
-            ledger = from_record(self.store.read(driver.name))
+            ledger = from_record(self.store.read(driver.name), driver.name)
             if ledger is not None and ledger.may_be_left_by(driver.query_id, dropped):
                 name = claim_name(driver.target, driver.checkpoint or "")
                 claim = self.store.read(name)  # before: what a query writes that comes back stays
                 left = self.store.swap(driver.name, Record(), ledger.stamp)
-                if not left.revision and holder_of(claim) == driver.name:
+                if not left.revision and holder_of(claim, name) == driver.name:
                     self.registers.drop({name: claim})
         except StoreError as error:
             log.warning("The ledger of %s stays, with nothing decided: %s", driver.name, error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from sparkonce.damage import DELETE, reading
 from sparkonce.exactly_once.guards import Driver
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.offsets import Offsets
@@ -35,9 +36,11 @@ def kept(store: Store, ledger: Ledger) -> dict[int, Offsets]:
     found: dict[int, Offsets] = {}
     decided = {ledger.epoch: ledger.offsets, ledger.epoch - 1: ledger.former_offsets}
     for epoch, digest_of in decided.items():
-        record = store.read(_name(ledger.name, epoch))
+        name = _name(ledger.name, epoch)
+        record = store.read(name)
         if record.revision:
-            offsets = Offsets.unpacked(json.loads(record.body)["offsets"])
+            with reading(name, DELETE):
+                offsets = Offsets.unpacked(json.loads(record.body)["offsets"])
             # A store may write them ahead of the decision, and others that were never decided.
             if offsets.digest == digest_of:
                 found[epoch] = offsets

@@ -11,10 +11,13 @@ import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from typing import Any, get_type_hints
 
+from sparkonce.damage import FORGET, reading, require_kinds
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.exactly_once.pace import Pace, Start, followed
+from sparkonce.exactly_once.pace import HISTORY, Pace, Start, followed
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Part, Record, digest
 
 PAST_DOOMED = 256
@@ -317,14 +320,23 @@ def new_token() -> str:
     return uuid.uuid4().hex
 
 
-def from_record(record: Record) -> Ledger | None:
-    """The ledger in a record; None if there is no record.
+def from_record(record: Record, name: str) -> Ledger | None:
+    """The ledger in the record of this name; None if there is no record.
 
     Raises:
+        RecordDamaged: it is none, or that of another sink.
         StoreError: a newer release wrote it.
     """
     if record.revision == 0:
         return None
+    with reading(name, FORGET):
+        ledger = _parsed(record)
+        if ledger.name != name:
+            raise ValueError(f"it is the ledger of {ledger.name!r}")
+        return ledger
+
+
+def _parsed(record: Record) -> Ledger:
     body = json.loads(record.body)
     known = {one.name for one in fields(Ledger)}
     for former in ("offsets_text", "offsets_before"):  # release 0.1.0 kept them here
@@ -335,6 +347,9 @@ def from_record(record: Record) -> Ledger | None:
             why="its format may mean something that this release does not know",
             todo="upgrade sparkonce on this driver",
         )
+    require_kinds(body, _kinds(Ledger))
+    if HISTORY.fullmatch(body.get("history", "")) is None:
+        raise ValueError("history has another form")
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
     body.setdefault("inherits", bool(body["retired"]))  # a release that did not tell
     tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
@@ -349,10 +364,21 @@ def _pace(manifest: Manifest, start: Start | None) -> Pace:
     return Pace(manifest.epoch, time.time(), manifest.rows, 0, size, len(manifest.chunks), *seconds)
 
 
-def _manifest(body: dict[str, object]) -> Manifest:
+def _manifest(body: dict[str, Any]) -> Manifest:
     body.pop("written", None)  # rows that release 0.1.0 could write before their decision
-    parts = tuple(
-        Part(part["partition"], part["attempt"], tuple(part["rows"]), tuple(part["sizes"]))
-        for part in body["parts"]  # type: ignore[attr-defined]
-    )
-    return Manifest(**{**body, "parts": parts})  # type: ignore[arg-type]
+    require_kinds(body, _kinds(Manifest))
+    return Manifest(**{**body, "parts": tuple(map(_part, body["parts"]))})
+
+
+def _part(body: dict[str, Any]) -> Part:
+    require_kinds(body, _kinds(Part))
+    part = Part(body["partition"], body["attempt"], tuple(body["rows"]), tuple(body["sizes"]))
+    if len(part.rows) != len(part.sizes):
+        raise ValueError(f"attempt {part.attempt} has {len(part.rows)} chunks by their rows alone")
+    return part
+
+
+@cache
+def _kinds(record: type) -> dict[str, Any]:
+    """The types of its attributes, as they stand in the code."""
+    return get_type_hints(record)

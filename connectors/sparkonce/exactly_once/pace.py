@@ -5,11 +5,15 @@ The times are those of the clock of whoever decided or finished an epoch.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import NamedTuple
 
 KEPT = 100
 """Epochs of which a ledger keeps the pace."""
+
+HISTORY = re.compile(r"(?:\d+,\d+\.?\d*(?:,\d+){4}(?:,\d[\d.e-]*){2,3}(?:\n|$))*", re.ASCII)
+"""Lines that `Pace.parsed` reads: see `Pace.written`."""
 
 
 class Pace(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from sparkonce.damage import DELETE, reading
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.exactly_once.guards import Driver
 from sparkonce.exactly_once.ledger import Ledger, from_record
@@ -54,7 +55,7 @@ class Registers:
 
     def load(self, name: str) -> Ledger | None:
         """The ledger of a sink, None before its first write."""
-        return from_record(self.read(name))
+        return from_record(self.read(name), name)
 
     def rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
         """The claim on the driver's checkpoint path, and the other sink that holds it.
@@ -70,11 +71,12 @@ class Registers:
         known = ledger and ledger.has_decided(driver.query_id, 0) and ledger.checkpoint == path
         if path is None or known:
             return None, None
-        claim = self.read(claim_name(driver.target, path))
+        name = claim_name(driver.target, path)
+        claim = self.read(name)
         # It ran from here, so it goes on, whoever else an earlier release let begin here.
         if ledger and ledger.has_decided(driver.query_id, 0) and driver.is_at(ledger.checkpoint):
             return claim, None
-        holder = holder_of(claim) or self._former_holder(driver)
+        holder = holder_of(claim, name) or self._former_holder(driver)
         rival = self.load(holder) if holder and holder != driver.name else None
         # A holder whose checkpoint was moved to another path since has left this one.
         moved_away = rival is not None and not driver.is_at(rival.checkpoint or path)
@@ -83,7 +85,7 @@ class Registers:
     def _former_holder(self, driver: Driver) -> str | None:
         """Who holds the checkpoint path under a spelling of an earlier release."""
         names = (claim_name(driver.target, spelled) for spelled in driver.formerly)
-        return next(filter(None, (holder_of(self.read(name)) for name in names)), None)
+        return next(filter(None, (holder_of(self.read(name), name) for name in names)), None)
 
     def drop(self, records: Mapping[str, Record]) -> None:
         """Take records away that lie beside a ledger, unless they were written since."""
@@ -198,15 +200,24 @@ class Registers:
         # The write has landed, or never can: what it replaces is not there any more.
         if now.stamp != new.replaces:
             return _known(new.name, now)
-        ledger = from_record(now) or Ledger(new.name, new.query_id, new.target, once=new.once)
+        ledger = from_record(now, new.name) or Ledger(
+            new.name, new.query_id, new.target, once=new.once
+        )
         # Once this is written, the lost write finds another stamp, however late it comes.
         moved = ledger.moved()
         return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))
 
 
-def holder_of(claim: Record) -> str | None:
-    """The name of the sink that holds a claim; None if there is no claim."""
-    return str(json.loads(claim.body)["sink"]) if claim.revision else None
+def holder_of(claim: Record, name: str) -> str | None:
+    """The name of the sink that holds the claim of this name; None if there is no claim.
+
+    Raises:
+        RecordDamaged: it is none.
+    """
+    if not claim.revision:
+        return None
+    with reading(name, DELETE):
+        return str(json.loads(claim.body)["sink"])
 
 
 def claim_name(target: str, checkpoint: str) -> str:
@@ -224,7 +235,7 @@ def contended(name: str) -> ConcurrentDriver:
 
 
 def _known(name: str, record: Record) -> Ledger:
-    ledger = from_record(record)
+    ledger = from_record(record, name)
     if ledger is None:
         raise DecisionLost(
             f"The ledger of sink {name!r} vanished during a commit",

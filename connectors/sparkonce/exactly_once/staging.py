@@ -47,7 +47,7 @@ def stage(
         BadRow: a row that can't be stored.
         StoreError: the store can't take the chunks.
     """
-    ledger = from_record(patience.run(lambda: store.read(task.sink)))
+    ledger = from_record(patience.run(lambda: store.read(task.sink)), task.sink)
     if ledger and ledger.has_decided(task.query_id, task.epoch):
         _drain(batches)
         return Receipt(task, skipped=ledger.token)

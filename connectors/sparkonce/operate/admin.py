@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from sparkonce.errors import SparkonceError, StoreLostData
+from sparkonce.errors import RecordDamaged, SparkonceError, StoreLostData
 from sparkonce.exactly_once import kept_offsets
 from sparkonce.exactly_once.commit import leftovers
 from sparkonce.exactly_once.late import finish_late
@@ -34,16 +34,24 @@ Computation: TypeAlias = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class SinkStatus:
-    """One sink: its ledger, if it has one yet, and what is staged for it."""
+    """One sink.
+
+    Attributes:
+        ledger: None if it has none yet, or none that can be read.
+        staged: for it.
+        damage: why its ledger, or the list of what is staged, can't be read.
+    """
 
     name: str
     ledger: Ledger | None
     staged: tuple[Staged, ...]
+    damage: RecordDamaged | None = None
 
     @property
     def known(self) -> bool:
         """Whether there is anything to tell of it."""
-        return bool(self.staged) or (self.ledger is not None and not self.ledger.forgotten)
+        told = bool(self.staged) or self.damage is not None
+        return told or (self.ledger is not None and not self.ledger.forgotten)
 
     @property
     def is_unfinished(self) -> bool:
@@ -93,6 +101,8 @@ class SinkStatus:
     @property
     def state(self) -> str:
         """In words: what the sink waits for."""
+        if self.damage is not None:
+            return str(self.damage)
         if self.ledger is None or self.ledger.epoch < 0:
             return "nothing decided yet"
         if self.ledger.manifest is None:
@@ -102,11 +112,15 @@ class SinkStatus:
     def leftovers(self, grace: float) -> list[Staged]:
         """Staged attempts that no decision holds, and whose epochs are over or stale.
 
+        None where a record is damaged: nobody knows what is decided.
+
         Args:
             grace: seconds in which no attempt of one run of a query has staged a chunk of an epoch,
                 after which the epoch of that run is stale. A task that is done waits for the others
                 as long as they stage; but not for those of the next run.
         """
+        if self.damage is not None:
+            return []
         newest: dict[Computation, float] = {}
         for staged in self.staged:
             newest[_of(staged)] = min(staged.age, newest.get(_of(staged), staged.age))
@@ -158,8 +172,12 @@ class Admin:
 
     def sink(self, name: str) -> SinkStatus:
         """One sink."""
-        ledger = from_record(self.store.read(name))
-        return SinkStatus(name, ledger, tuple(self.store.staged(name, fresh=True)))
+        staged: tuple[Staged, ...] = ()
+        try:
+            staged = tuple(self.store.staged(name, fresh=True))
+            return SinkStatus(name, from_record(self.store.read(name), name), staged)
+        except RecordDamaged as damage:
+            return SinkStatus(name, None, staged, damage)
 
     def recover(
         self,
@@ -240,7 +258,7 @@ class Admin:
         """
         tombstone = None
         while tombstone is None:
-            ledger = self.registers.load(name) or self._unwritten(name)
+            ledger = self._to_be_buried(name)
             # Before the tombstone: what a query writes that begins behind it stays.
             beside = self._beside(name, self._claims())
             tombstone = self._bury(ledger)
@@ -262,6 +280,15 @@ class Admin:
         there = self.registers.learn(tombstone, bury).ledger
         return tombstone if there.stamp == tombstone.stamp else None
 
+    def _to_be_buried(self, name: str) -> Ledger:
+        """The ledger of a sink; of one that can't be read, what a tombstone needs."""
+        record = self.registers.read(name)
+        try:
+            return from_record(record, name) or self._unwritten(name)
+        except RecordDamaged:
+            blank = replace(self._unwritten(name), inherits=True)
+            return replace(blank, revision=record.revision, stamp=record.stamp)
+
     def _unwritten(self, name: str) -> Ledger:
         """A ledger for a sink that has none: its queries are those that have staged something."""
         absent = Ledger(name, "", target="")
@@ -280,7 +307,7 @@ class Admin:
         # Listed once: a claim that changes meanwhile has another stamp, and stays.
         claims, gone, found = self._claims(), 0, self._all()
         # Who finishes a decision late must find all that were written after it.
-        waiting = {kin_of(sink.name) for sink in found if sink.is_unfinished}
+        waiting = {kin_of(sink.name) for sink in found if sink.is_unfinished or sink.damage}
         for sink in found:
             if kin_of(sink.name) in waiting:
                 continue
@@ -303,12 +330,19 @@ class Admin:
 
     def _beside(self, sink: str, claims: dict[str, Record]) -> dict[str, Record]:
         """What lies beside a ledger, as it is now: its own ones of the claims, and offsets."""
-        own = {name: claim for name, claim in claims.items() if holder_of(claim) == sink}
+        own = {name: claim for name, claim in claims.items() if _holds(sink, name, claim)}
         return own | kept_offsets.records(self.store, sink)
 
 
 def _of(staged: Staged) -> Computation:
     return staged.query_id, staged.run, staged.epoch
+
+
+def _holds(sink: str, name: str, claim: Record) -> bool:
+    try:
+        return holder_of(claim, name) == sink
+    except RecordDamaged:
+        return False
 
 
 def _unfinished(name: str) -> SparkonceError:

@@ -13,6 +13,7 @@ from sparkonce.health import Examined, Finding, Level, fit, risk, unfit
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
 from sparkonce.operate.arguments import as_json, over_store
 from sparkonce.operate.printing import counted
+from sparkonce.operate.terminal import page, say
 
 PATIENCE = 300.0
 """Seconds for which a decided epoch may be on its way."""
@@ -33,10 +34,10 @@ def doctor(admin: Admin, as_json: bool) -> None:
         found.append(one)
         if not as_json:
             sign, colour = SIGNS[one.level]
-            click.echo(f"{click.style(f'{sign:<5}', fg=colour)}{one}")
+            say(f"{click.style(f'{sign:<5}', fg=colour)}{one}")
     if as_json:
         told = [{**one._asdict(), "level": one.level.value} for one in found]
-        click.echo(json.dumps(told, indent=2))
+        page(json.dumps(told, indent=2))
     if any(one.level is Level.UNFIT for one in found):
         raise click.exceptions.Exit(1)
 

@@ -12,6 +12,7 @@ from sparkonce.feeds import Followable
 from sparkonce.operate.arguments import as_json, pair, with_options
 from sparkonce.operate.checkup import checkup
 from sparkonce.operate.printing import page_of_options
+from sparkonce.operate.terminal import page, say
 from sparkonce.options import Option, known
 from sparkonce.reading import Readable
 from sparkonce.registry import for_name
@@ -29,9 +30,9 @@ def show_options(name: str, as_json: bool) -> None:
         shown = [option.to_json() for option in known(connector.options)]
         for source, table in sources.items():
             shown += [{**option.to_json(), "of": source} for option in known(table)]
-        click.echo(json.dumps(shown, indent=2))
+        page(json.dumps(shown, indent=2))
     else:
-        click.echo(page_of_options(connector.name, connector.options, sources), nl=False)
+        page(page_of_options(connector.name, connector.options, sources))
 
 
 def sources_of(connector: Connector) -> dict[str, Sequence[Option]]:
@@ -51,11 +52,11 @@ def ddl(name: str, as_json: bool) -> None:
     """Print the statements that make the own tables of FORMAT (mysql, ...)."""
     statements = for_name(name).ddl()
     if as_json:
-        click.echo(json.dumps(statements, indent=2))
+        page(json.dumps(statements, indent=2))
     elif statements:
-        click.echo("".join(f"{statement};\n\n" for statement in statements), nl=False)
+        page("".join(f"{statement};\n\n" for statement in statements))
     else:
-        click.echo(f"The connector {name} needs no tables of its own.")
+        say(f"The connector {name} needs no tables of its own.")
 
 
 @click.command()
@@ -77,10 +78,10 @@ def check(name: str, given: tuple[str, ...], schema: str | None, as_json: bool) 
         for said in checkup(for_name(name), dict(map(pair, given)), schema):
             done.append(said)
             if not as_json:
-                click.echo(said)
+                say(said)
     except SparkonceError as error:
         if not as_json:
             raise
-        click.echo(json.dumps({"checked": done, "error": error.to_json()}))
+        say(json.dumps({"checked": done, "error": error.to_json()}))
         raise click.exceptions.Exit(1) from None
-    click.echo(json.dumps({"checked": done}) if as_json else "No query was started.")
+    say(json.dumps({"checked": done}) if as_json else "No query was started.")

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from sparkonce.errors import SparkonceError
+from sparkonce.logs import tame
+from sparkonce.operate.terminal import say
 from sparkonce.registry import names
 
 
@@ -33,6 +35,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""
+        tame()
         try:
             return super().invoke(ctx)
         except SparkonceError as error:
@@ -47,5 +50,5 @@ class Commands(click.Group):
                 raise click.UsageError(f"{error.format_message()} {todo}", ctx) from None
             name, what = type(error).__name__, error.format_message()
             told, code = {"type": name, "what": what, "why": "", "todo": todo}, error.exit_code
-        click.echo(json.dumps({"error": told}))
+        say(json.dumps({"error": told}))
         raise click.exceptions.Exit(code)

@@ -15,6 +15,7 @@ from sparkonce.letterbox import KeepsLetters, Letterbox
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.arguments import as_json, over_store, yes
 from sparkonce.operate.letter_folder import letter_folder
+from sparkonce.operate.terminal import confirm, page, say
 from sparkonce.suggestions import suggestion
 
 SHOWN = 20
@@ -122,24 +123,25 @@ def _show_kinds(boxes: Sequence[Letterbox], as_json: bool) -> None:
     found = [(box.name, kind) for box in boxes for kind in box.kinds()]
     if as_json:
         told = [{"place": place, **kind._asdict()} for place, kind in found]
-        click.echo(json.dumps(told, indent=2))
+        page(json.dumps(told, indent=2))
         return
     for place, kind in found:
         about = f"{kind.letters:,} letters of {kind.sink}, the last at {kind.last}"
-        click.echo(f"{click.style(place, bold=True)}: {about}\n  {in_one_line(kind.reason)}")
+        say(f"{click.style(in_one_line(place), bold=True)}: {about}")
+        say(f"  {kind.reason}")
     if not found:
-        click.echo("There are no dead letters.")
+        say("There are no dead letters.")
 
 
 def _show(box: Letterbox, how: dict[str, Any]) -> None:
     found = box.read(how["sink"], SHOWN if how["limit"] is None else how["limit"])
     if how["as_json"]:
-        click.echo(json.dumps([one.to_json() for one in found], indent=2))
+        page(json.dumps([one.to_json() for one in found], indent=2))
         return
     for one in found:
         about = f"{one.at}  id {one.id}, epoch {one.epoch} of {one.sink}, into {one.target}"
-        lines = about, f"  why  {one.reason}", f"  key  {one.key}", f"  row  {one.row}"
-        click.echo("\n".join(map(in_one_line, lines)))
+        for line in (about, f"  why  {one.reason}", f"  key  {one.key}", f"  row  {one.row}"):
+            say(line)
 
 
 def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
@@ -150,12 +152,12 @@ def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
         for some in folder.take(box, sink, total) if sink else ():
             moved, known = moved + some.new, known + some.known
             if not how["as_json"]:
-                click.echo(f"{moved + known:,} of {total:,} letters", err=True)
+                say(f"{moved + known:,} of {total:,} letters", err=True)
     if how["as_json"]:
-        click.echo(json.dumps({"moved": moved, "there": known}))
+        say(json.dumps({"moved": moved, "there": known}))
         return
     there = f" {known:,} were there already, and are deleted from {box.name}." if known else ""
-    click.echo(f"{moved:,} letters moved.{there}")
+    say(f"{moved:,} letters moved.{there}")
 
 
 def _only(counts: Counter[str]) -> str:
@@ -171,7 +173,7 @@ def _only(counts: Counter[str]) -> str:
 
 def _confirm(question: str, total: int, how: dict[str, Any]) -> None:
     if total and not how["yes"]:
-        click.confirm(question, abort=True, err=how["as_json"])
+        confirm(question, err=how["as_json"])
 
 
 def _delete(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
@@ -183,4 +185,4 @@ def _delete(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
     while not ids and left > 0 and (found := box.read(how["sink"], min(AT_ONCE, left))):
         gone += box.drop([one.id for one in found])
         left -= len(found)
-    click.echo(json.dumps({"deleted": gone}) if how["as_json"] else f"{gone:,} letters deleted.")
+    say(json.dumps({"deleted": gone}) if how["as_json"] else f"{gone:,} letters deleted.")

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from sparkonce.errors import StoreError
+from sparkonce.errors import StoreError, in_one_line
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.pace import Pace
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus
@@ -100,6 +100,11 @@ FIGURES = (
         "Time from its decision until all rows had taken effect.",
         _paced(lambda one: one.apply),
     ),
+    Figure(
+        "sparkonce_record_damaged",
+        "1 where a record of the sink can't be read, else 0.",
+        lambda sink: sink.damage is not None,
+    ),
     Figure("sparkonce_staged_attempts", "Attempts in the log.", lambda sink: len(sink.staged)),
     Figure(
         "sparkonce_staged_bytes",
@@ -147,5 +152,5 @@ def _family(figure: Figure, sinks: list[SinkStatus]) -> Metric:
         if value is not None:
             ledger = sink.ledger
             of = (ledger.target, ledger.query_id) if ledger else ("", "")
-            family.add_metric((sink.name, *of), float(value))
+            family.add_metric([in_one_line(one) for one in (sink.name, *of)], float(value))
     return family

@@ -85,7 +85,7 @@ def described(sink: SinkStatus) -> str:
             lines["dead letters"] = _aside(ledger)
     lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
     body = "\n".join(f"  {name:<13}{in_one_line(value)}" for name, value in lines.items())
-    return f"{click.style(sink.name, bold=True)}\n{body}\n"
+    return f"{click.style(in_one_line(sink.name), bold=True)}\n{body}\n"
 
 
 def _aside(ledger: Ledger) -> str:

@@ -15,6 +15,7 @@ from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.operate.arguments import as_json, known, over_store, seconds, yes
 from sparkonce.operate.printing import listed
+from sparkonce.operate.terminal import confirm, exactly, page, say
 from sparkonce.spark import lost_offsets
 
 
@@ -30,11 +31,11 @@ def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
     """
     sinks = admin.sinks() if sink is None else [known(admin, sink)]
     if as_json:
-        click.echo(json.dumps([sink.to_json() for sink in sinks], indent=2))
+        page(json.dumps([sink.to_json() for sink in sinks], indent=2))
     elif sinks:
-        click.echo(listed(sinks, every=every), nl=False)
+        page(listed(sinks, every=every))
     else:
-        click.echo("No sink has written to this store.")
+        say("No sink has written to this store.")
 
 
 @click.command()
@@ -66,12 +67,12 @@ def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
     done = [_recovered(admin, sink, how["accept_loss"], how["over_newer"]) for sink in unfinished]
     failed = sum("error" in one for one in done)
     if as_json:
-        click.echo(json.dumps(done, indent=2))
+        page(json.dumps(done, indent=2))
     else:
         for one in done:
             said = one.get("error", f"{one['applied']:,} of {one['rows']:,} rows applied now")
-            click.echo(f"{one['sink']}: epoch {one['epoch']}: {said}")
-        click.echo(f"{len(done) - failed} epochs recovered.")
+            say(f"{one['sink']}: epoch {one['epoch']}: {said}")
+        say(f"{len(done) - failed} epochs recovered.")
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -102,17 +103,17 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
     if not as_json:
         for sink, over in found:
             chunks = sum(staged.chunks for staged in over)
-            click.echo(f"{sink.name}: {len(over)} attempts, {chunks} chunks")
+            say(f"{sink.name}: {len(over)} attempts, {chunks} chunks")
     if found and not dry_run and not yes:
-        click.confirm("Drop them?", abort=True, err=as_json)  # stdout is for the JSON then
+        confirm("Drop them?", err=as_json)  # stdout is for the JSON then
     dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
     if not dry_run:
         admin.sweep(age)  # behind gc: a ledger with staged rows stays
     total = sum(len(over) for _, over in found)
     if as_json:
-        click.echo(json.dumps({"found": total, "dropped": dropped}))
+        say(json.dumps({"found": total, "dropped": dropped}))
     else:
-        click.echo(f"{total} attempts found, {dropped} dropped.")
+        say(f"{total} attempts found, {dropped} dropped.")
 
 
 @click.command()
@@ -132,7 +133,7 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
     if not how["yes"] and names:
         listed = ", ".join(names)
         question = f"Forget {listed}? Its next commit will be refused"
-        click.confirm(question, abort=True, err=how["as_json"])
+        confirm(question, err=how["as_json"])
     failed: dict[str, str] = {}
     for name in names:
         try:
@@ -140,12 +141,12 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
         except SparkonceError as error:
             failed[name] = str(error)
         if not how["as_json"]:
-            click.echo(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten.")
+            say(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten.")
     if how["as_json"]:
         forgotten = [name for name in names if name not in failed]
-        click.echo(json.dumps({"forgotten": forgotten, "failed": failed}))
+        say(json.dumps({"forgotten": forgotten, "failed": failed}))
     elif not names:
-        click.echo("No sink is like that.")
+        say("No sink is like that.")
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -169,13 +170,14 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
         kept = lost_offsets.restore(restore, sink, ledger, offsets)
         told |= {"restored": restore, "replaced": ", ".join(map(str, kept))}
     if as_json:
-        click.echo(json.dumps(told))
+        say(json.dumps(told))
+    elif restore is None and sys.stdout.isatty():
+        page(told["offsets"])
     elif restore is None:
-        # In a file it is what Spark writes, to the byte.
-        click.echo(told["offsets"], nl=sys.stdout.isatty())
+        exactly(told["offsets"])  # what Spark writes
     else:
         replaced = f" What was there is in {told['replaced']}." if told["replaced"] else ""
-        click.echo(f"{restore}/offsets holds again what {sink} has decided.{replaced}")
+        say(f"{restore}/offsets holds again what {sink} has decided.{replaced}")
 
 
 def _chosen(
@@ -197,14 +199,14 @@ def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
         if one is not None and one.manifest is not None
     ]
     if as_json:
-        click.echo(json.dumps(gone, indent=2))
+        page(json.dumps(gone, indent=2))
         return
     for one in gone:
-        click.echo(
+        say(
             f"{one['sink']}: epoch {one['epoch']}: {one['rows']:,} rows dropped, but for those that"
             " were applied before"
         )
-    click.echo(f"{len(gone)} epochs dropped.")
+    say(f"{len(gone)} epochs dropped.")
 
 
 def _recovered(

@@ -15,6 +15,7 @@ from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus, ago
 from sparkonce.operate.arguments import over_store, seconds
 from sparkonce.operate.printing import PAGE, counted, urgency
+from sparkonce.operate.terminal import exactly, say
 
 HEAD = ("sink", "epoch", "decided", "rows/s", "rows", "letters", "took", "staged", "waits for")
 WINDOW = 60.0
@@ -54,12 +55,14 @@ def board(sinks: list[SinkStatus]) -> Table:
         is_text = HEAD[at] in ("sink", "waits for")
         table.add_column(HEAD[at], justify="left" if is_text else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(row[at] for at in told))
+        table.add_row(*(Text(row[at]) for at in told))
     return table
 
 
 def _cells(sink: SinkStatus) -> tuple[str, ...]:
     ledger, name = sink.ledger, in_one_line(sink.name)
+    if sink.damage is not None:
+        return name, "", "", "", "", "", "", "", "a restore"
     staged = f"{sink.staged_bytes / 1e6:,.1f} MB" if sink.staged else ""
     if ledger is None or not ledger.epochs:
         return name, "", "", "", "", "", "", staged, "its first epoch"
@@ -113,7 +116,7 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
     registry = CollectorRegistry()
     registry.register(Ledgers(admin))
     if port is None:
-        click.echo(generate_latest(registry).decode(), nl=False)
+        exactly(generate_latest(registry).decode())
         return
     try:
         server, thread = start_http_server(port, host, registry)
@@ -123,5 +126,5 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
             why="something else may listen there",
             todo="choose another --port or --host",
         ) from None
-    click.echo(f"http://{host}:{server.server_port}/metrics")
+    say(f"http://{host}:{server.server_port}/metrics")
     thread.join()

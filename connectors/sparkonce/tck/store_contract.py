@@ -14,6 +14,7 @@ from sparkonce.tck.suites.claims import ClaimRules
 from sparkonce.tck.suites.cleaning import CleaningRules
 from sparkonce.tck.suites.commits import CommitRules
 from sparkonce.tck.suites.crashes import CrashRules
+from sparkonce.tck.suites.damaged import DamagedRules
 from sparkonce.tck.suites.drivers import DriverRules
 from sparkonce.tck.suites.identities import IdentityRules
 from sparkonce.tck.suites.lines import LineRules
@@ -37,5 +38,6 @@ class StoreContract(
     ClaimRules,
     BatchRules,
     OvertakenRules,
+    DamagedRules,
 ):
     """Every rule of the rulebook that binds a store, its commits and its queries."""

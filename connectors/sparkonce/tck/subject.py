@@ -114,7 +114,7 @@ class Subject(Limited, ABC):
 
     def ledger(self, name: str) -> Ledger:
         """A ledger that must be there."""
-        found = from_record(self.observer.read(name))
+        found = from_record(self.observer.read(name), name)
         if found is None:
             raise AssertionError(f"no ledger {name!r} in {self.observer.names()}")
         return found

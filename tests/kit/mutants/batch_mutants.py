@@ -7,10 +7,12 @@ from typing import Any
 
 from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant, nothing
 
+from sparkonce.errors import RecordDamaged
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, judge
-from sparkonce.exactly_once.ledger import Ledger, kin_of
+from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
 from sparkonce.origin import Follows
+from sparkonce.protocol import Record
 
 
 def _wants_no_gap(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
@@ -37,6 +39,13 @@ class _SeesTheLast:
     def _decided_after(self: Any, name: str) -> list[str]:
         kin = kin_of(name)
         return [one for one in self.order if one != name and one.endswith(kin)]
+
+
+def _none_if_damaged(record: Record, name: str) -> Ledger | None:
+    try:
+        return from_record(record, name)
+    except RecordDamaged:
+        return None
 
 
 BATCH_MUTANTS = [
@@ -104,5 +113,11 @@ BATCH_MUTANTS = [
         "C22",
         (CHUNKS, ROWS),
         store=_SeesTheLast,
+    ),
+    Mutant(
+        "a ledger that can't be read counts as none",
+        "a sink whose record is damaged begins anew",
+        "C23",
+        patches={"sparkonce.exactly_once.registers.from_record": _none_if_damaged},
     ),
 ]

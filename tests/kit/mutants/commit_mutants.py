@@ -31,11 +31,13 @@ def attempts_of(receipts: Sequence[Receipt]) -> list[str]:
 
 
 def _only_reads(self: Registers, new: Ledger) -> Ledger:
-    return from_record(self.store.read(new.name)) or Ledger(new.name, new.query_id, new.target)
+    return from_record(self.store.read(new.name), new.name) or Ledger(
+        new.name, new.query_id, new.target
+    )
 
 
-def _gives_up(_: Registers, _new: Ledger, step: Step) -> Learned:
-    ledger = from_record(step())
+def _gives_up(_: Registers, new: Ledger, step: Step) -> Learned:
+    ledger = from_record(step(), new.name)
     assert ledger is not None
     return Learned(ledger)
 
@@ -112,7 +114,7 @@ def _every_attempt_for_itself(staged: Staged) -> tuple[str, str, int]:
 
 
 def _stages_by_epoch(store: Store, task: Task, batches: Iterable[Any], *how: Any) -> Receipt:
-    ledger = from_record(store.read(task.sink))
+    ledger = from_record(store.read(task.sink), task.sink)
     if ledger is not None and ledger.epoch >= task.epoch:
         return Receipt(task, skipped=ledger.token)
     return stage(store, task, batches, *how)

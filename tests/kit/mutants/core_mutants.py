@@ -83,7 +83,7 @@ def _trusts_a_claim_in_its_name(
     self: Registers, ledger: Ledger | None, driver: Driver
 ) -> tuple[Record | None, Ledger | None]:
     claim, rival = RIVAL(self, ledger, driver)
-    own = claim is not None and holder_of(claim) == driver.name
+    own = claim is not None and holder_of(claim, "claim") == driver.name
     return None if own else claim, rival
 
 

@@ -226,7 +226,7 @@ class Verdict:
         """I03: whoever begins at the path of a query that goes on is told of it."""
         query = stream.query
         path = claim_name(query.target, query.checkpoint or "")
-        holder = holder_of(self.subject.observer.read(path))
+        holder = holder_of(self.subject.observer.read(path), path)
         held = holder == query.name or self.loss != NOTHING
         require(held, f"I03: {query.name} goes on, but {holder} has its checkpoint path")
 
@@ -299,7 +299,7 @@ class Verdict:
         require_nothing_staged(self.subject, *(one.query for one in self.streams), *batches)
 
     def _ledger(self, query: Query) -> Ledger | None:
-        return from_record(self.subject.observer.read(query.name))
+        return from_record(self.subject.observer.read(query.name), query.name)
 
 
 def _decision(ledger: Ledger) -> tuple[object, ...]:

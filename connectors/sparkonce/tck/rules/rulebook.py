@@ -183,6 +183,15 @@ RULES: Sequence[Rule] = (
         "late.overtakers; the order of `Store.decided_after`; who finishes passes the check",
     ),
     Rule(
+        "C23",
+        MUST,
+        "A record that can't be read stops those that need it, with an error that names it; nothing"
+        " is written over it. Operators see it, go on with other sinks, and may give it up.",
+        "Somebody edits a record by hand, and every command ends in a traceback; or the sink counts"
+        " as a new one and applies all rows again.",
+        "damage.reading, around each place that takes a record of the store apart",
+    ),
+    Rule(
         "A01",
         MUST,
         "Abort drops what its own tasks staged, unless it is decided; nothing decided is undone.",

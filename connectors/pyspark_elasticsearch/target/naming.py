@@ -12,6 +12,7 @@ from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import path
 from pyspark_elasticsearch.target.patterns import meet
+from sparkonce.damage import reading
 from sparkonce.errors import StoreRefused
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import Manifest, digest
@@ -42,7 +43,7 @@ class Naming:
         """
         if (manifest.sink, place) in self._known:
             return
-        ledger = from_record(self.records.read(manifest.sink))
+        ledger = from_record(self.records.read(manifest.sink), manifest.sink)
         begins = ledger is None or not ledger.epochs
         # A batch without a name has an id of its own, and is none's repetition.
         if ledger is None or not ledger.once:
@@ -80,8 +81,9 @@ class Naming:
         query = {"bool": {"filter": [{"term": {"kind": "naming"}}, same]}}
         body = {"query": query, "sort": ["name", "_doc"]}
         pages = reads.pages(cluster, LOOKING, index, body)
-        found = (hit["_source"] for page in pages for hit in page)
-        return [(one["name"], one["place"], one["target"]) for one in found]
+        with reading(f"naming of {sink}"):
+            found = (hit["_source"] for page in pages for hit in page)
+            return [(one["name"], one["place"], one["target"]) for one in found]
 
 
 def _id(manifest: Manifest, place: str) -> str:
