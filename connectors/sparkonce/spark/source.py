@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from sparkonce.errors import UnsupportedQuery
@@ -57,6 +58,7 @@ class SinkSource(DataSource):
             SparkonceError: the store can't be read, or options don't fit.
         """
         require_arrow()
+        _require_options(self.options)
         from sparkonce.spark import feed_reader, reader
 
         of = feed_reader if feed_reader.is_stream(self.options) else reader
@@ -67,6 +69,7 @@ class SinkSource(DataSource):
     def reader(self, schema: StructType) -> Reader:
         """See pyspark."""
         require_arrow()
+        _require_options(self.options)
         from sparkonce.spark.reader import reader
 
         return reader(self.connector, dict(self.options), schema)
@@ -85,8 +88,30 @@ class SinkSource(DataSource):
             SparkonceError: whatever can be known now.
         """
         require_arrow()
+        _require_options(self.options)
         from sparkonce.spark.batch import BatchWriter
         from sparkonce.spark.types import arrow_schema
 
         columns = arrow_schema(schema)
         return BatchWriter(self.connector, dict(self.options), columns, overwrite=overwrite)
+
+
+def _require_options(options: Mapping[str, str]) -> None:
+    """Refuse a table of Spark's catalog, whose options reach no Python data source.
+
+    `schema` finds the table's properties among them, where Spark is about to make it. A read or a
+    write of a table that is there has none at all, and Spark does not say what it is for.
+
+    Raises:
+        UnsupportedQuery: it is, or may be, one.
+    """
+    if options and "provider" not in options:
+        return
+    of_catalog = "A table of Spark's catalog can't be of this format"
+    raise UnsupportedQuery(
+        of_catalog if options else "No option is given",
+        why="they say where the store is; and the options of a table of the catalog (CREATE TABLE"
+        " ... USING, saveAsTable) reach no Python data source",
+        todo="name them at spark.read or df.write and end it by load() or save(), or make a view:"
+        " CREATE TEMPORARY VIEW name USING format OPTIONS (...)",
+    )
