@@ -61,6 +61,7 @@ UNSEEN: Mapping[str, Sequence[str]] = {
         "another query's version skipped",
         "sessions that take turns are drivers of one checkpoint",
     ],
+    "the model counts no requests": ["a batch reads each ledger of its target"],
     "each record of the model can be read": ["a ledger that can't be read counts as none"],
     "no operator of the model gives a decision up": ["what is dropped can still be applied"],
     "the model reads the order of decisions from its history": ["each batch counts as overtaken"],

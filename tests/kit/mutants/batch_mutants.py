@@ -11,6 +11,8 @@ from sparkonce.errors import RecordDamaged
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, judge
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
+from sparkonce.exactly_once.neighbours import finish_others
+from sparkonce.exactly_once.registers import Registers
 from sparkonce.origin import Follows
 from sparkonce.protocol import Record
 
@@ -46,6 +48,12 @@ def _none_if_damaged(record: Record, name: str) -> Ledger | None:
         return from_record(record, name)
     except RecordDamaged:
         return None
+
+
+def _reads_all(registers: Registers, driver: Driver) -> None:
+    for name in registers.store.names():
+        registers.read(name)
+    finish_others(registers, driver)
 
 
 BATCH_MUTANTS = [
@@ -85,6 +93,12 @@ BATCH_MUTANTS = [
         "each batch leaves a ledger, and ledgers pile up",
         "C21",
         patches={"sparkonce.exactly_once.ledger.Ledger.is_done_with": False},
+    ),
+    Mutant(
+        "a batch reads each ledger of its target",
+        "it looks for unfinished ones by itself, and takes long beside many that are done",
+        "C21",
+        patches={"sparkonce.exactly_once.commit.finish_others": _reads_all},
     ),
     Mutant(
         "late decision undoes what came later",

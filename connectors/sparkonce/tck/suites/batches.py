@@ -182,6 +182,22 @@ class BatchRules(Contract):
         with after("a batch came after one that was decided, and had no row yet"):
             require_rows(query.world, {*ROWS, "b/0#x"})
 
+    def test_c21_a_batch_asks_as_much_beside_many_sinks_that_are_done(
+        self, new_subject: NewSubject
+    ) -> None:
+        """Its cost does not grow with the ledgers of its target."""
+        query = batches(new_subject, Follows.ONCE)
+        asked = []
+        for sinks in (1, 20):
+            for number in range(sinks):
+                done = Query(query.world, id=f"d{number}", checkpoint=f"/{sinks}/{number}")
+                done.start().write(0, with_witness([f"d{number}/{sinks}#x"]))
+            batch = Query(query.world, id=f"b{sinks}", checkpoint=None, follows=Follows.ONCE)
+            store = batch.faulty()
+            Run(batch, "").write(0, with_witness([f"b{sinks}/0#x"]))
+            asked.append(len(store.calls))
+        require(asked[0] == asked[1], f"calls of a batch beside 1 and beside 20 sinks: {asked}")
+
 
 def _replaying(new_subject: NewSubject) -> Query:
     """A writer whose batch 7 has taken effect."""
