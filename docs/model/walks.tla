@@ -46,9 +46,9 @@ States == <<w, drv>>  \* how one was come to makes no other of it
 IsNext == [][Next]_<<w, drv>>
 \* ---- covering paths: TLC tells of the first state behind each kind of step
 Of(fields) == [field \in fields \cap DOMAIN did |-> did[field]]
-Kind == <<Of({"act", "pc", "arrives", "late", "heard", "again", "does"}), IF "m" \in DOMAIN did THEN did.m.kind ELSE "",
+Seen == <<Of({"act", "pc", "arrives", "late", "heard", "again", "does"}), IF "m" \in DOMAIN did THEN did.m.kind ELSE "",
           IF "d" \in DOMAIN did THEN did.at[did.d] ELSE "">>
 ASSUME TLCSet(1, {})
-Kinds == <<w, drv, Kind>>  \* also where it leads to a state that was come to before
-IsKnown == Kind \in TLCGet(1) \/ (TLCSet(1, TLCGet(1) \cup {Kind}) /\ FALSE)
+Kinds == <<w, drv, Seen>>  \* also where it leads to a state that was come to before
+IsKnown == Seen \in TLCGet(1) \/ (TLCSet(1, TLCGet(1) \cup {Seen}) /\ FALSE)
 =============================================================================

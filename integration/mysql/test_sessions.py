@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -163,6 +166,11 @@ def test_zero_dates_may_be_defaults(
     assert mysql.fetchall() == (() if options.get("writeMode") == "delete" else (zero,))
 
 
+AT = "at TIMESTAMP(6) NULL"
+INSTANT = pa.field("at", pa.timestamp("us", "UTC"))
+MOMENT = 1730613599123456
+"""In microseconds: a second before New York's clocks are set back."""
+
 LOCAL = "TIMESTAMPDIFF(MINUTE, {}, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', @@GLOBAL.time_zone))"
 
 
@@ -174,17 +182,21 @@ def test_a_table_computes_the_time_of_day_of_its_server(
     times = "DATETIME DEFAULT CURRENT_TIMESTAMP"
     made = f"made {times}, changed {times} ON UPDATE CURRENT_TIMESTAMP, noted DATETIME"
     with connect(server.url) as client, client.cursor() as cursor:
-        for options in ({}, {"key": "id"}, {"key": "id", "opColumn": "op"}):
-            cursor.execute(f"CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT, {made})")
+        for options, instants in product(
+            ({}, {"key": "id"}, {"key": "id", "opColumn": "op"}), (False, True)
+        ):
+            cursor.execute(f"CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT, {made}, {AT})")
             cursor.execute("CREATE TRIGGER tt BEFORE INSERT ON t FOR EACH ROW SET NEW.noted=NOW()")
             schema = ROWS.append(pa.field("op", pa.string())) if "opColumn" in options else ROWS
+            schema = schema.append(INSTANT) if instants else schema
             query = MySqlQuery(schema, url=server.url, dbtable="t", **options)
-            query.run(0, [{"id": 1, "n": 1, "op": "u"}])
+            query.run(0, [{"id": 1, "n": 1, "op": "u", "at": MOMENT}])
             if options:
-                query.run(1, [{"id": 1, "n": 2, "op": "u"}])
+                query.run(1, [{"id": 1, "n": 2, "op": "u", "at": MOMENT}])
             ages = ", ".join(LOCAL.format(name) for name in ("made", "changed", "noted"))
-            cursor.execute(f"SELECT {ages} FROM t")
-            assert cursor.fetchall() == ((0, 0, 0),), options
+            cursor.execute(f"SELECT {ages}, UNIX_TIMESTAMP(at) FROM t")
+            moment = Decimal(MOMENT).scaleb(-6) if instants else None
+            assert cursor.fetchall() == ((0, 0, 0, moment),), (options, instants)
             cursor.execute("DROP TABLE t")
         (zone,) = query.sink.store.session.run("SELECT @@time_zone")[0]
         assert zone == "+00:00"
@@ -200,11 +212,31 @@ def test_an_instant_stays_what_it_is_in_an_hour_that_a_zone_has_twice_or_never(
     server = private_mysql("--default-time-zone=SYSTEM")
     hours = [1710054000 + 1800 * step for step in range(6)]
     hours += [1730608200 + 1800 * step for step in range(6)]
-    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    schema = pa.schema([("id", pa.int64()), INSTANT])
     with connect(server.url) as client, client.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, at TIMESTAMP(6) NULL)")
-        query = MySqlQuery(schema, url=server.url, dbtable="t", **options)
-        query.run(0, [{"id": hour, "at": hour * 1_000_000} for hour in hours])
-        cursor.execute("SET time_zone = '+00:00'")
-        cursor.execute("SELECT id, UNIX_TIMESTAMP(at) FROM t ORDER BY id")
-        assert [(one, int(at)) for one, at in cursor.fetchall()] == [(h, h) for h in hours]
+        for table, computed in (("t", ""), ("c", ", made DATETIME DEFAULT CURRENT_TIMESTAMP")):
+            cursor.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, {AT}{computed})")
+            query = MySqlQuery(schema, url=server.url, dbtable=table, **options)
+            query.run(0, [{"id": hour, "at": hour * 1_000_000} for hour in hours])
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(f"SELECT id, UNIX_TIMESTAMP(at) FROM {table} ORDER BY id")
+            assert [(one, int(at)) for one, at in cursor.fetchall()] == [(h, h) for h in hours]
+
+
+def test_a_row_with_an_instant_that_is_refused_is_a_letter_in_utc(
+    private_mysql: Callable[..., MySqlProcess],
+) -> None:
+    """Its table computes the time of day, so that rows are copied in the server's own."""
+    server = private_mysql("--default-time-zone=+05:30")
+    schema = pa.schema([("id", pa.int64()), INSTANT])
+    with connect(server.url) as client, client.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE t (id BIGINT PRIMARY KEY, {AT}, made DATE DEFAULT (NOW()))")
+        cursor.execute("INSERT INTO t (id) VALUES (3)")
+        bad = {"onBadRow": "deadLetter", "deadLetter": "bad"}
+        query = MySqlQuery(schema, url=server.url, dbtable="t", **bad)
+        query.run(0, [{"id": number, "at": MOMENT} for number in range(9)])
+        cursor.execute("SELECT COUNT(*), COUNT(at) FROM t")
+        assert cursor.fetchall() == ((9, 8),)
+        cursor.execute("SELECT row_data FROM bad")
+        ((row,),) = cursor.fetchall()
+        assert json.loads(row) == {"id": 3, "at": "2024-11-03T05:59:59.123456Z"}

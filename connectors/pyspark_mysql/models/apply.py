@@ -7,11 +7,12 @@ from contextlib import nullcontext
 
 from pyspark_mysql.models.aside import Aside
 from pyspark_mysql.models.chunks import Chunk
+from pyspark_mysql.models.inserting import Inserting
+from pyspark_mysql.models.loading import Loading
 from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.models.refusals import Refusals
 from pyspark_mysql.models.ways import way
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.target.columns import named
 from pyspark_mysql.target.lookup import Target
 
 
@@ -29,11 +30,11 @@ class Applier:
         self, session: Session, detail: TableRows, target: Target, aside: Aside | None
     ) -> None:
         self.session, self.target, self.aside = session, target, aside
-        # Instants are sent in UTC; where none is, defaults and triggers see the server's own time.
-        there = named(target.columns, detail.columns).values()
-        self.local = all(column.kind != "timestamp" for column in there)
         self.refusals = Refusals(detail, aside, ambiguous=target.is_ambiguous(detail))
         self.way = way(session, detail, target, self.refusals)
+        # Instants are sent in UTC. What is gathered is copied in the server's own time of day.
+        direct = isinstance(self.way, Inserting | Loading)
+        self.local = direct and not target.holds_instants(detail.columns)
 
     def apply(self, chunks: Iterable[Chunk]) -> None:
         """Apply chunks, in one transaction.

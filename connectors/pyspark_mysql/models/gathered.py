@@ -93,7 +93,7 @@ class Gathered:
             yield definition(self._apart, kind, in_key=False, mariadb=self.mariadb)
 
     def follow(self, statement: str, tail: str = "") -> None:
-        """Run a statement for all rows, some numbers at a time.
+        """Run a statement for all rows, some numbers at a time, in the server's own time of day.
 
         Args:
             statement: what stands before WHERE.
@@ -107,7 +107,8 @@ class Gathered:
 
         def send(some: range) -> None:
             where = f"{self.number} BETWEEN {some.start} AND {some[-1]}"
-            self.session.run(f"{statement} WHERE {where}{tail}")
+            with self.session.local_time():
+                self.session.run(f"{statement} WHERE {where}{tail}")
 
         for row, error in sent_in_halves(paced(int(last), timeout), send):
             self.refusals.by_server(self.take_out(row.start), error)

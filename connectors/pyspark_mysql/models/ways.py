@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from pyspark_mysql.models.copying import Copying
 from pyspark_mysql.models.gathered import Gathered
 from pyspark_mysql.models.inserting import Inserting
 from pyspark_mysql.models.loading import Loading, can_load
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from pyspark_mysql.models.refusals import Refusals
     from pyspark_mysql.server.client import Session
     from pyspark_mysql.target.lookup import Target
+
+
+TRIGGERS = """
+SELECT 1 FROM information_schema.triggers
+WHERE event_object_schema = %s AND event_object_table = %s LIMIT 1
+"""
 
 
 class Way(Protocol):
@@ -55,9 +62,16 @@ def way(
         return Deleting(gathered, indexed=target.is_indexed(detail.key))
     if detail.folded:
         return Winners(Gathered(session, detail, refusals), target)
+    if target.holds_instants(detail.columns) and _computes_time(session, detail, target):
+        return Copying(Gathered(session, detail, refusals), target)
     ambiguous = refusals.ambiguous
     statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
     inserting = Inserting(session, statement, refusals)
     if can_load(session, detail, target.columns):
         return Loading(inserting, detail, target.columns)
     return inserting
+
+
+def _computes_time(session: Session, detail: TableRows, target: Target) -> bool:
+    """Whether a default, or a trigger that the user may see, may ask for the time of day."""
+    return target.computes_time(detail.columns) or bool(session.run(TRIGGERS, *detail.table))

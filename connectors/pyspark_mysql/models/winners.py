@@ -5,14 +5,15 @@ from __future__ import annotations
 import pymysql
 
 from pyspark_mysql.models.chunks import Rows
+from pyspark_mysql.models.copying import copy_of
 from pyspark_mysql.models.gathered import CAME, FLAG, GONE, ROW, WON, Gathered
 from pyspark_mysql.models.inserting import Inserting
-from pyspark_mysql.models.statements import NEW, frame
+from pyspark_mysql.models.statements import NEW
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.coercions import of_null
 from pyspark_mysql.target.columns import named
-from pyspark_mysql.target.lookup import Target, stored
+from pyspark_mysql.target.lookup import Target
 
 NO_INDEX = (1070, 1071, 1170, 3152)
 """Too many columns, too long, or of a type that has no index."""
@@ -69,17 +70,7 @@ class Winners:
         self.nulls = [(column.name, null) for column in there if (null := of_null(column))]
         self.arriving = Inserting(self.session, gathered.arrival(), gathered.refusals)
         self.choice, self.deletes = _choice(gathered), bool(gathered.detail.op)
-        written = stored(gathered.detail, target)
-        names = [identifier(name) for name in written.columns]
-        values = ", ".join(f"{NEW}.{name}" for name in names)
-        self.insert = (
-            f"INSERT INTO {gathered.target} ({', '.join(names)})"
-            f" SELECT {values} FROM {gathered.source}"
-        )
-        ambiguous = gathered.refusals.ambiguous
-        update = frame(written, mariadb=gathered.mariadb, ambiguous=ambiguous).tail.decode()
-        # INSERT ... SELECT takes no alias behind it: its rows have this name in FROM already.
-        self.update = update.removeprefix(f" AS {NEW}")
+        self.copy = copy_of(gathered, target)
 
     def begin(self) -> None:
         """See `Way.begin`."""
@@ -95,7 +86,7 @@ class Winners:
         if self.deletes:  # else the right to do so is not asked for
             self.gathered.delete(indexed=True, which=f" AND {WON}.{GONE}")
         self._refuse_nulls()
-        self.gathered.follow(self.insert, f" AND NOT {NEW}.{FLAG}{self.update}")
+        self.gathered.follow(self.copy.insert, f" AND NOT {NEW}.{FLAG}{self.copy.update}")
         return self.gathered.any_left()
 
     def _refuse_nulls(self) -> None:

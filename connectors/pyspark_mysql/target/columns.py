@@ -58,6 +58,7 @@ class Column:
         room: of a text, in characters; in bytes of bytes and bits, and where it is one of the TEXT
             types.
         of_period: it says when a row of a versioned table (MariaDB) began or ended to be.
+        computed: the server may compute its value in a new or a changed row, where none is given.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Column:
     width: int = 0
     room: int = 0
     of_period: bool = False
+    computed: bool = False
 
     @property
     def declared(self) -> str:

@@ -12,19 +12,20 @@ import pymysql
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
-from pyspark_mysql.target.columns import Column
+from pyspark_mysql.target.columns import Column, named
 from sparkonce.change import Names
 
 if TYPE_CHECKING:
     from pyspark_mysql.models.plan import TableRows
 
 NO_RIGHT = 1142
+INSTANT = "timestamp"
 NEXT = re.compile(r" AUTO_INCREMENT=\d+")
 """The number of the next row, which each row moves."""
 
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
-  column_default IS NOT NULL, COALESCE(character_set_name, ''),
+  column_default, COALESCE(character_set_name, ''),
   (SELECT maxlen FROM information_schema.character_sets AS known
     WHERE known.character_set_name = columns.character_set_name),
   COALESCE(IF(data_type LIKE '%%text', character_octet_length, character_maximum_length),
@@ -105,6 +106,17 @@ class Target:
             if not key.is_of(detail.key) and not (key.whole and own.intersection(key.columns))
         ]
 
+    def holds_instants(self, names: Iterable[str]) -> bool:
+        """Whether the server shifts values of these columns by the time zone of a session."""
+        there = named(self.columns, names).values()
+        return any(column.kind == INSTANT for column in there)
+
+    def computes_time(self, names: Iterable[str]) -> bool:
+        """Whether a column beside these may be set to a time of day. An instant has none."""
+        given = {name.lower() for name in names}
+        left = (column for column in self.columns if column.name.lower() not in given)
+        return any(column.computed and column.kind != INSTANT for column in left)
+
     def is_indexed(self, key: Sequence[str]) -> bool:
         """Whether an index begins with a column of a key."""
         names = {name.lower() for name in key}
@@ -171,8 +183,10 @@ def stored(detail: TableRows, target: Target) -> TableRows:
 
 
 def _column(row: Sequence[Any]) -> Column:
-    name, kind, shown, scale, extra, nullable, has_default, charset, width, room, life, *_ = row
-    extra = str(extra).lower()
+    name, kind, shown, scale, extra, nullable, default, charset, width, room, life, *_ = row
+    extra, default = str(extra).lower(), None if default is None else _text(default)
+    # An expression has brackets in MariaDB, where a text has quotes.
+    expressed = default is not None and "(" in default and not default.startswith("'")
     return Column(
         name,
         _text(kind).lower(),
@@ -182,11 +196,12 @@ def _column(row: Sequence[Any]) -> Column:
         generated="virtual" in extra or "stored" in extra or "persistent" in extra,
         numbered="auto_increment" in extra,
         nullable=nullable == "YES",
-        has_default=bool(has_default),
+        has_default=default is not None,
         charset=str(charset),
         width=int(width or 0),
         room=int(room),
         of_period=bool(life),
+        computed=expressed or "default_generated" in extra or "on update" in extra,
     )
 
 
