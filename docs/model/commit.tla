@@ -105,7 +105,7 @@ Sends(v) ==  \* the request that a driver is about to send
     [] v.pc = "row"  -> part @@ [k |-> v.k, c |-> m.new.man[v.k], place |-> v.place, fence |-> m.new.fence,
                                  before |-> v.known[v.place]]
 Has(m, r, p) ==  \* whether a chunk has taken effect before: r and p say how far ledger and place are
-  CASE Profile = "chunks" -> r.tok = m.tok /\ r.app >= m.k [] Profile = "converging" -> ~Admits(S.at[m.place], m)
+  CASE Profile = "chunks" -> r.open /\ r.tok = m.tok /\ r.app >= m.k [] Profile = "converging" -> ~Admits(S.at[m.place], m)
     [] Profile = "lanes"  -> p.fence = m.fence /\ m.k \in p.ks
 Rowed(v, m, r, p) ==
   IF Does(m) \/ Has(m, r, p) THEN Step(v)

@@ -37,7 +37,7 @@ Stamped(m) == IF ~IsNew(m) THEN m  \* who sends again sends the same
 \* ---- guards of the store
 IsThere(m)    == S.led[m.name].stamp = m.over   IsFree(m) == S.claim.stamp = m.over
 AllApplied(m) == S.led[m.name].app >= m.need      IsWhole(man) == Range(man) \subseteq S.log
-IsDecision(m) == S.led[m.name].tok = m.tok      IsDue(m)  == S.led[m.name].app = m.k - 1
+IsDecision(m) == S.led[m.name].open /\ S.led[m.name].tok = m.tok    IsDue(m)  == S.led[m.name].app = m.k - 1
 MayDrop(m)    == m.over = -1 \/ Profile = "converging" \/ IsThere(m)
 Fits(as)      == as \cap w.bad = {}             Publishes(m) == m.kind = "decide" /\ Profile = "whole"
 Admits(p, m)  ==  \* a row has seen a fence and chunks of its decision; a lane must have seen them in order

@@ -20,7 +20,7 @@ from sparkonce.tck.simulation.oracles import WITNESS
 Fields = dict[str, Any]
 Store = Mapping[str, Any]
 """A snapshot of it."""
-ROW = re.compile(r"[an]/\d+#(.+)\.(\d+)")
+ROW = re.compile(r"[anp]/\d+#(.+)\.(\d+)")
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Eyes:
         }
         now: Fields = {"log": frozenset(log), "rows": self._rows(store["rows"])}
         now["holder"] = _holder(records)
-        for name in ("a", "b", "s"):
+        for name in ("a", "b", "p", "s"):
             sink = names.get(name, "")
             now[name] = self._ledger(records.get(sink, Record()), sink, store["applied"])
         return now
