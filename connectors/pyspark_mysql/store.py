@@ -168,28 +168,31 @@ class MySqlStore:
         if not self.whole:
             return None
         with self._step(f"publishing epoch {manifest.epoch}"), self.session.transaction():
-            held, last = self.records.hold(manifest.sink)
+            held = self.records.read(manifest.sink, lock=True)
             if not held.revision or held.stamp != decision.over:
                 return held
             finished = finish(self._delivery(manifest).whole())
             self.log.drop_few(manifest)
-            self.records.update(manifest.sink, finished, last + 1)
             self.records.keep(decision)
+            # Last: who decides meanwhile, and dies, is to be found older than this.
+            number = self.records.number(stays_open=False)
+            self.records.update(manifest.sink, finished, number)
         return finished
 
     def decide(self, decision: Decision) -> Record:
         """See `Store.decide`."""
         manifest = decision.manifest
         with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():
-            held, last = self.records.hold(manifest.sink)
+            held = self.records.read(manifest.sink, lock=True)
             if not held.revision or held.stamp != decision.over:
                 return held
             # Not before the transaction: a failover may take back what was staged last.
             self.log.require_whole(manifest)
             # What is decided can't be given up: rows that no longer fit are refused now.
             self._delivery(manifest).require_target()
-            self.records.update(manifest.sink, decision.record, last + 1)
             self.records.keep(decision)
+            number = self.records.number(stays_open=True)
+            self.records.update(manifest.sink, decision.record, number)
         return decision.record
 
     def apply(

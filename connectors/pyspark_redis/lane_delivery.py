@@ -66,6 +66,14 @@ class LaneDelivery(Delivery):
         self._warn()
         return self.tally.applied
 
+    def learn(self) -> None:
+        """Note what lanes have seen of the decision, before the rest of it is given up."""
+        with self.session.asking(f"giving epoch {self.manifest.epoch} up"):
+            self.known = self.lanes.known()
+        if self.manifest.chunks and self._look():
+            self._learn(range(SLOTS))
+            self._settle(self.applied, known=self.known.text)
+
     def _look(self) -> bool:
         """Read how far the decision has come; whether the ledger holds it still."""
         manifest = self.manifest

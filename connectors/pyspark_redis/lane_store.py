@@ -65,10 +65,19 @@ class LaneStore(RedisStore):
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`. Before a record goes what lanes have seen of its sink."""
+        if new.revision and over and not (applied or new.token):
+            self._learn_what_is_given_up(name, over)
         if not new.revision and over:
             with self.session.asking("forgetting a sink"):
                 Lanes(self.session, name).drop(self.session.record(name), over)
         return super().swap(name, new, over, applied)
+
+    def _learn_what_is_given_up(self, name: str, over: str) -> None:
+        """Or what lanes have of it would look as if the ledger had lost it."""
+        record = self.read(name)
+        ledger = from_record(record, name) if record.token and record.stamp == over else None
+        if ledger is not None and ledger.manifest is not None:
+            self._delivery(ledger.manifest).learn()
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws a fence, and sees that all lanes have what came before.

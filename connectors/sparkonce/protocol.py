@@ -69,6 +69,7 @@ class Plan(Generic[D]):
         commutes: whether its rows may take effect after those that others have decided since, with
             the same outcome. So it is with appends and increments, unless the target is emptied
             first.
+        empties: whether the target is emptied first.
         detail: what the connector needs to encode and to apply a chunk.
         stored: the same as JSON values, as the manifest keeps it.
         cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
@@ -86,6 +87,7 @@ class Plan(Generic[D]):
     detail: D
     stored: Stored
     commutes: bool = False
+    empties: bool = False
     cells: int = 24_000
     rows: int = 10_000
     bytes: int = 4 * 1024 * 1024

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkonce import checks, options
-from sparkonce.errors import UnsupportedQuery
+from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.exactly_once.bad_rows import NONE
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.guards import Policy
@@ -141,4 +141,10 @@ def _overwriting(connector: Connector, plan: Plan[Any], options: Options) -> Pla
             why="its connector has no step that empties a target and fills it, all or nothing",
             todo="empty the target by hand, then write in mode append",
         )
-    return replace(connector.overwriting(plan, options), commutes=False)
+    if options["ownKeys"]:
+        raise OptionError(
+            "Mode overwrite and option ownKeys contradict each other",
+            why="an overwrite removes the rows of every writer of the target",
+            todo="leave ownKeys out",
+        )
+    return replace(connector.overwriting(plan, options), commutes=False, empties=True)

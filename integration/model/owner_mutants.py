@@ -158,7 +158,7 @@ OWNER_MUTANTS = {
     "late decision undoes what came later": Planted(
         {"Overtaken": "No1"},
         "RowsInOrder",
-        "looks neighbours",
+        "asks row",
         most={"commands": 1},
         constants={"Queries": {"a", "p"}, "SinkId": False},
         drivers=1,

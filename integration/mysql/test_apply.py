@@ -186,7 +186,7 @@ def test_ledger_may_lie_in_another_database(
         query = make(COUNTER, "id BIGINT PRIMARY KEY, n INT", ledgerSchema=f"{unique}_ledger")
         query.run(0, [{"id": 1, "n": 1}])
         mysql.execute(f"SELECT name FROM {unique}_ledger.sparkonce_ledger")
-        assert mysql.fetchall() == ((query.name,),)
+        assert {name for (name,) in mysql.fetchall()} == {query.name, ""}
         assert stored() == [(1, 1)]
     finally:
         mysql.execute(f"DROP DATABASE {unique}_ledger")

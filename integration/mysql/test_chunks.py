@@ -12,7 +12,12 @@ from integration.epochs import MySqlQuery
 from integration.servers.mysql import MySqlProcess
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import RowRefused, StagedDataMissing, StoreLostData
+from pyspark_mysql.delivery import Delivery
+from pyspark_mysql.store import MySqlStore
+from sparkonce.errors import BatchOvertaken, RowRefused, StagedDataMissing, StoreLostData
+from sparkonce.operate.admin import Admin
+from sparkonce.origin import Follows
+from sparkonce.protocol import Applied
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., MySqlQuery]
@@ -120,3 +125,38 @@ def test_reading_ahead_takes_one_connection_more_that_is_kept_for_the_next_epoch
     query.run(1, rows)
     assert connections() <= before + 1
     assert len(stored()) == 300
+
+
+def test_who_began_before_a_decision_and_commits_after_it_came_later(
+    make: Make, stored: Any, table: str, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long transaction was open while a batch decided, and its driver died."""
+    slow = make(COUNTER, "id BIGINT PRIMARY KEY, n INT", key="id")
+    late = MySqlQuery(COUNTER, url=mysql_url, dbtable=table, key="id", atomicity="chunk")
+    late.follows = Follows.ONCE
+    whole = Delivery.whole
+
+    def beside(delivery: Delivery) -> Applied:
+        monkeypatch.setattr(Delivery, "whole", whole)
+        applied = delivery.whole()
+        with monkeypatch.context() as dying:
+            dying.setattr(MySqlStore, "apply", dies)
+            with pytest.raises(Dies):
+                late.run(0, [{"id": 2, "n": 1}])
+        return applied
+
+    monkeypatch.setattr(Delivery, "whole", beside)
+    slow.run(0, [{"id": 1, "n": 2}])
+    admin = Admin(late.sink.store)
+    with pytest.raises(BatchOvertaken, match=slow.name):
+        admin.recover(admin.sink(late.name))
+    admin.recover(admin.sink(late.name), over_newer=True)
+    assert stored() == [(1, 2), (2, 1)]
+
+
+class Dies(Exception):
+    pass
+
+
+def dies(*_: object) -> Applied:
+    raise Dies

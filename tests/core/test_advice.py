@@ -36,7 +36,7 @@ SEEN: list[tuple[Driver, SparkonceError]] = [
     *((who, conflicts.retired(LEDGER, who)) for who in (STREAM, FOREACH, NAMED)),
     *((who, conflicts.concurrent_driver(LEDGER, who)) for who in (STREAM, FOREACH)),
     *((who, conflicts.checkpoint_behind(LEDGER, who)) for who in (STREAM, FOREACH)),
-    *((who, conflicts.in_the_way(MISTAKE, LEDGER)) for who in (NAMED, ONCE)),
+    *((who, conflicts.in_the_way(MISTAKE, LEDGER.name, LEDGER.target)) for who in (NAMED, ONCE)),
     *((who, conflicts.overtaken(LEDGER, [LEDGER])) for who in (NAMED, ONCE)),
     *((who, conflicts.lost_decision(LEDGER, who)) for who in (STREAM, FOREACH, NAMED, ONCE)),
     (STREAM, conflicts.renamed(LEDGER, STREAM)),

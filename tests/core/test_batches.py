@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
-from tests.worlds import MemoryWorld
+from tests.worlds import MemoryWorld, decide_and_die
 
-from sparkonce.errors import ConcurrentDriver, VersionBehindSink, WrittenTwice
+from sparkonce.errors import ConcurrentDriver, RecordDamaged, VersionBehindSink, WrittenTwice
 from sparkonce.operate.admin import Admin
 from sparkonce.origin import Follows
 from sparkonce.protocol import Record
@@ -219,3 +220,34 @@ def test_a_record_that_could_not_be_taken_away_goes_when_its_store_is_cleaned(
     assert admin.sweep(grace=60) == 1
     assert nameless.world.rows == ["a"]
     assert nameless.store.names() == []
+
+
+def test_a_batch_lets_a_stream_that_lives_finish_what_it_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It goes on from epoch to epoch, each of which another stream overtakes."""
+    world = MemoryWorld(whole_epochs=False)
+    live, other = (Query(world, id=name, checkpoint=f"/{name}") for name in "ab")
+    decide_and_die(live, 0, ["a/0"])
+    other.start().write(0, ["b/0"])
+    monkeypatch.setattr("sparkonce.exactly_once.late.time.sleep", lambda _: goes_on())
+
+    def goes_on() -> None:
+        live.start().write(0, ["a/0"])  # it skips them
+        decide_and_die(live, 1, ["a/1"])
+        other.start().write(1, ["b/1"])
+
+    batch = Query(world, id="p", checkpoint=None, follows=Follows.ONCE)
+    Run(batch, "").write(0, ["p/0"])
+    assert world.rows == ["b/0", "a/0", "b/1", "p/0"]
+    assert live.ledger.manifest is not None
+
+
+def test_a_ledger_in_the_way_that_is_damaged_names_its_sink() -> None:
+    world = MemoryWorld(whole_epochs=False)
+    stream = Query(world, id="a", checkpoint="/a")
+    decide_and_die(stream, 0, ["a/0"])
+    world.memory.records[stream.name] = replace(world.memory.records[stream.name], body="{")
+    batch = Query(world, id="p", checkpoint=None, follows=Follows.ONCE)
+    with pytest.raises(RecordDamaged, match=r"'a@.*' has decided .* this batch must finish first"):
+        Run(batch, "").write(0, ["p/0"])

@@ -65,6 +65,11 @@ def by_name(name: Any) -> list[dict[str, Any]]:
         {"trim": {"field": "a", "on_failure": [{"set": {"field": name, "value": 1}}]}},
         {"json": {"field": "a", "target_field": name}},
         {"kv": {"field": "a", "field_split": " ", "value_split": "=", "target_field": name}},
+        {"geo_grid": {"field": "a", "tile_type": "geotile", "precision_field": name}},
+        {"geo_grid": {"field": "a", "tile_type": "geohash", "non_children_field": name}},
+        {"uri_parts": {"field": name, "remove_if_successful": True}},
+        {"attachment": {"field": name, "remove_binary": True}},
+        {"remove": {"field": name, "keep": []}},
     ]
 
 
@@ -90,6 +95,7 @@ SCRIPTS = (
 )
 UNPROVEN: list[dict[str, Any]] = [
     *(one for name in ADDRESS for one in by_name(name)[:1]),
+    {"grok": {"field": "a", "patterns": ["(?'_id'x)"]}},
     *by_name("_source._version"),
     *by_name("{{{a}}}"),
     {"set": {"value": 1}},

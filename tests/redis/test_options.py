@@ -16,6 +16,7 @@ from pyspark_redis.server.client import connect
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
+from sparkonce.sink import open_sink
 from sparkonce.urls import require_server
 
 SCHEMA = pa.schema(
@@ -176,3 +177,17 @@ def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:
     code = "import sys, pyspark_redis; print([m for m in ('redis', 'pyarrow') if m in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "[]\n"
+
+
+def test_what_others_have_decided_since_matters_where_a_row_may_undo_it() -> None:
+    """An append that drops the oldest elements may drop newer ones of theirs."""
+    appends = {"key": "id", "model": "list"}
+    assert plan(**appends).commutes
+    assert not plan(**appends, maxLength="9").commutes
+    assert not plan(key="id").commutes
+
+
+def test_an_overwrite_has_no_keys_of_its_own() -> None:
+    given = {**URL, "key": "id", "ownKeys": "true"}
+    with pytest.raises(OptionError, match="overwrite and option ownKeys contradict"):
+        open_sink("pyspark_redis.connector:RedisConnector", given, SCHEMA, overwrite=True)

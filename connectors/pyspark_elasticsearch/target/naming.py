@@ -51,7 +51,7 @@ class Naming:
             notes = self._notes(manifest.sink) if new or begins else []
             moved = any(sink == manifest.sink and at != place for sink, at, _ in notes)
             for sink, at, name in notes if begins or moved else ():
-                if sink != manifest.sink and meet(at, place) and self.records.read(sink).revision:
+                if sink != manifest.sink and meet(at, place) and self._is_known(sink):
                     if new:  # it writes nothing there, and stands in nobody's way
                         self._drop(manifest, place)
                     raise _two_names(manifest, place, sink, name)
@@ -68,6 +68,10 @@ class Naming:
         target = path(self.records.indices.ledger, "_create", _id(manifest, place))
         answer = self.records.cluster.ask(NOTING, "PUT", target, body=source, allow=(409,))
         return answer.status != 409
+
+    def _is_known(self, sink: str) -> bool:
+        ledger = from_record(self.records.read(sink), sink)
+        return ledger is not None and not ledger.forgotten
 
     def _drop(self, manifest: Manifest, place: str) -> None:
         target = path(self.records.indices.ledger, "_doc", _id(manifest, place))

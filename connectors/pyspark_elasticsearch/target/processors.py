@@ -25,6 +25,10 @@ ADDRESS = (
 """What releases until now keep of a document beside its source, and let a pipeline write."""
 
 
+READS = ("field", "fields", "source_field")
+"""Settings that name fields which are read, unless the processor's kind says otherwise."""
+
+
 def touched(kind: str, settings: Settings) -> str | None:
     """What a processor does that is not proven harmless, in words; None if all of it is.
 
@@ -33,12 +37,24 @@ def touched(kind: str, settings: Settings) -> str | None:
     writes = WRITES.get(kind)
     if writes is None:
         return "which is not known to leave alone what addresses a document"
-    bad = [field for field in writes(settings) if not is_plain(field)]
+    bad = [field for field in (*writes(settings), *_named(settings)) if not is_plain(field)]
     if not bad:
         return None
     if kind == "script":
         return "whose script does more with ctx than name its fields"
     return f"which may write {bad[0]!r}" if bad[0] else "which takes names of fields from a row"
+
+
+def _named(settings: Settings) -> Iterable[Any]:
+    """The fields that any setting names, but for those that are only read.
+
+    A processor may write several (``precision_field``), or remove the one that it reads
+    (``remove_binary``).
+    """
+    removes = any(name.startswith("remove") for name in settings)
+    for name, value in settings.items():
+        if name.endswith(("field", "fields")) and (name not in READS or removes):
+            yield from _listed(value)
 
 
 def is_plain(field: Any) -> bool:
@@ -84,7 +100,7 @@ def _both(settings: Settings) -> Iterable[Any]:
 
 def _removed(settings: Settings) -> Iterable[Any]:
     # All but those to keep: the server takes that of the source alone.
-    return () if "keep" in settings else _listed(settings.get("field"))
+    return () if settings.get("keep") else _listed(settings.get("field"))
 
 
 def _columns(settings: Settings) -> Iterable[Any]:
@@ -115,8 +131,8 @@ def _dissected(settings: Settings) -> Iterable[Any]:
 def _grokked(settings: Settings) -> Iterable[Any]:
     own = settings.get("pattern_definitions") or {}
     for text in [*_listed(settings.get("patterns", [":_"])), *own.values()]:
-        # Names of fields stand behind these two, in a pattern and in an expression.
-        yield from re.findall(r"[:<]\s*(_[^:}>]*)", str(text))
+        # Names of fields stand behind these, in a pattern and in an expression.
+        yield from re.findall(r"[:<'(]\s*(_[^:}>'!]*)", str(text))
 
 
 def _scripted(settings: Settings) -> Iterable[Any]:

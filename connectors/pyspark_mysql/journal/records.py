@@ -16,13 +16,6 @@ class Progress(NamedTuple):
     aside: int
 
 
-class Held(NamedTuple):
-    """A record that is locked, and the number of the last decision of all."""
-
-    record: Record
-    last: int
-
-
 class Records:
     """Reads and writes records; whoever calls holds the transaction."""
 
@@ -36,12 +29,24 @@ class Records:
         found = self.session.run(sql + " FOR UPDATE" if lock else sql, name)
         return Record(*found[0]) if found else Record()
 
-    def hold(self, name: str) -> Held:
-        """Lock a record. The last decision is looked up without a lock: other sinks go on."""
-        last = f"(SELECT COALESCE(MAX(decided), 0) FROM {self.table})"
-        sql = f"SELECT revision, stamp, token, body, {last} FROM {self.table} WHERE name = %s"
-        found = self.session.run(f"{sql} FOR UPDATE", name)
-        return Held(Record(*found[0][:4]), found[0][4]) if found else Held(Record(), 0)
+    def number(self, *, stays_open: bool) -> int:
+        """The number of a decision, where that is all but committed.
+
+        Those that stay open are counted in the record without a name, one at a time; others get a
+        number above the last one. They share its lock, so they don't wait for each other.
+
+        Args:
+            stays_open: whether rows are applied after the transaction.
+        """
+        count = f"UPDATE {self.table} SET revision = revision + 1 WHERE name = ''"
+        if stays_open:
+            self.session.run(count % ())
+        sql = f"SELECT revision FROM {self.table} WHERE name = '' LOCK IN SHARE MODE"
+        found = self.session.run(sql % ())
+        if not found:
+            self.insert("", Record(1))
+            return self.number(stays_open=stays_open)
+        return 2 * int(found[0][0]) + (0 if stays_open else 1)
 
     def unfinished(self, kin: str) -> list[str]:
         """The names that end so, of sinks whose decision is being applied."""
@@ -57,7 +62,8 @@ class Records:
     def names(self) -> list[str]:
         """The names of all records."""
         # A statement without values goes as it is, so %% is made % here.
-        return [name for (name,) in self.session.run(f"SELECT name FROM {self.table}" % ())]
+        sql = f"SELECT name FROM {self.table} WHERE name > ''"
+        return [name for (name,) in self.session.run(sql % ())]
 
     def insert(self, name: str, new: Record) -> None:
         """Write a record unless there is one."""

@@ -215,7 +215,7 @@ def _planned(values: Values, target: str) -> Plan[Values]:
         detail=values,
         stored=values.stored(),
         key=values.key.columns,
-        commutes=change.commutes(values.change),
+        commutes=change.commutes(values.change) and not values.length,  # it drops older elements
     )
     if not values.lanes:
         return plan

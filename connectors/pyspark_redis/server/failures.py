@@ -53,6 +53,10 @@ REFUSALS = {
         f" delete it, {GOES_ON}",
         of_row=True,
     ),
+    "damaged:": Refusal(
+        "it is a record of sparkonce's own, and something else has written it",
+        f"set that field to a whole number above all others in that hash (HGETALL), {GOES_ON}",
+    ),
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,
     "NOPERM": ACL,

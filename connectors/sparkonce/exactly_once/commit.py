@@ -25,8 +25,8 @@ from sparkonce.exactly_once.guards import (
 )
 from sparkonce.exactly_once.kept_offsets import beside
 from sparkonce.exactly_once.late import require_latest
-from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of, new_token
-from sparkonce.exactly_once.neighbours import finish_others, warn_of_neighbours
+from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
+from sparkonce.exactly_once.neighbours import finish_others, is_any_unfinished, warn_of_neighbours
 from sparkonce.exactly_once.pace import Start, told
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
@@ -82,7 +82,7 @@ class Committer:
     def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         first: Ledger | None = None
         start = Start(time.time(), max((one.seconds for one in receipts), default=0.0))
-        if _is_batch(driver) and not self.policy.own_keys:
+        if (driver.once or driver.named) and not self.policy.own_keys:
             finish_others(self.registers, driver)
         for lost in range(1, LOST_RACES + 1):  # who lost a race reads and judges anew
             standing = self._stand(driver)
@@ -162,11 +162,19 @@ class Committer:
             unfinished = standing.unfinished()
             if unfinished is None:
                 return standing
-            if _is_batch(driver) and not self.policy.own_keys:
+            if not self._may_finish(driver):
                 require_latest(self.registers, unfinished)
             log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
             self.registers.finish(unfinished)
         raise contended(driver.name)
+
+    def _may_finish(self, driver: Driver) -> bool:
+        """Whether its sink's decision is finished without a look at what others decided since.
+
+        A stream goes on with it, and so does the query that takes its sink over; but not with an
+        overwrite, which would remove what others wrote.
+        """
+        return self.policy.own_keys or not (driver.once or driver.named or self.plan.empties)
 
     def _establish(self, standing: Standing, driver: Driver) -> Ledger:
         """Make this driver's query the owner; gives its ledger, over which it may decide.
@@ -279,7 +287,7 @@ class Committer:
         if done.is_done_with:
             try:
                 # Who has an older decision open must find that this one came after it.
-                if not self.registers.store.unfinished(kin_of(done.name)):
+                if not is_any_unfinished(self.registers, done.name):
                     self.registers.drop({done.name: done.to_record()})
             except StoreError as error:
                 log.warning("The record of %s stays, with all applied: %s", done.name, error)
@@ -296,11 +304,6 @@ class Committer:
             self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
         except StoreError as error:
             log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
-
-
-def _is_batch(driver: Driver) -> bool:
-    """Whether nobody but another batch, or an operator, comes back to what it has decided."""
-    return driver.once or driver.named
 
 
 def _parts(receipts: Iterable[Receipt]) -> tuple[Part, ...]:

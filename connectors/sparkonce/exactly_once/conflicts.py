@@ -196,12 +196,12 @@ def _before_a_restart(todo: str) -> str:
     return re.split(r"(?:[,;]? ?(?:then|and) )?restart the query", todo)[0] or "mend that"
 
 
-def in_the_way(error: SparkonceError, ledger: Ledger) -> SparkonceError:
+def in_the_way(error: SparkonceError, name: str, target: str) -> SparkonceError:
     """An error of another sink, which a batch has to finish first: it says whose it is."""
-    command = f"sparkonce status URL {ledger.name}"
+    command = f"sparkonce status URL {name}"
     return type(error)(
-        f"Sink {ledger.name!r} has decided epoch {ledger.epoch} for {ledger.target}, which this"
-        f" batch must finish first, and can't: {error.what}",
+        f"Sink {name!r} has decided an epoch for {target}, which this batch must finish first, and"
+        f" can't: {error.what}",
         why=error.why,
         todo=f"of that sink, not of this batch: {error.todo or 'mend that'}; `{command}` shows its"
         " epoch, and this batch has written nothing",
@@ -217,9 +217,9 @@ def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> BatchOvertaken:
         f" and is not wholly applied; {_named([one.name for one in others])} wrote to"
         f" {ledger.target} since {moment(first)}",
         why="its rows are older than theirs, and would take effect over them",
-        todo=f"`{command} --drop` gives up those of its rows that are not applied yet, `{command}"
-        " --over-newer` applies them over the newer ones; where no other writer has keys of this"
-        " job, set option ownKeys=true, by which it goes on",
+        todo=f"if its driver runs, wait for it; else `{command} --drop` gives up those of its rows"
+        f" that are not applied yet, and `{command} --over-newer` applies them over the newer ones;"
+        " a job with txnAppId whose keys no other writer has may run again with ownKeys=true",
     )
 
 

@@ -67,15 +67,15 @@ def finish_late(
     return done
 
 
-def await_owner(registers: Registers, ledger: Ledger) -> Ledger | None:
-    """The ledger once its own driver has finished the decision, or after some time as it is.
+def is_left(registers: Registers, ledger: Ledger) -> bool:
+    """Whether nobody finishes a decision, as far as can be seen in some time.
 
-    A stream that lives finishes its epoch in a moment, and there is nothing to refuse then.
+    A stream that lives finishes its epoch in a moment, and there is nothing to refuse then. It may
+    have decided the next one since, which is its own to finish, too.
     """
-    now: Ledger | None = ledger
     for tried in range(1, registers.patience.max_retries + 1):
-        if now is None or now.manifest is None or now.token != ledger.token:
-            break
         time.sleep(registers.patience.wait(tried))
         now = registers.load(ledger.name)
-    return now
+        if now is None or now.manifest is None or now.token != ledger.token:
+            return False
+    return True

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 from itertools import islice
 
-from sparkonce.errors import SparkonceError, StoreError, told
+from sparkonce.errors import SparkonceError, StoreError, StoreUnreachable, told
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.guards import Driver
-from sparkonce.exactly_once.late import await_owner, finish_late, overtakers
+from sparkonce.exactly_once.late import finish_late, is_left, overtakers
 from sparkonce.exactly_once.ledger import Ledger, kin_of, sink_name
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.origin import Follows
@@ -53,17 +53,34 @@ def finish_others(registers: Registers, driver: Driver) -> None:
         BatchOvertaken: an epoch is older than what others have decided.
         StoreError: an epoch can't be finished.
     """
-    kin = kin_of(driver.name)
-    for name in registers.patience.run(lambda: registers.store.unfinished(kin)):
-        ledger = registers.load(name) if name != driver.name else None
-        if ledger is not None and overtakers(registers, ledger):
-            ledger = await_owner(registers, ledger)
-        if ledger is not None and ledger.manifest is not None:
-            log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, ledger.name)
-            try:
-                finish_late(registers, ledger)
-            except SparkonceError as error:
-                raise conflicts.in_the_way(error, ledger) from error
+    for name in _unfinished(registers, driver.name):
+        try:
+            ledger = registers.load(name)
+            if ledger is None or ledger.manifest is None:
+                continue
+            if overtakers(registers, ledger) and not is_left(registers, ledger):
+                continue
+            log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, name)
+            finish_late(registers, ledger)
+        except StoreUnreachable:
+            raise
+        except SparkonceError as error:
+            raise conflicts.in_the_way(error, name, driver.target) from error
+
+
+def is_any_unfinished(registers: Registers, name: str) -> bool:
+    """Whether another sink of the same target has decided what is not wholly applied.
+
+    Earlier releases left what `Store.unfinished` goes by in ledgers that are finished.
+    """
+    found = map(registers.load, _unfinished(registers, name))
+    return any(ledger is not None and ledger.manifest is not None for ledger in found)
+
+
+def _unfinished(registers: Registers, name: str) -> list[str]:
+    kin = kin_of(name)
+    found = registers.patience.run(lambda: registers.store.unfinished(kin))
+    return [one for one in found if one != name]
 
 
 def _neighbours(registers: Registers, driver: Driver) -> Iterator[Ledger]:

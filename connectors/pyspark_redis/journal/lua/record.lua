@@ -9,6 +9,10 @@
 -- name ARGV[1]. A new decision starts at 0.
 local function write_record(old_token, values, at)
   local token = values[at + 2]
+  local last = redis.call('HGET', KEYS[4], '') or '0'
+  if not last:match('^%d+$') then
+    error('damaged: ' .. KEYS[4] .. " holds no number in its field ''", 0)
+  end
   redis.call('HSET', KEYS[1], 'revision', values[at], 'stamp', values[at + 1],
     'token', token, 'body', values[at + 3])
   if (old_token or '') == token then return end
@@ -19,7 +23,7 @@ local function write_record(old_token, values, at)
   if token == '' then
     redis.call('SREM', KEYS[5], ARGV[1])
   else
-    local number = string.format('%.0f', (redis.call('HGET', KEYS[4], '') or 0) + 1)
+    local number = string.format('%.0f', last + 1)
     redis.call('HSET', KEYS[4], '', number, ARGV[1], number)
     redis.call('SADD', KEYS[5], ARGV[1])
   end

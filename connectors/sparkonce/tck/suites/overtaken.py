@@ -15,7 +15,7 @@ from sparkonce.origin import Follows
 from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.faults import CRASHES, DIES_AFTER, Crash, Fault, FaultyStore
-from sparkonce.tck.simulation.oracles import after, require, require_rows, with_witness
+from sparkonce.tck.simulation.oracles import WITNESS, after, require, require_rows, with_witness
 from sparkonce.tck.subject import NewSubject, Subject
 from sparkonce.tck.suites.suite import Contract
 
@@ -50,6 +50,15 @@ class OvertakenRules(Contract):
                 _write(old, OLD)
                 require_rows(old.world, {*OLD, *NEW})
 
+    def test_c22_an_overwrite_is_no_stream_that_goes_on(self, new_subject: NewSubject) -> None:
+        """In ``foreachBatch`` it would remove what others have written since."""
+        for call in ("decide", "apply", "swap"):
+            old = _writer(new_subject(), "foreachBatch", "old", empties=True)
+            _dies(old, call, OLD)
+            if _is_open(old):
+                _write(_writer(old.world, "stream", "new"), NEW)
+                raises(BatchOvertaken, _write, old, OLD)
+
     def test_c22_what_is_dropped_takes_effect_no_more(self, new_subject: NewSubject) -> None:
         """What was applied of it stays, and its rows are counted; others go on."""
         for happened, old in _overtaken(new_subject):
@@ -64,6 +73,11 @@ class OvertakenRules(Contract):
                 dropped = old.ledger.dropped
                 require(dropped == 2 * len(OLD), f"{dropped} rows are counted as dropped")
                 _write(_writer(old.world, "plain batch", "later"), LATER)
+                wanted = before.keys() - {WITNESS} | LATER
+                for number in (1, 2) if old.follows is not Follows.ONCE else ():
+                    _write(old, row := {f"old/{number}#x"}, number)
+                    wanted |= row
+                require_rows(old.world, wanted)
 
     def test_c22_whoever_applies_what_is_dropped_stops(self, new_subject: NewSubject) -> None:
         """Its driver is told, and applies no more of it."""
@@ -139,18 +153,20 @@ def _of_pair(
                 require_rows(old.world, {*OLD, *NEW})
 
 
-def _writer(world: Subject, kind: str, name: str, *, commutes: bool = False) -> Query:
+def _writer(
+    world: Subject, kind: str, name: str, *, commutes: bool = False, empties: bool = False
+) -> Query:
     checkpoint = f"/checkpoints/{name}" if kind == "stream" else None
-    plan = replace(world.plan, commutes=commutes)
-    return Query(world, id=name, checkpoint=checkpoint, plan=plan, **WRITERS[kind])
+    planned = replace(world.plan, commutes=commutes, empties=empties)
+    return Query(world, id=name, checkpoint=checkpoint, plan=planned, **WRITERS[kind])
 
 
-def _write(query: Query, rows: set[str]) -> None:
+def _write(query: Query, rows: set[str], number: int = 0) -> None:
     run = query.start()
     if query.named or query.follows is Follows.ONCE:
         run = Run(query, "")
     first, *others = sorted(rows)
-    run.write(0, with_witness([first]), with_witness(others))
+    run.write(number, with_witness([first]), with_witness(others))
 
 
 def _dies(query: Query, call: str, rows: set[str], fault: Fault = DIES_AFTER) -> None:
