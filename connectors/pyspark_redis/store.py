@@ -16,7 +16,7 @@ from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
-from sparkonce.damage import reading, require_kinds
+from sparkonce.damage import DELETE, reading, require_kinds
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.health import Finding
@@ -147,7 +147,7 @@ class RedisStore:
     def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
         """See `Store.staged`; no commit asks for what is `fresh`, and for the sizes."""
         key = self.session.key("staged", sink)
-        with self.session.asking("listing staged rows"), reading(key):
+        with self.session.asking("listing staged rows"), reading(key, DELETE):
             found = self.client.hgetall(key)
             if not found:
                 return []
@@ -158,7 +158,7 @@ class RedisStore:
                 (seconds, micros), *counts = pipe.execute()
             sizes = self._sizes(sink, dict(zip(found, counts, strict=True))) if fresh else {}
         now = seconds + micros / 1e6
-        with reading(key):
+        with reading(key, DELETE):
             return [
                 _to_staged(text(attempt), json.loads(about), count, now, sizes.get(attempt, 0))
                 for (attempt, about), count in zip(found.items(), counts, strict=True)

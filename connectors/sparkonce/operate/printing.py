@@ -61,7 +61,9 @@ def _line(sink: SinkStatus) -> tuple[str, ...]:
 
 
 def _state(sink: SinkStatus) -> str:
-    """What the sink waits for; whether its query runs nobody here can know."""
+    """What the sink waits for, in few words; whether its query runs nobody here can know."""
+    if sink.damage is not None:
+        return "damaged"
     return "nothing waits" if sink.state == "finished" else sink.state
 
 
@@ -72,7 +74,7 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
 def described(sink: SinkStatus) -> str:
     """What is known of a sink, line by line."""
     ledger, chunks = sink.ledger, sink.staged_chunks
-    lines = {"state": _state(sink)}
+    lines = {"state": str(sink.damage or _state(sink))}
     if ledger is not None:
         lines |= {
             "target": ledger.target,

@@ -65,13 +65,15 @@ def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
         _tell_dropped([admin.drop(sink) for sink in unfinished], as_json=as_json)
         return
     done = [_recovered(admin, sink, how["accept_loss"], how["over_newer"]) for sink in unfinished]
+    done += [_damaged(sink) for sink in sinks if sink.damage is not None]
     failed = sum("error" in one for one in done)
     if as_json:
         page(json.dumps(done, indent=2))
     else:
         for one in done:
             said = one.get("error", f"{one['applied']:,} of {one['rows']:,} rows applied now")
-            say(f"{one['sink']}: epoch {one['epoch']}: {said}")
+            at = "" if one["epoch"] is None else f"epoch {one['epoch']}: "
+            say(f"{one['sink']}: {at}{said}")
         say(f"{len(done) - failed} epochs recovered.")
     if failed:
         raise click.exceptions.Exit(1)
@@ -207,6 +209,11 @@ def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
             " were applied before"
         )
     say(f"{len(gone)} epochs dropped.")
+
+
+def _damaged(sink: SinkStatus) -> dict[str, Any]:
+    """What is told of a sink of which nobody knows whether it waits for something."""
+    return {"sink": sink.name, "epoch": None, "rows": None, "applied": 0, "error": str(sink.damage)}
 
 
 def _recovered(
