@@ -58,7 +58,7 @@ class SinkSource(DataSource):
             SparkonceError: the store can't be read, or options don't fit.
         """
         require_arrow()
-        _require_options(self.options)
+        _require_options(self.options, self.connector)
         from sparkonce.spark import feed_reader, reader
 
         of = feed_reader if feed_reader.is_stream(self.options) else reader
@@ -69,7 +69,7 @@ class SinkSource(DataSource):
     def reader(self, schema: StructType) -> Reader:
         """See pyspark."""
         require_arrow()
-        _require_options(self.options)
+        _require_options(self.options, self.connector)
         from sparkonce.spark.reader import reader
 
         return reader(self.connector, dict(self.options), schema)
@@ -88,7 +88,7 @@ class SinkSource(DataSource):
             SparkonceError: whatever can be known now.
         """
         require_arrow()
-        _require_options(self.options)
+        _require_options(self.options, self.connector)
         from sparkonce.spark.batch import BatchWriter
         from sparkonce.spark.types import arrow_schema
 
@@ -96,7 +96,7 @@ class SinkSource(DataSource):
         return BatchWriter(self.connector, dict(self.options), columns, overwrite=overwrite)
 
 
-def _require_options(options: Mapping[str, str]) -> None:
+def _require_options(options: Mapping[str, str], connector: str) -> None:
     """Refuse a table of Spark's catalog, whose options reach no Python data source.
 
     `schema` finds the table's properties among them, where Spark is about to make it. A read or a
@@ -106,6 +106,10 @@ def _require_options(options: Mapping[str, str]) -> None:
         UnsupportedQuery: it is, or may be, one.
     """
     if options and "provider" not in options:
+        return
+    from sparkonce.registry import load
+
+    if not any(option.required for option in load(connector).options):
         return
     of_catalog = "A table of Spark's catalog can't be of this format"
     raise UnsupportedQuery(
