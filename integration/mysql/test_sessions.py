@@ -143,6 +143,26 @@ def test_nulls_keep_leaves_dates_as_they_are(
     assert mysql.fetchall() == tuple((1, day) for day in DAYS)
 
 
+@pytest.mark.parametrize("kind", ["ENUM('a', 'b')", "SET('a', 'b')", "CHAR(4)"])
+def test_nulls_keep_leaves_what_the_server_would_not_take(
+    mysql: Cursor, mysql_url: str, table: str, kind: str
+) -> None:
+    """An ENUM holds '' where a session without strict mode wrote anything else."""
+    mysql.execute("SET sql_mode = ''")
+    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, kept {kind})")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 0, 'zz'), (2, 0, 'a')")
+    shown = f"SELECT HEX(kept), kept + 0 FROM {table} ORDER BY id"
+    mysql.execute(shown)
+    before = mysql.fetchall()
+    schema = ROWS.append(pa.field("kept", pa.string()))
+    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", nulls="keep")
+    query.run(0, [{"id": number, "n": number, "kept": None} for number in (1, 2, 3)])
+    mysql.execute(shown)
+    assert mysql.fetchall() == (*before, (None, None))
+    mysql.execute(f"SELECT n FROM {table} ORDER BY id")
+    assert mysql.fetchall() == ((1,), (2,), (3,))
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"key": "id"}, {"key": "id", "opColumn": "op"}, {"key": "id,day", "writeMode": "delete"}],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,24 +32,30 @@ class Frame(NamedTuple):
     tail: bytes
 
 
-def frame(detail: TableRows, *, mariadb: bool, ambiguous: bool = False) -> Frame:
+def frame(
+    detail: TableRows, *, mariadb: bool, ambiguous: bool = False, left: Collection[str] = ()
+) -> Frame:
     """The statement that inserts rows, or updates what is there of them.
 
     Args:
         detail: of the plan, see `TableRows`.
         mariadb: whose dialect to speak.
         ambiguous: whether MySQL may find a stored row by another unique key than the row's own.
+        left: columns that an update leaves alone.
     """
     names = ", ".join(map(identifier, detail.columns))
     head = f"INSERT INTO {identifier(*detail.table)} ({names}) VALUES "
-    tail = "" if isinstance(detail.change, Append) else _on_duplicate(detail, mariadb, ambiguous)
+    appends = isinstance(detail.change, Append)
+    tail = "" if appends else _on_duplicate(detail, mariadb, ambiguous, left)
     return Frame(head.encode(), tail.encode())
 
 
-def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool) -> str:
+def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool, left: Collection[str]) -> str:
     key = detail.key
-    kept = {name: identifier(*detail.table, name) for name in _kept(detail)}
-    changes = {n: _change(n, detail, mariadb) for n in detail.columns if n not in key}
+    changed = [name for name in detail.columns if name not in (*key, *left)]
+    changes = {name: _change(name, detail, mariadb) for name in changed}
+    names = [*(() if changed else key[:1]), *renewed(detail)]  # something must be assigned
+    kept = {name: identifier(*detail.table, name) for name in names}
     if ambiguous:
         same = " AND ".join(_same(name, detail, mariadb) for name in key)
         # The text is no constant: a constant would be looked at although all rows are their own.
@@ -58,12 +64,6 @@ def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool) -> str:
     alias = "" if mariadb else f" AS {NEW}"
     assigned = [f"{identifier(name)} = {value}" for name, value in {**kept, **changes}.items()]
     return f"{alias} ON DUPLICATE KEY UPDATE {', '.join(assigned)}"
-
-
-def _kept(detail: TableRows) -> list[str]:
-    """The columns of the key that are assigned what they hold; something must be assigned."""
-    first = detail.key[:1] if len(detail.key) == len(detail.columns) else ()
-    return [*first, *renewed(detail)]
 
 
 def renewed(detail: TableRows) -> list[str]:

@@ -8,7 +8,7 @@ from pyspark_mysql.models.copying import Copying
 from pyspark_mysql.models.gathered import Gathered
 from pyspark_mysql.models.inserting import Inserting
 from pyspark_mysql.models.loading import Loading, can_load
-from pyspark_mysql.models.statements import frame
+from pyspark_mysql.models.statements import Frame, frame
 from pyspark_mysql.models.winners import Deleting, Winners
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark_mysql.models.refusals import Refusals
     from pyspark_mysql.server.client import Session
     from pyspark_mysql.target.lookup import Target
+    from sparkonce.change import Names
 
 
 TRIGGERS = """
@@ -64,9 +65,12 @@ def way(
         return Winners(Gathered(session, detail, refusals), target)
     if target.holds_instants(detail.columns) and _computes_time(session, detail, target):
         return Copying(Gathered(session, detail, refusals), target)
-    ambiguous = refusals.ambiguous
-    statement = frame(detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
-    inserting = Inserting(session, statement, refusals)
+
+    def form(left: Names = ()) -> Frame:
+        mariadb, ambiguous = session.live.mariadb, refusals.ambiguous
+        return frame(detail, mariadb=mariadb, ambiguous=ambiguous, left=left)
+
+    inserting = Inserting(session, form(), refusals, form if detail.nulls == "keep" else None)
     if can_load(session, detail, target.columns):
         return Loading(inserting, detail, target.columns)
     return inserting

@@ -77,12 +77,11 @@ def killed_job(bench: Bench, trial: BatchTrial) -> str:
 
 
 def again(bench: Bench, trial: BatchTrial) -> str:
-    """B08: jobs that have ended run again under their names, with other tasks."""
-    driver = bench.local(trial.sink)
+    """B08: jobs that have ended run again under their names, by another driver and other tasks."""
     for _ in range(2):
         trial.put()
-        trial.run(driver)
-        trial.run(driver, Shape(partitions=3))
+        trial.run(bench.local(trial.sink))
+        trial.run(bench.local(trial.sink), Shape(partitions=3))
     return "2 jobs ran twice each"
 
 
