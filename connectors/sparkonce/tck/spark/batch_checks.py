@@ -81,6 +81,7 @@ def again(bench: Bench, trial: BatchTrial) -> str:
     for _ in range(2):
         trial.put()
         trial.run(bench.local(trial.sink))
+        bench.kill()
         trial.run(bench.local(trial.sink), Shape(partitions=3))
     return "2 jobs ran twice each"
 
