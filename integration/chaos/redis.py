@@ -111,7 +111,8 @@ class RedisTarget(OnServer):
     def residue(self) -> list[str]:
         with connect(self.url) as client:
             names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
-        ledgers = ("{sparkonce}:record:", "{sparkonce}:names", "{sparkonce}:letters:chaos")
+        named = ("record:", "names", "decided", "letters:chaos")
+        ledgers = tuple(f"{{sparkonce}}:{name}" for name in named)
         rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
         return [name for name in names if not name.startswith((*ledgers, *rows))]
 

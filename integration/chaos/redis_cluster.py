@@ -177,7 +177,7 @@ class ClusterTarget(OnServer):
     def residue(self) -> list[str]:
         """See `Target.residue`. Lanes and what is known of them are of the ledger."""
         own = [key.decode() for _, key in Everywhere(self.cluster).keys(b"")]
-        ledgers = ("record:", "names", "letters:chaos", "lanes:")
+        ledgers = ("record:", "names", "decided", "letters:chaos", "lanes:")
         known = (*(f"{{sparkonce}}:{name}" for name in ledgers), "sparkonce:{")
         rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
         return [name for name in own if not name.startswith((*known, *rows))]
