@@ -300,6 +300,24 @@ def test_a_list_of_its_own_that_something_else_wrote_is_named(
     query.run(0, [row(1)])
 
 
+def test_a_number_of_decisions_that_something_else_wrote_is_named(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    """Before the decision is written; and the query goes on as the error advises."""
+    decided = f"{{{unique}}}:decided"
+    client.hset(decided, "", "many")
+    query = DirectQuery(COUNTER, url=redis_url, key=f"{unique}:{{id}}", keyPrefix=unique)
+    with pytest.raises(StoreRefused, match=f"{decided} holds no number") as refused:
+        query.run(0, [row(1)])
+    assert "set that field to a whole number above all others" in refused.value.todo
+    assert not client.exists(f"{unique}:1")
+    assert query.sink.store.unfinished("") == []
+    client.hset(decided, "", 7)
+    query.restart()
+    query.run(0, [row(1)])
+    assert client.hget(decided, query.name) == "8"
+
+
 def test_a_row_of_each_change_is_whole_in_its_letter(
     redis_url: str, client: redis.Redis, unique: str
 ) -> None:

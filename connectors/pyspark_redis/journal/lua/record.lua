@@ -8,24 +8,27 @@
 -- Writes the four values that stand in `values` from index `at` on, as the record KEYS[1] with the
 -- name ARGV[1]. A new decision starts at 0.
 local function write_record(old_token, values, at)
-  local token = values[at + 2]
-  local last = redis.call('HGET', KEYS[4], '') or '0'
-  if not last:match('^%d+$') then
-    error('damaged: ' .. KEYS[4] .. " holds no number in its field ''", 0)
+  local token, number = values[at + 2], nil
+  local is_new = (old_token or '') ~= token
+  if is_new and token ~= '' then -- before the first write: what fails here leaves nothing behind
+    local last = redis.call('HGET', KEYS[4], '') or '0'
+    if not last:match('^%d+$') then
+      error('damaged: ' .. KEYS[4] .. " holds no number in its field ''", 0)
+    end
+    number = string.format('%.0f', last + 1)
   end
   redis.call('HSET', KEYS[1], 'revision', values[at], 'stamp', values[at + 1],
     'token', token, 'body', values[at + 3])
-  if (old_token or '') == token then return end
+  if not is_new then return end
   for ordinal in (redis.call('HGET', KEYS[1], 'bad') or ''):gmatch('%d+') do
     redis.call('HDEL', KEYS[1], 'bad:' .. ordinal)
   end
   redis.call('HSET', KEYS[1], 'applied', 0, 'reached', 0, 'stored', 0, 'aside', 0, 'bad', '')
-  if token == '' then
-    redis.call('SREM', KEYS[5], ARGV[1])
-  else
-    local number = string.format('%.0f', last + 1)
+  if number then
     redis.call('HSET', KEYS[4], '', number, ARGV[1], number)
     redis.call('SADD', KEYS[5], ARGV[1])
+  else
+    redis.call('SREM', KEYS[5], ARGV[1])
   end
 end
 
