@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import count
+from random import Random
 
 import pyarrow as pa
 import pytest
+from integration.mysql import drawn_columns
 from integration.proxy import Proxy
 from integration.reading import ConnectorReads
 from integration.servers.mysql import connect
@@ -15,6 +17,7 @@ from sparkonce.tck.read_contract import ReadContract, ReadSubject
 
 COLUMNS = "name VARCHAR(100), n BIGINT, x DOUBLE, flag BOOLEAN, at TIMESTAMP(6) NULL"
 AT_ONCE = 1000
+CHARSETS = ("utf8mb4", "utf8mb3", "latin1", "ascii", "sjis", "gbk", "ucs2", "big5", "cp1250")
 
 
 class MySqlReads(ConnectorReads):
@@ -49,6 +52,12 @@ class MySqlReads(ConnectorReads):
         self.run(f"INSERT INTO {self.table} (id, name) VALUES ({-number}, 'new')")
         self.run(f"UPDATE {self.table} SET id = id - 1000000 WHERE id = {-number // 2}")
         self.run(f"DELETE FROM {self.table} WHERE id = {-number // 3}")
+
+    def draw(self, random: Random) -> str:
+        with self.client.cursor() as cursor:
+            cursor.execute("SELECT collation_name FROM information_schema.collations ORDER BY 1")
+            names = [one for (one,) in cursor if one and one.startswith(CHARSETS)]
+        return drawn_columns.draw(random, self.run, self.table, names)
 
     def spoil(self) -> str:
         self.run("SET SESSION sql_mode=''")

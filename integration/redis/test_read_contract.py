@@ -29,6 +29,7 @@ class RedisReads(ConnectorReads):
     """Hashes whose keys begin alike."""
 
     connector, many = RedisConnector(), 6000
+    limits: Mapping[str, str] = {"draw": "it has texts alone"}
 
     def __init__(self, proxy: Proxy, client: redis.Redis, unique: str) -> None:
         self.proxy, self.client = proxy, client
@@ -74,7 +75,7 @@ class ClusterReads(RedisReads):
     """The same in the slots of three primaries."""
 
     many = 3000
-    limits: Mapping[str, str] = {"outage": "nodes are reached directly"}
+    limits: Mapping[str, str] = {**RedisReads.limits, "outage": "nodes are reached directly"}
 
     def __init__(self, cluster: RedisCluster, unique: str) -> None:
         self.everywhere = Everywhere(cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from sparkonce.errors import StoreUnreachable, ValueUnreadable
 from sparkonce.filters import Compare, Filters, Like
 from sparkonce.reading import Scan
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
-from sparkonce.tck.reading import SCHEMA
+from sparkonce.tck.reading import DRAWN, SCHEMA
 from sparkonce.tck.rules.rule import RuleBroken
 
 MANY, PART = 300, 40
@@ -107,6 +108,17 @@ class Wildcards(MemorySource):
         return rows
 
 
+class Years(MemorySource):
+    """A number below 100 that is compared as a year is."""
+
+    def narrowed(self, rows: pa.Table, filters: Filters) -> pa.Table:
+        for one in filters:
+            if isinstance(one, Compare) and one.operator == ">" and one.column == DRAWN:
+                asked = one.value + 1900 if 0 <= one.value < 100 else one.value
+                rows = rows.filter(pc.greater(rows[DRAWN], asked))
+        return rows
+
+
 class Alphabetic(MemorySource):
     def read(self, split: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         for batch in super().read(split):
@@ -169,7 +181,12 @@ class MemoryReads(ReadSubject):
         self.place.rows = table
 
     def infer(self) -> pa.Schema:
-        return SCHEMA
+        return self.place.rows.schema
+
+    def draw(self, random: Random) -> str:
+        values = random.choices([None, 0, 1, 50, 99, 100, 1901, 2155], k=MANY)
+        self.place.rows = pa.table({"id": range(MANY), DRAWN: pa.array(values, pa.int64())})
+        return "numbers"
 
     def source(self, scan: Scan) -> MemorySource:
         return self.kind(self.place, scan)
@@ -205,6 +222,7 @@ MUTANTS: list[tuple[type[MemorySource], str, Callable[[ReadSubject], None]]] = [
     (Once, "R02", RULES.test_r02_a_split_that_is_read_again),
     (Exclusive, "R03", RULES.test_r03_conditions_that_are_pushed),
     (Wildcards, "R03", RULES.test_r03_conditions_that_are_pushed),
+    (Years, "R03", lambda it: RULES.test_r03_conditions_drawn_at_random(it, 1)),
     (Alphabetic, "R04", RULES.test_r04_columns_that_are_asked_for),
     (EmptyIsNull, "R05", RULES.test_r05_values_come_back),
     (Lenient, "R06", RULES.test_r06_a_value_that_is_none_of_its_type),

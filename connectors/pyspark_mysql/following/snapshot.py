@@ -217,8 +217,8 @@ def _divided(table: Followed) -> Described | None:
     """The first column of the key, if it is a whole number."""
     first = table.columns[table.key[0]]
     kind = first.natural
-    whole = types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0)
-    return first if whole else None
+    whole = types.is_integer(kind) or types.is_decimal(kind)
+    return first if whole and ranges.divides(first) else None
 
 
 def _condition(first: Described, piece: Piece) -> str:

@@ -24,6 +24,13 @@ INTEGERS: dict[int, tuple[pa.DataType, pa.DataType]] = {
 }
 """What holds all values of a type, signed and unsigned."""
 
+WHOLE = (*(code for code in INTEGERS if code != FIELD_TYPE.YEAR),)
+"""Whole numbers whose order, arithmetic and literals are Spark's; those of YEAR and BIT are not."""
+
+DECIMALS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
+DAYS = (FIELD_TYPE.DATE, FIELD_TYPE.NEWDATE)
+MOMENTS = (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+
 OTHERS = {
     FIELD_TYPE.FLOAT: pa.float32(),
     FIELD_TYPE.DOUBLE: pa.float64(),

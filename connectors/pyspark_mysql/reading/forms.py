@@ -9,16 +9,13 @@ import pyarrow as pa
 from pyarrow import types
 from pymysql.constants import FIELD_TYPE
 
-from pyspark_mysql.reading.described import INTEGERS, Described
+from pyspark_mysql.reading.described import DAYS, DECIMALS, INTEGERS, MOMENTS, Described
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import OptionError
 from sparkonce.values import from_json, hexadecimal
 from sparkonce.values.spark_types import type_name
 
-WHOLE = (*INTEGERS, FIELD_TYPE.BIT)
-DECIMALS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
-DAYS = (FIELD_TYPE.DATE, FIELD_TYPE.NEWDATE)
-MOMENTS = (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+NUMBERS = (*INTEGERS, FIELD_TYPE.BIT)
 NARROW = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.INT24, FIELD_TYPE.LONG, FIELD_TYPE.YEAR)
 """Whose values a double holds exactly."""
 
@@ -67,10 +64,10 @@ CARRIED: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
 """Types that Arrow reads as another one, which has the same values."""
 
 FITS: tuple[tuple[Callable[[pa.DataType], bool], tuple[int, ...]], ...] = (
-    (types.is_boolean, WHOLE),
-    (types.is_integer, (*WHOLE, *DECIMALS)),
-    (types.is_decimal, (*WHOLE, *DECIMALS)),
-    (types.is_duration, (*WHOLE, *DECIMALS)),
+    (types.is_boolean, NUMBERS),
+    (types.is_integer, (*NUMBERS, *DECIMALS)),
+    (types.is_decimal, (*NUMBERS, *DECIMALS)),
+    (types.is_duration, (*NUMBERS, *DECIMALS)),
     (types.is_float64, (*NARROW, FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE)),
     (types.is_float32, (FIELD_TYPE.FLOAT,)),
     (types.is_date, DAYS),

@@ -1,26 +1,39 @@
-"""Splits by ranges of a column: as Spark's JDBC makes them, or by what the server estimates."""
+"""Splits by ranges of a column: as Spark's JDBC makes them, or by where the server has rows."""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Sequence
+import datetime as dt
+import heapq
+import logging
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_mysql.reading.described import Described
+from pyspark_mysql.reading.described import DAYS, DECIMALS, MOMENTS, WHOLE, Described
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier, literals
 from sparkonce.errors import OptionError
+
+log = logging.getLogger("sparkonce")
 
 PROBES = 16
 """Ranges, for each split, of which the server estimates how many rows they have."""
 
 FEW = 10_000
 """Rows that are not worth a split of their own."""
+
+
+def divides(column: Described) -> bool:
+    """Whether ranges can be made of the column: its order, arithmetic and literals are known."""
+    whole = column.code in WHOLE and not types.is_boolean(column.natural)
+    number = column.code in DECIMALS and column.scale == 0 and types.is_decimal(column.natural)
+    return whole or number or column.code in (*DAYS, *MOMENTS)
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,7 @@ def read_bound(text: str, column: Described) -> Any:
     kind = column.natural
     try:
         if types.is_date(kind):
-            return datetime.date.fromisoformat(text).toordinal()
+            return dt.date.fromisoformat(text).toordinal()
         if types.is_timestamp(kind):
             return pa.scalar(text).cast(pa.timestamp("us")).value
         return int(text)
@@ -78,57 +91,102 @@ def between(column: Described, borders: Sequence[int]) -> list[str]:
     return [first, *middle, last]
 
 
-def balanced(session: Session, relation: str, column: Described, parts: int) -> list[str]:
-    """Conditions of the ranges that `borders` gives. Raises as that."""
-    return between(column, borders(session, relation, column, parts))
-
-
 def borders(session: Session, relation: str, column: Described, parts: int) -> list[int]:
     """Where at most so many ranges begin, but for the first, with about as many rows each.
 
-    The server's estimates come from dives into the index, which read a few pages each: see
-    https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
+    The range that has most rows is halved again and again, so that a few values far away from all
+    others cost no split. How many rows a range has comes from dives into the index, which read a
+    few pages each: see https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
+
+    Returns:
+        No border where ranges can't be made, as of a date that is none: the log says so.
 
     Raises:
         pymysql.MySQLError: the server does not answer.
     """
-    name = identifier(column.name)
-    ((low, high),) = session.run(f"SELECT MIN({name}), MAX({name}) FROM {relation}")
-    if low is None or parts == 1 or _estimate(session, relation, "") <= FEW:
+    if parts == 1 or (whole := _estimate(session, relation, "")) <= FEW:
         return []
-    low, high = _number(low), _number(high)
-    count = max(1, min(parts * PROBES, high - low))
-    probes = [low + (high - low) * at // count for at in range(count + 1)]
-    rows = [_estimate(session, relation, one) for one in between(column, probes[1:-1])]
-    share = max(FEW, sum(rows) / parts)
-    begins = list[int]()
-    found = 0.0
-    for border, one in zip(probes[1:], rows, strict=False):
-        found += one
-        if found >= share * (len(begins) + 1) and border < high:
-            begins.append(border)
-    return begins[: parts - 1]
+    name = identifier(column.name)
+    (ends,) = session.run(f"SELECT MIN({name}), MAX({name}) FROM {relation}")
+    low, high = map(_number, ends)
+    if low is None or high is None:
+        log.info("%s is read in one split: %s can't divide it", relation, ends)
+        return []
+    found = _Halved(lambda at: _estimate(session, relation, at), column, low, high)
+    found.halve(max(FEW, whole / parts) / PROBES, parts * PROBES * 2)
+    return found.begins(parts)
+
+
+class _Halved:
+    """Ranges of a column, each with about how many rows it has.
+
+    Args:
+        estimate: of the rows that a condition finds.
+        column: whose values are divided.
+        low: the least one.
+        high: the largest one.
+    """
+
+    def __init__(
+        self, estimate: Callable[[str], float], column: Described, low: int, high: int
+    ) -> None:
+        self.estimate, self.column = estimate, column
+        self.heap = [(-math.inf, low, high + 1)]
+
+    def halve(self, small: float, most: int) -> None:
+        """Until no range has more rows than a small one, or there are so many ranges."""
+        for _ in range(most):
+            rows, low, high = self.heap[0]
+            if -rows <= small or high - low < 2:
+                return
+            heapq.heappop(self.heap)
+            middle = (low + high) // 2
+            for part in ((low, middle), (middle, high)):
+                heapq.heappush(self.heap, (-self._rows(*part), *part))
+
+    def begins(self, parts: int) -> list[int]:
+        """Where the ranges begin, put together to so many."""
+        ranges = sorted((low, -rows) for rows, low, _ in self.heap)
+        share = sum(rows for _, rows in ranges) / parts
+        begins, found = list[int](), 0.0
+        for (_, rows), (border, _) in pairwise(ranges):
+            found += rows
+            if found >= share * (len(begins) + 1):
+                begins.append(border)
+        return begins[: parts - 1]
+
+    def _rows(self, low: int, high: int) -> float:
+        name = identifier(self.column.name)
+        first, last = (_literal(one, self.column) for one in (low, high - 1))
+        return self.estimate(f"{name} >= {first} AND {name} <= {last}")
 
 
 def _estimate(session: Session, relation: str, condition: str) -> float:
     with session.connected() as live:
         how = "" if live.mariadb else "FORMAT=TRADITIONAL "
-        query = f"SELECT 1 FROM {relation} WHERE {condition or 'TRUE'}"
+        # Another index might be read whole. By FORCE INDEX MySQL would not look at all.
+        query = f"SELECT 1 FROM {relation} USE INDEX (PRIMARY) WHERE {condition or 'TRUE'}"
         cursor = live.sent(f"EXPLAIN {how}{query}")
         (row,), names = cursor.fetchall(), [one[0] for one in cursor.description]
     return float(row[names.index("rows")] or 0)
 
 
-def _number(value: Any) -> int:
-    if isinstance(value, datetime.datetime):
-        return int(pa.scalar(value, pa.timestamp("us")).value)
-    return value.toordinal() if isinstance(value, datetime.date) else int(value)
+def _number(value: Any) -> int | None:
+    """What stands for a value in arithmetic; None of a date that is none, or where no row is."""
+    match value:
+        case dt.datetime():
+            return int(pa.scalar(value, pa.timestamp("us")).value)
+        case dt.date():
+            return value.toordinal()
+        case int() | Decimal():
+            return int(value)
+    return None
 
 
 def _literal(number: int, column: Described) -> str:
     kind = column.natural
     if types.is_date(kind):
-        return _quoted(datetime.date.fromordinal(number), pa.date32())
+        return _quoted(dt.date.fromordinal(number), pa.date32())
     if types.is_timestamp(kind):
         return _quoted(number, pa.timestamp("us"))
     return str(number)

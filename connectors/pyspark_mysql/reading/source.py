@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-from pyarrow import types
 
 from pyspark_mysql.reading import ranges, snapshot, where
 from pyspark_mysql.reading.described import Described, described
@@ -23,6 +23,8 @@ from sparkonce import checks
 from sparkonce.errors import ValueUnreadable
 from sparkonce.options import Options
 from sparkonce.reading import Scan
+
+log = logging.getLogger("sparkonce")
 
 WRITE_SECONDS = 3600
 """For so long the server keeps rows for a task that does not take them."""
@@ -99,10 +101,18 @@ class MySqlSource:
             for one in self.scan.schema
             if one.type == self._columns[one.name].natural
         }
-        told = [split.condition, *where.conditions(self.scan.filters, natural)]
+        told = [split.condition, *where.conditions(self.scan.filters, natural, self._texts)]
         conditions = " AND ".join(f"({one})" for one in told if one)
         wanted = f" WHERE {conditions}" if conditions else ""
         return f"SELECT {line(self._forms, columns)} FROM {self.relation}{wanted}"
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        """The columns whose texts the server finds; asked for where a condition has a text."""
+        table = self.options["dbtable"]
+        if not table or not where.has_texts(self.scan.filters):
+            return frozenset()
+        return where.equal_texts(self.session, (self.session.database, *table)[-2:])
 
     def _conditions(self) -> list[str]:
         parts, named = self.options["numPartitions"], self.options["partitionColumn"]
@@ -113,9 +123,8 @@ class MySqlSource:
             low, high = (ranges.read_bound(one, column) for one in bounds)
             return ranges.strides(ranges.Bounds(column, low, high), parts)
         leading = self._leading()
-        if leading is None:
-            return [""]
-        return ranges.balanced(self.session, self.relation, leading, parts)
+        borders = leading and ranges.borders(self.session, self.relation, leading, parts)
+        return ranges.between(leading, borders) if leading and borders else [""]
 
     def _leading(self) -> Described | None:
         """The first column of the primary key of a table, if ranges can be made of it."""
@@ -124,7 +133,14 @@ class MySqlSource:
         table = (self.session.database, *self.options["dbtable"])[-2:]
         indexes = lookup.indexes_of(self.session, table)
         first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
-        return self._there[first] if first and _is_divided(self._there[first]) else None
+        if first is None:
+            return None
+        # Asked for by its name: an invisible one is not among all columns.
+        (column,) = described(self.session, self.relation, identifier(first))
+        if ranges.divides(column):
+            return column
+        log.info("%s is read in one split: no ranges of its key %s", self.relation, first)
+        return None
 
 
 def relation(options: Options) -> str:
@@ -154,17 +170,11 @@ def relation(options: Options) -> str:
     return identifier(*table) if table else f"({query.rstrip().rstrip(';')}) AS sparkonce_query"
 
 
-def _is_divided(column: Described) -> bool:
-    kind = column.natural
-    whole = types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0)
-    return bool(whole or types.is_date(kind) or types.is_timestamp(kind))
-
-
 def _undivided(column: Described) -> checks.Contradiction:
     return (
-        not _is_divided(column),
+        not ranges.divides(column),
         f"Option partitionColumn names column {column.name!r}, which has no ranges",
-        "ranges are made of whole numbers, dates and timestamps",
+        "ranges are made of whole numbers, dates and timestamps; YEAR and BIT are none of these",
         "name a column of such a type, or leave the option out",
     )
 

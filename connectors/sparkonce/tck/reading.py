@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
+from random import Random
 
 import pyarrow as pa
 
@@ -25,6 +26,9 @@ SCHEMA = pa.schema(
     ]
 )
 """The rows of every check, by ids of their own; all other columns may be null."""
+
+DRAWN = "v"
+"""The column of what a subject draws."""
 
 TEXTS = (
     *("", " ", "a", "A", "á", "a ", "a%", "a_b", "a!b", "50%", '"', "'", "\\", "a\\", ",", "\n"),
@@ -77,11 +81,11 @@ class ReadSubject(Limited, ABC):
     """One connector with a place of its own to read from, made anew for each check.
 
     Attributes:
-        limits: see `Limited`; ``spoil`` and ``outage`` are methods here.
+        limits: see `Limited`; ``spoil``, ``outage`` and ``draw`` are methods here.
         many: rows that are enough for several splits and several batches each.
     """
 
-    abilities = frozenset({"spoil", "outage"})
+    abilities = frozenset({"spoil", "outage", "draw"})
     many: int = 20_000
 
     @abstractmethod
@@ -102,6 +106,14 @@ class ReadSubject(Limited, ABC):
 
     def spoil(self) -> str:
         """Store a value that is none of its column's type; the column's name."""
+        raise NotImplementedError
+
+    def draw(self, random: Random) -> str:
+        """Store, in place of all rows, others with column `DRAWN`: say what was drawn.
+
+        The type of the column, how it is indexed and collated, and values from the edges of the
+        type, in some hundred rows.
+        """
         raise NotImplementedError
 
     def outage(self) -> AbstractContextManager[Callable[[], None]]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from sparkonce.errors import StoreUnreachable, ValueUnreadable
-from sparkonce.filters import Compare, Filter, Like, Null, OneOf
+from sparkonce.filters import Compare, Filter
 from sparkonce.reading import Scan, Source
-from sparkonce.tck.reading import FILTERS, SCHEMA, ReadSubject, rows
+from sparkonce.tck.conditions import drawn, holds
+from sparkonce.tck.reading import DRAWN, FILTERS, SCHEMA, ReadSubject, rows
 from sparkonce.tck.simulation.oracles import require
 from sparkonce.tck.suites.suite import Contract
 
 Row = tuple[Any, ...]
+DRAWS, COLUMNS = 4, 12
+"""Checks of drawn columns, and columns of each."""
 
 
 class ReadRules(Contract):
@@ -55,12 +60,27 @@ class ReadRules(Contract):
             FILTERS[1:3],
             (FILTERS[1], Compare("n", ">", 0)),
         ]:
-            wanted = [row for row in everything if all(_holds(row, each) for each in one)]
+            wanted = [row for row in everything if all(_matches(row, each) for each in one)]
             came = _rows(found(reading, SCHEMA, one))
             require(set(came) <= set(everything), f"{one} changes values")
             require(len(came) == len(set(came)), f"{one} doubles rows")
             missing = [row for row in wanted if row not in set(came)]
             require(not missing, f"{one} takes away {missing[:3]}")
+
+    @pytest.mark.parametrize("seed", range(DRAWS))
+    def test_r03_conditions_drawn_at_random(self, reading: ReadSubject, seed: int) -> None:
+        """Checks R03, for columns whose type, index and values the subject draws."""
+        reading.need("draw")
+        random = Random(seed)  # noqa: S311
+        for _ in range(COLUMNS):
+            drew = reading.draw(random)
+            field = reading.infer().field(DRAWN)
+            everything = _values(reading, field)
+            stored = [one for one in everything if one is not None]
+            for one in drawn(random, field, stored):
+                wanted = Counter(value for value in everything if holds(value, one))
+                missing = wanted - Counter(_values(reading, field, [one]))
+                require(not missing, f"{one} takes {[*missing][:3]} away from {drew}")
 
     def test_r04_columns_that_are_asked_for(self, reading: ReadSubject) -> None:
         """Checks R04."""
@@ -140,6 +160,11 @@ def found(
     return [batch for split in source.splits() for batch in source.read(split)]
 
 
+def _values(reading: ReadSubject, field: pa.Field, filters: Sequence[Filter] = ()) -> list[Any]:
+    """All values of a drawn column."""
+    return [row[0] for row in _rows(found(reading, pa.schema([field]), filters), exact=False)]
+
+
 def assert_same(batches: Sequence[pa.RecordBatch], table: pa.Table) -> None:
     """Each row is there, once, with the same values."""
     came, stored = _rows(batches), _rows(table.to_batches())
@@ -158,39 +183,17 @@ def _id(row: Row) -> Any:
     return row[0]
 
 
-def _rows(batches: Sequence[pa.RecordBatch] | Iterator[pa.RecordBatch]) -> list[Row]:
-    """Rows with values that can be compared: of a double, its text, so that -0.0 is not 0.0."""
+def _rows(
+    batches: Sequence[pa.RecordBatch] | Iterator[pa.RecordBatch], *, exact: bool = True
+) -> list[Row]:
+    """Rows with values that can be compared; `exact`: of a double its text, -0.0 is not 0.0."""
     return [
-        tuple(repr(one) if isinstance(one, float) else one for one in row.values())
+        tuple(repr(one) if isinstance(one, float) and exact else one for one in row.values())
         for batch in batches
         for row in batch.to_pylist()
     ]
 
 
-def _holds(row: Row, condition: Filter) -> bool:
-    """What Spark makes of a condition."""
+def _matches(row: Row, condition: Filter) -> bool:
     value: Any = row[SCHEMA.names.index(condition.column)]
-    if isinstance(condition, Null):
-        return (value is None) != condition.inverted
-    if value is None:
-        return False
-    value = float(value) if condition.column == "x" else value
-    if isinstance(condition, OneOf):
-        return value in condition.values
-    if isinstance(condition, Like):
-        return bool(LIKE[condition.how](value, condition.text))
-    return bool(COMPARES[condition.operator](value, condition.value))
-
-
-LIKE: dict[str, Callable[[str, str], bool]] = {
-    "begins": str.startswith,
-    "ends": str.endswith,
-    "contains": str.__contains__,
-}
-COMPARES: dict[str, Any] = {
-    "=": lambda one, other: one == other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-}
+    return holds(float(value) if condition.column == "x" and value else value, condition)
