@@ -179,7 +179,7 @@ READING = (
     Option(
         "consistency",
         "`splits`: each split is one state of the server, and the log tells if they differ."
-        " `snapshot`: the read fails if they do.",
+        " `snapshot`: the read fails if they do, or where the server can't tell.",
         choice("splits", "snapshot"),
         "splits",
     ),

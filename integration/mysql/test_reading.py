@@ -20,10 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_mysql.reading import snapshot
 from sparkonce.errors import (
     OptionError,
-    SnapshotBroken,
     SparkonceError,
     StoreUnreachable,
     ValueUnreadable,
@@ -229,44 +227,6 @@ def test_options_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(SparkonceError, match=said):
         source(mysql_url, None, **raw)[1].splits()
-
-
-# -- one state
-
-
-def test_splits_that_saw_several_states_are_told(
-    private_mysql: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """On a server with a binary log, which alone tells."""
-    server = private_mysql("--log-bin=log", "--server-id=7", "--binlog-format=ROW")
-    with connect(server.url) as client, client.cursor() as writer:
-        writer.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)")
-        writer.execute("INSERT INTO t VALUES (1), (2)")
-        for consistency in ("splits", "snapshot"):
-            _, quiet = source(server.url, None, dbtable="t", consistency=consistency)
-            assert len(values(quiet)) == 2
-            assert "different states" not in caplog.text
-        _, made = source(server.url, None, dbtable="t", consistency="snapshot")
-        _, other = source(server.url, None, dbtable="t")
-        (split,), (loose,) = made.splits(), other.splits()
-        writer.execute("INSERT INTO t VALUES (3)")
-        with pytest.raises(SnapshotBroken):
-            list(made.read(split))
-        writer.execute("INSERT INTO t VALUES (4)")
-        assert made.session.run("SELECT COUNT(*) FROM t") == ((4,),)
-        writer.execute("DELETE FROM t WHERE id = 4")
-        assert sum(batch.num_rows for batch in other.read(loose)) == 3
-        assert "different states" in caplog.text
-
-
-def test_a_split_is_the_state_that_was_looked_at(mysql: Cursor, mysql_url: str, table: str) -> None:
-    """Rows that are written between the look and the statement are not read."""
-    mysql.execute(f"CREATE TABLE {table} (id INT)")
-    _, made = source(mysql_url, None, dbtable=table)
-    with made.session.connected() as live, snapshot.held(live, "", demanded=False):
-        mysql.execute(f"INSERT INTO {table} VALUES (1)")
-        assert live.run(f"SELECT COUNT(*) FROM {table}") == ((0,),)
-    assert made.session.run(f"SELECT COUNT(*) FROM {table}") == ((1,),)
 
 
 @pytest.mark.slow

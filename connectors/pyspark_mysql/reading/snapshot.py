@@ -1,79 +1,206 @@
-"""Whether all splits saw one state of the server: where its binary log ended when each began."""
+"""Whether all splits see one state of the server: each begins a snapshot, and compares its state.
+
+MySQL has a transaction in its binary log before readers see it, for as long as a replica takes to
+acknowledge it (semi-synchronous replication). So a state is known only where the log ends at one
+place and the same GTIDs are executed before and behind the begin of the snapshot, and no GTID is
+owned by a session that commits. MariaDB gives the place in the log that a snapshot stands for.
+
+What nothing tells: changes of a session with ``sql_log_bin=0``.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pymysql
 
+from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from sparkonce.errors import SnapshotBroken, StoreRefused
 
 log = logging.getLogger("sparkonce")
 
-ASKED = {True: "SELECT @@gtid_binlog_pos", False: "SELECT @@global.gtid_executed"}
+VARIABLES = """
+SHOW GLOBAL VARIABLES WHERE variable_name IN ('server_id', 'server_uuid', 'gtid_mode',
+  'gtid_executed', 'gtid_owned', 'gtid_slave_pos', 'log_slave_updates', 'wsrep_on')
+"""
 STATUS = {True: ("SHOW MASTER STATUS",), False: ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")}
 """By whether it is MariaDB; the last word of MySQL since 8.2."""
 
+SNAPSHOTS = ("InnoDB", "ROCKSDB")
+WITHOUT = f"""
+SELECT table_schema, table_name, engine FROM information_schema.tables
+WHERE table_type = 'BASE TABLE' AND engine NOT IN {SNAPSHOTS}
+  AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
+"""
+"""Tables whose rows no snapshot fixes."""
 
-def position(live: Live) -> str:
-    """All transactions that the server has logged; empty where it does not tell.
+BASE = """
+SELECT table_schema, table_name, engine FROM information_schema.tables
+WHERE table_type = 'BASE TABLE' AND table_schema = %s AND table_name = %s
+"""
 
-    The end of its binary log, too: without GTIDs that alone moves.
+
+@dataclass(frozen=True)
+class State:
+    """What a snapshot sees.
+
+    Attributes:
+        place: which transactions have been, for comparing; empty where nothing tells.
+        doubt: why equal places may be different states; empty where they are the same.
     """
-    ((gtids,),) = live.run(ASKED[live.mariadb])
+
+    place: str
+    doubt: str = ""
+
+
+@contextmanager
+def opened(live: Live) -> Iterator[State]:
+    """Read one state of the server for the time of the block.
+
+    Raises:
+        pymysql.MySQLError: the server does not answer.
+    """
+    try:
+        before = _look(live)
+        # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
+        live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        if live.mariadb:
+            yield replace(before, place=_shown(live, before))
+        else:
+            yield before if _look(live) == before else replace(before, doubt=BEING_WRITTEN)
+    finally:
+        live.roll_back()
+
+
+NO_LOG = "the server has no binary log, or the user may not see where it ends"
+BEING_WRITTEN = "transactions are being committed"
+
+
+def _look(live: Live) -> State:
+    there = dict(live.run(VARIABLES))
+    end = _end_of_log(live)
+    if not end:
+        return State("", NO_LOG)
+    file, position, filters = end[0], end[1], end[2:4]
+    names = ("server_id", "server_uuid", "gtid_executed", "gtid_slave_pos")
+    place = " ".join([*(there.get(name, "") for name in names), str(file), str(position)])
+    doubt = _of_mariadb(live, there) if live.mariadb else _of_mysql(there)
+    if any(filters):
+        doubt = "binlog_do_db or binlog_ignore_db leaves transactions out of the binary log"
+    return State("".join(place.split("\n")), doubt)
+
+
+def _of_mysql(there: Mapping[str, str]) -> str:
+    if there["gtid_mode"] != "ON":
+        return "gtid_mode is not ON, so nothing tells which logged transactions readers see"
+    return BEING_WRITTEN if there["gtid_owned"] else ""
+
+
+def _of_mariadb(live: Live, there: Mapping[str, str]) -> str:
+    if there["log_slave_updates"] == "ON":
+        return ""
+    ((_, running),) = live.run("SHOW GLOBAL STATUS LIKE 'slaves\\_running'")
+    replicates = int(running) > 0 or there.get("wsrep_on") == "ON"
+    return "the server replicates and has log_slave_updates=OFF" if replicates else ""
+
+
+def _end_of_log(live: Live) -> Sequence[Any]:
+    """Its file and position, and the databases that are logged and those that are not."""
     for asked in STATUS[live.mariadb]:
         try:
             found = live.run(asked)
         except pymysql.MySQLError:  # a right is lacking, or another release has the word
             continue
-        return " ".join(map(str, found[0][:2])) if found else ""
-    return str(gtids).replace("\n", "")
+        return found[0] if found else ()
+    return ()
+
+
+def _shown(live: Live, before: State) -> str:
+    """What MariaDB's snapshot has: a transaction is in the log before readers see it.
+
+    See https://mariadb.com/docs/server/server-usage/storage-engines/myrocks/start-transaction-with-consistent-snapshot.
+    """
+    if not before.place:
+        return ""
+    status = dict(live.run("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
+    ids = before.place.split(" ")[:-2]
+    return " ".join([*ids, status["Binlog_snapshot_file"], status["Binlog_snapshot_position"]])
+
+
+def planned(session: Session, table: Sequence[str], *, demanded: bool) -> str:
+    """The place of the state that all splits should see; empty where nothing tells.
+
+    Args:
+        session: asks.
+        table: database and name of what is read; empty of a query.
+        demanded: whether option ``consistency=snapshot`` demands that they do.
+
+    Raises:
+        SnapshotBroken: it is demanded, and the server is being written to.
+        StoreRefused: it is demanded, and nothing tells whether they do.
+    """
+    with session.connected() as live, opened(live) as state:
+        if demanded:
+            _require_engines(session, table)
+            _require_known(state)
+        return state.place
 
 
 @contextmanager
-def held(live: Live, planned: str, *, demanded: bool) -> Iterator[None]:
+def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
     """Read one state for the time of the block, and tell whether it is the one of the plan.
 
+    Args:
+        live: reads.
+        place: see `planned`; empty where it does not matter.
+        demanded: whether option ``consistency=snapshot`` demands it.
+
     Raises:
-        SnapshotBroken: it is not, and option ``consistency=snapshot`` demands it.
+        SnapshotBroken: it is not, and that is demanded.
+        StoreRefused: nothing tells, and that is demanded.
     """
-    try:
-        before = position(live)
-        # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
-        live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        _compare(planned, before if position(live) == before else "", demanded=demanded)
+    with opened(live) as state:
+        if place and demanded:
+            _require_known(state)
+        if place and (state.place != place or state.doubt == BEING_WRITTEN):
+            _tell(demanded=demanded)
         yield
-    finally:
-        live.roll_back()
 
 
-def require_known(known: str) -> None:
-    """Refuse ``consistency=snapshot`` where nothing tells whether it is one.
-
-    Raises:
-        StoreRefused: the server has no binary log, or does not show where it ends.
-    """
-    if not known:
+def _require_engines(session: Session, table: Sequence[str]) -> None:
+    """Refuse tables without snapshots; for a query or a view, all that it might read."""
+    own = session.run(BASE, *table) if table else ()
+    for schema, name, engine in own or session.run(WITHOUT):
+        if engine in SNAPSHOTS:
+            continue
         raise StoreRefused(
-            "Option consistency=snapshot can't be kept",
-            why="the server has no binary log, or the user may not see where it ends",
-            todo="grant REPLICATION CLIENT (MariaDB: BINLOG MONITOR), or leave the option out and"
-            " set numPartitions=1, which reads one state",
+            f"Option consistency=snapshot can't be kept: table {schema}.{name} has engine {engine}",
+            why="no snapshot fixes its rows"
+            + ("" if own else ", and nothing tells whether the query or view reads them"),
+            todo="ALTER TABLE ... ENGINE=InnoDB; or leave the option out and set numPartitions=1",
         )
 
 
-def _compare(planned: str, found: str, *, demanded: bool) -> None:
-    """Tell whether a split saw the state that the read was planned at.
+def _require_known(state: State) -> None:
+    if state.doubt == BEING_WRITTEN:
+        _tell(demanded=True)
+    if state.doubt:
+        raise StoreRefused(
+            "Option consistency=snapshot can't be kept",
+            why=f"{state.doubt}: nothing tells whether two splits see the same state",
+            todo="use a server with a binary log and gtid_mode=ON (MariaDB replica: with"
+            " log_slave_updates), and grant REPLICATION CLIENT (MariaDB: BINLOG MONITOR); or leave"
+            " the option out and set numPartitions=1, which reads one state",
+        )
 
-    Raises:
-        SnapshotBroken: it did not, and option ``consistency=snapshot`` demands it.
-    """
-    if not planned or planned == found:
-        return
+
+def _tell(*, demanded: bool) -> None:
     if demanded:
         raise SnapshotBroken(
             "The server was written to between the plan of a read and one of its splits",

@@ -20,6 +20,7 @@ from pyspark_mysql.server.failures import translated
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
 from sparkonce import checks
+from sparkonce.change import Names
 from sparkonce.errors import ValueUnreadable
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -36,11 +37,11 @@ class Range:
 
     Attributes:
         condition: of its rows, in SQL; empty for all.
-        position: of the server when the read was planned, see `snapshot.py`.
+        place: of the state that all splits should see, see `snapshot.planned`.
     """
 
     condition: str
-    position: str
+    place: str
 
 
 class MySqlSource:
@@ -53,24 +54,30 @@ class MySqlSource:
     def splits(self) -> Sequence[Range]:
         """See `Source.splits`. By ranges of a column, or one."""
         with translated("planning a read"):
-            with self.session.connected() as live:
-                position = snapshot.position(live)
-            if self._demands:
-                snapshot.require_known(position)
             self._forms  # noqa: B018 (what can't be read is told before any row is)
-            return [Range(one, position) for one in self._conditions()]
+            conditions = self._conditions()
+            if len(conditions) == 1:  # which is one state whenever it is read
+                return [Range(conditions[0], "")]
+            place = snapshot.planned(self.session, self._table, demanded=self._demands)
+            return [Range(one, place) for one in conditions]
 
     def read(self, split: Range) -> Iterator[pa.RecordBatch]:
         """See `Source.read`."""
         with translated("reading rows"), self.session.connected() as live:
             live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
-            with snapshot.held(live, split.position, demanded=self._demands):
+            with snapshot.held(live, split.place, demanded=self._demands):
                 try:
                     # Closed here, or the connection would go back to its pool in mid-answer.
                     with closing(lines(live, self._select(split))) as blocks:
                         yield from batches(blocks, self._forms, self.scan.schema)
                 except TooLongError:
                     raise _too_long() from None
+
+    @property
+    def _table(self) -> Names:
+        """Database and name of what is read; empty of a query."""
+        table = self.options["dbtable"]
+        return (self.session.database, *table)[-2:] if table else ()
 
     @property
     def _demands(self) -> bool:
@@ -109,10 +116,9 @@ class MySqlSource:
     @cached_property
     def _texts(self) -> frozenset[str]:
         """The columns whose texts the server finds; asked for where a condition has a text."""
-        table = self.options["dbtable"]
-        if not table or not where.has_texts(self.scan.filters):
+        if not self._table or not where.has_texts(self.scan.filters):
             return frozenset()
-        return where.equal_texts(self.session, (self.session.database, *table)[-2:])
+        return where.equal_texts(self.session, self._table)
 
     def _conditions(self) -> list[str]:
         parts, named = self.options["numPartitions"], self.options["partitionColumn"]
@@ -128,10 +134,9 @@ class MySqlSource:
 
     def _leading(self) -> Described | None:
         """The first column of the primary key of a table, if ranges can be made of it."""
-        if not self.options["dbtable"]:
+        if not self._table:
             return None
-        table = (self.session.database, *self.options["dbtable"])[-2:]
-        indexes = lookup.indexes_of(self.session, table)
+        indexes = lookup.indexes_of(self.session, self._table)
         first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
         if first is None:
             return None
