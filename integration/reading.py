@@ -30,7 +30,7 @@ class ConnectorReads(ReadSubject):
     raw: dict[str, str]
 
     def _options(self) -> options.Options:
-        return options.parse(self.connector.reads, {**self.raw, "timeout": "5"})
+        return options.parse(self.connector.reads, {"timeout": "5", **self.raw})
 
     def infer(self) -> pa.Schema:
         return self.connector.infer(self._options())

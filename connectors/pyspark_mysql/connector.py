@@ -14,7 +14,8 @@ from pyspark_mysql.models.chunks import ChunkEncoder
 from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.options import FOLLOWING, OPTIONS, READING
 from pyspark_mysql.reading.described import described
-from pyspark_mysql.reading.source import MySqlSource, relation
+from pyspark_mysql.reading.relation import relation
+from pyspark_mysql.reading.source import MySqlSource, columns_named
 from pyspark_mysql.server import address
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import translated
@@ -59,8 +60,9 @@ class MySqlConnector:
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`."""
         session = _reading(options)
+        source, names = relation(options), options["columns"]
         with translated("asking for the columns"):
-            columns = described(session, relation(options))
+            columns = columns_named(session, source, names) if names else described(session, source)
         return pa.schema([(one.name, one.natural, one.nullable) for one in columns])
 
     def source(self, options: Options, scan: Scan) -> MySqlSource:

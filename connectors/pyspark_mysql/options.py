@@ -6,6 +6,7 @@ import re
 
 from pyspark_mysql.binlog.gtids import is_gtids, is_one
 from pyspark_mysql.models.plan import MODES
+from pyspark_mysql.reading.relation import Subquery, subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from sparkonce.exactly_once.bad_rows import max_bad_rows
@@ -28,6 +29,15 @@ def table_name(text: str) -> tuple[str, ...]:
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
     parts = [match[1] or match[2] for match in _NAME.finditer(text)]
     return tuple(name(part.replace("``", "`")) for part in parts)
+
+
+def table_or_query(text: str) -> tuple[str, ...] | Subquery:
+    """Read option ``dbtable`` of a read.
+
+    Raises:
+        ValueError: it is neither a table nor a SELECT in parentheses.
+    """
+    return subquery(text) or table_name(text)
 
 
 def name(text: str) -> str:
@@ -166,7 +176,11 @@ OPTIONS = (
 
 READING = (
     URL,
-    Option("dbtable", "What is read: `orders`, or `shop.orders`.", table_name),
+    Option(
+        "dbtable",
+        "What is read: `orders`, `shop.orders`, or `(SELECT ...) AS o`.",
+        table_or_query,
+    ),
     Option("query", "Or a SELECT whose rows are read."),
     Option(
         "partitionColumn",

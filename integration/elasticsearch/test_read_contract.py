@@ -30,7 +30,10 @@ class ElasticsearchReads(ConnectorReads):
     """An index of one shard, which is read in several slices."""
 
     connector = ElasticsearchConnector()
-    limits: Mapping[str, str] = {"draw": "its mappings are drawn by tests of their own"}
+    limits: Mapping[str, str] = {
+        "draw": "its mappings are drawn by tests of their own",
+        "slow": "has tests of its own",
+    }
 
     def __init__(self, proxy: Proxy, client: Elasticsearch, index: str) -> None:
         self.proxy, self.client, self.index = proxy, client, index

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from random import Random
 
@@ -58,6 +60,27 @@ class MySqlReads(ConnectorReads):
             cursor.execute("SELECT collation_name FROM information_schema.collations ORDER BY 1")
             names = [one for (one,) in cursor if one and one.startswith(CHARSETS)]
         return drawn_columns.draw(random, self.run, self.table, names)
+
+    @contextmanager
+    def slow(self) -> Iterator[Callable[[], int]]:
+        """Rows of a view, before each of which the server sleeps."""
+        self.run(f"RENAME TABLE {self.table} TO {self.table}_rows")
+        self.run(f"CREATE VIEW {self.table} AS SELECT * FROM {self.table}_rows WHERE SLEEP(9) = 0")
+        self.raw["timeout"] = "0.5"
+
+        def running() -> int:
+            with self.client.cursor() as cursor:
+                cursor.execute(
+                    "SELECT COUNT(*) FROM information_schema.processlist"
+                    f" WHERE info LIKE '%{self.table}%' AND state = 'User sleep'"
+                )
+                return int(cursor.fetchone()[0])
+
+        try:
+            yield running
+        finally:
+            self.run(f"DROP VIEW {self.table}")
+            self.run(f"RENAME TABLE {self.table}_rows TO {self.table}")
 
     def spoil(self) -> str:
         self.run("SET SESSION sql_mode=''")

@@ -29,7 +29,10 @@ class RedisReads(ConnectorReads):
     """Hashes whose keys begin alike."""
 
     connector, many = RedisConnector(), 6000
-    limits: Mapping[str, str] = {"draw": "it has texts alone"}
+    limits: Mapping[str, str] = {
+        "draw": "it has texts alone",
+        "slow": "has tests of its own",
+    }
 
     def __init__(self, proxy: Proxy, client: redis.Redis, unique: str) -> None:
         self.proxy, self.client = proxy, client

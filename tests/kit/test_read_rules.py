@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sparkonce.errors import StoreUnreachable, ValueUnreadable
+from sparkonce.errors import StoreRefused, StoreUnreachable, ValueUnreadable
 from sparkonce.filters import Compare, Filters, Like
 from sparkonce.reading import Scan
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
@@ -29,6 +29,8 @@ class Place:
     rows: pa.Table = field(default_factory=SCHEMA.empty_table)
     away: bool = False
     bad: bool = False
+    late: bool = False
+    running: int = 0
     held: list[pa.RecordBatch] = field(default_factory=list)
 
 
@@ -171,6 +173,25 @@ class Pages(MemorySource):
             yield from self.place.rows.slice(at, many).select(self.scan.schema.names).to_batches()
 
 
+class Slow(MemorySource):
+    """What is given up is ended."""
+
+    def read(self, split: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        if self.place.late:
+            self.place.running += 1
+            self.end()
+            raise StoreRefused("no answer within option timeout=1")
+        yield from super().read(split)
+
+    def end(self) -> None:
+        self.place.running -= 1
+
+
+class RunsOn(Slow):
+    def end(self) -> None:
+        """Nobody tells the store."""
+
+
 class MemoryReads(ReadSubject):
     many = MANY
 
@@ -207,11 +228,17 @@ class MemoryReads(ReadSubject):
         yield begin
         self.place.away = False
 
+    @contextmanager
+    def slow(self) -> Iterator[Callable[[], int]]:
+        self.place.late = True
+        yield lambda: self.place.running
+        self.place.late = False
+
 
 class TestMemoryReads(ReadContract):
     @pytest.fixture
     def reading(self) -> ReadSubject:
-        return MemoryReads(MemorySource)
+        return MemoryReads(Slow)
 
 
 RULES = ReadContract()
@@ -229,6 +256,7 @@ MUTANTS: list[tuple[type[MemorySource], str, Callable[[ReadSubject], None]]] = [
     (LeftOver, "R07", RULES.test_r07_a_read_that_is_given_up),
     (Silent, "R07", RULES.test_r07_a_store_that_goes_away),
     (Pages, "R08", RULES.test_r08_rows_that_nobody_touches),
+    (RunsOn, "R12", RULES.test_r12_an_answer_that_takes_too_long),
 ]
 
 

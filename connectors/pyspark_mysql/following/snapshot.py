@@ -95,9 +95,10 @@ def next_border(session: Session, table: Followed, low: int | None, most: int) -
     if first is None:
         return None
     name, where = identifier(first.name), _condition(first, Piece("", low))
-    found = session.run(
-        f"SELECT {name} FROM {table.relation}{where} ORDER BY {name} LIMIT 1 OFFSET {most - 1}"
-    )
+    with session.limited():
+        found = session.run(
+            f"SELECT {name} FROM {table.relation}{where} ORDER BY {name} LIMIT 1 OFFSET {most - 1}"
+        )
     return int(found[0][0]) if found else None
 
 
@@ -106,7 +107,8 @@ def pieces(session: Session, table: Followed, whole: Piece, many: int) -> Sequen
     first = _divided(table)
     if first is None or (whole.low, whole.high) != (None, None):
         return [whole]
-    begins = ranges.borders(session, table.relation, first, many)
+    with session.limited():
+        begins = ranges.borders(session, table.relation, first, many)
     ends = [one - 1 for one in begins]
     return [
         Piece(whole.behind, low, high)
@@ -140,9 +142,9 @@ class Snapshot:
             StoreRefused: something changed rows without telling of each.
             StoreUnreachable: the server does not show the state yet.
         """
-        with _held(self.session, piece.behind) as live:
+        with _held(self.session, piece.behind):
             touched = self._touched(since)
-            with closing(lines(live, self._select(piece))) as blocks:
+            with closing(lines(self.session, self._select(piece))) as blocks:
                 for batch in self._there(blocks):
                     yield self._told(_without(batch, touched, self.key))
         yield from self._former(piece, touched)
@@ -254,7 +256,7 @@ def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[tuple[str, 
 
 
 @contextmanager
-def _held(session: Session, behind: str) -> Iterator[Live]:
+def _held(session: Session, behind: str) -> Iterator[None]:
     """A transaction that sees one state, in which some transactions have been.
 
     Raises:
@@ -274,7 +276,7 @@ def _held(session: Session, behind: str) -> Iterator[Live]:
                     why="they are being committed, or it is a replica that is behind",
                     todo="the query tries it again; look at the server's replication",
                 )
-            yield live
+            yield
         finally:
             live.roll_back()
 

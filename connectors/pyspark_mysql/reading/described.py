@@ -97,7 +97,7 @@ class Described:
 
 
 def described(session: Session, relation: str, columns: str = "*") -> list[Described]:
-    """The columns of what stands behind FROM.
+    """The columns of what stands behind FROM, without a run of the statement.
 
     Args:
         session: asks.
@@ -108,8 +108,7 @@ def described(session: Session, relation: str, columns: str = "*") -> list[Descr
         pymysql.MySQLError: the server does not know it.
     """
     with session.connected() as live:
-        cursor = live.sent(f"SELECT {columns} FROM {relation} LIMIT 0")
-    return [_described(one) for one in cursor._result.fields]
+        return [_described(one) for one in live.prepared(f"SELECT {columns} FROM {relation}")]
 
 
 def _described(field: Any) -> Described:

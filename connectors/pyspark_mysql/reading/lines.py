@@ -13,7 +13,8 @@ from typing import Any
 import pymysql
 from pymysql.constants import COMMAND
 
-from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import Kind, is_late, known, too_slow
 
 BLOCK = 4 * 1024 * 1024
 """Bytes of text that are given at a time, if no row has more."""
@@ -31,19 +32,34 @@ class TooLongError(Exception):
     """The server makes null of a text that is longer than its ``max_allowed_packet``."""
 
 
-def lines(live: Live, sql: str) -> Generator[bytes, None, None]:
+def lines(session: Session, sql: str) -> Generator[bytes, None, None]:
     """The rows of a statement of one column, as blocks of lines.
+
+    Where they are not wanted any more the server ends the statement.
+
+    Args:
+        session: sends it, within a block of `Session.connected`.
+        sql: the statement.
 
     Raises:
         pymysql.MySQLError: the statement failed, or the connection broke.
+        StoreRefused: no row came within option ``timeout``.
         TooLongError: a row is longer than the server sends.
     """
-    try:
-        _send(live.connection, sql)
-        yield from _blocks(live.connection)
-    except BaseException:  # rows may be on their way still
-        live.drop()
-        raise
+    with session.connected() as live:
+        try:
+            _send(live.connection, sql)
+            yield from _blocks(live.connection)
+        except pymysql.MySQLError as error:
+            if known(error).kind is not Kind.LOST:  # the statement is over
+                live.drop()
+                raise
+            if session.give_up(live) and is_late(error):
+                raise too_slow(session.access.timeout) from None
+            raise
+        except BaseException:  # rows may be on their way still
+            session.give_up(live)
+            raise
 
 
 def _send(connection: Any, sql: str) -> None:
@@ -59,7 +75,7 @@ def _blocks(connection: Any) -> Iterator[bytes]:
         try:
             data = connection._rfile.read1(READ)
         except OSError as error:
-            raise pymysql.OperationalError(2013, f"no answer: {error}") from None
+            raise pymysql.OperationalError(2013, f"no answer: {error}") from error
         if not data:
             raise pymysql.OperationalError(2013, "the server closed the connection")
         walk.take(data)

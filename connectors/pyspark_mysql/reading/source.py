@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
+import pymysql
 
 from pyspark_mysql.reading import ranges, snapshot, where
 from pyspark_mysql.reading.described import Described, described
 from pyspark_mysql.reading.forms import Form, form
 from pyspark_mysql.reading.lines import TooLongError, lines
+from pyspark_mysql.reading.relation import named, relation
 from pyspark_mysql.reading.rows import batches, line
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import translated
+from pyspark_mysql.server.failures import number, translated
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
 from sparkonce import checks
 from sparkonce.change import Names
-from sparkonce.errors import ValueUnreadable
+from sparkonce.errors import StoreRefused, ValueUnreadable
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
 log = logging.getLogger("sparkonce")
+
+NO_COLUMN, NO_RIGHT, READ_ONLY = 1054, (1142, 1143), 1792
+"""Numbers of errors."""
 
 WRITE_SECONDS = 3600
 """For so long the server keeps rows for a task that does not take them."""
@@ -37,10 +41,14 @@ class Range:
 
     Attributes:
         condition: of its rows, in SQL; empty for all.
+        wanted: conditions of the query.
+        columns: what is read, as it was when the read was planned.
         place: of the state that all splits should see, see `snapshot.planned`.
     """
 
     condition: str
+    wanted: tuple[str, ...]
+    columns: tuple[Described, ...]
     place: str
 
 
@@ -53,13 +61,15 @@ class MySqlSource:
 
     def splits(self) -> Sequence[Range]:
         """See `Source.splits`. By ranges of a column, or one."""
-        with translated("planning a read"):
-            self._forms  # noqa: B018 (what can't be read is told before any row is)
+        with translated("planning a read"), self.session.limited():
+            columns = tuple(columns_named(self.session, self.relation, self.scan.schema.names))
+            self._forms(columns)  # what can't be read is refused before any row is
+            wanted = tuple(self._wanted(columns))
             conditions = self._conditions()
-            if len(conditions) == 1:  # which is one state whenever it is read
-                return [Range(conditions[0], "")]
-            place = snapshot.planned(self.session, self._table, demanded=self._demands)
-            return [Range(one, place) for one in conditions]
+            place = ""  # one split is one state whenever it is read
+            if len(conditions) > 1:
+                place = snapshot.planned(self.session, self._table, demanded=self._demands)
+            return [Range(one, wanted, columns, place) for one in conditions]
 
     def read(self, split: Range) -> Iterator[pa.RecordBatch]:
         """See `Source.read`."""
@@ -68,62 +78,50 @@ class MySqlSource:
             with snapshot.held(live, split.place, demanded=self._demands):
                 try:
                     # Closed here, or the connection would go back to its pool in mid-answer.
-                    with closing(lines(live, self._select(split))) as blocks:
-                        yield from batches(blocks, self._forms, self.scan.schema)
+                    with closing(lines(self.session, self._select(split))) as blocks:
+                        yield from batches(blocks, self._forms(split.columns), self.scan.schema)
                 except TooLongError:
                     raise _too_long() from None
+                except pymysql.MySQLError as error:
+                    if number(error) == READ_ONLY:
+                        raise _writes() from None
+                    raise
 
     @property
     def _table(self) -> Names:
         """Database and name of what is read; empty of a query."""
-        table = self.options["dbtable"]
+        table = named(self.options)
         return (self.session.database, *table)[-2:] if table else ()
 
     @property
     def _demands(self) -> bool:
         return bool(self.options["consistency"] == "snapshot")
 
-    @cached_property
-    def _there(self) -> Mapping[str, Described]:
-        """The columns that there are, by their names."""
-        return {one.name: one for one in described(self.session, self.relation)}
-
-    @cached_property
-    def _columns(self) -> Mapping[str, Described]:
-        """Those that are read, by their names in the query."""
-        return {name: self._named("columns", name) for name in self.scan.schema.names}
-
-    def _named(self, option: str, name: str) -> Described:
-        there = pa.schema([(one, pa.null()) for one in self._there])
-        return self._there[checks.column(option, name, there)]
-
-    @cached_property
-    def _forms(self) -> list[Form]:
-        return [form(self._columns[one.name], one.type) for one in self.scan.schema]
+    def _forms(self, columns: Sequence[Described]) -> list[Form]:
+        kinds = self.scan.schema.types
+        return [form(column, kind) for column, kind in zip(columns, kinds, strict=True)]
 
     def _select(self, split: Range) -> str:
-        columns = [identifier(one.name) for one in self._columns.values()]
-        natural = {
-            one.name: self._columns[one.name]
-            for one in self.scan.schema
-            if one.type == self._columns[one.name].natural
-        }
-        told = [split.condition, *where.conditions(self.scan.filters, natural, self._texts)]
-        conditions = " AND ".join(f"({one})" for one in told if one)
+        names = [identifier(one.name) for one in split.columns]
+        conditions = " AND ".join(f"({one})" for one in (split.condition, *split.wanted) if one)
         wanted = f" WHERE {conditions}" if conditions else ""
-        return f"SELECT {line(self._forms, columns)} FROM {self.relation}{wanted}"
+        return f"SELECT {line(self._forms(split.columns), names)} FROM {self.relation}{wanted}"
 
-    @cached_property
-    def _texts(self) -> frozenset[str]:
-        """The columns whose texts the server finds; asked for where a condition has a text."""
-        if not self._table or not where.has_texts(self.scan.filters):
-            return frozenset()
-        return where.equal_texts(self.session, self._table)
+    def _wanted(self, columns: Sequence[Described]) -> Iterator[str]:
+        """Conditions of the query, on columns that are read as what they are."""
+        natural = {
+            field.name: column
+            for field, column in zip(self.scan.schema, columns, strict=True)
+            if field.type == column.natural
+        }
+        has_texts = self._table and where.has_texts(self.scan.filters)
+        texts = where.equal_texts(self.session, self._table) if has_texts else ()
+        return where.conditions(self.scan.filters, natural, texts)
 
     def _conditions(self) -> list[str]:
-        parts, named = self.options["numPartitions"], self.options["partitionColumn"]
-        if named:
-            column = self._named("partitionColumn", named)
+        parts, by = self.options["numPartitions"], self.options["partitionColumn"]
+        if by:
+            (column,) = columns_named(self.session, self.relation, [by], "partitionColumn")
             checks.refuse([_undivided(column)])
             bounds = (self.options[one] for one in ("lowerBound", "upperBound"))
             low, high = (ranges.read_bound(one, column) for one in bounds)
@@ -140,39 +138,43 @@ class MySqlSource:
         first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
         if first is None:
             return None
-        # Asked for by its name: an invisible one is not among all columns.
-        (column,) = described(self.session, self.relation, identifier(first))
-        if ranges.divides(column):
-            return column
-        log.info("%s is read in one split: no ranges of its key %s", self.relation, first)
+        try:  # by its name: an invisible one is not among all columns
+            (column,) = described(self.session, self.relation, identifier(first))
+            if ranges.divides(column):
+                return column
+            why = "no ranges are made of its type"
+        except pymysql.MySQLError as error:
+            if number(error) not in NO_RIGHT:
+                raise
+            why = "the user has no right to it"
+        log.info("%s is read in one split by its key %s: %s", self.relation, first, why)
         return None
 
 
-def relation(options: Options) -> str:
-    """What stands behind FROM.
+def columns_named(
+    session: Session, relation: str, names: Sequence[str], option: str = "columns"
+) -> list[Described]:
+    """Columns by name, in any case; the user needs no right to others.
+
+    Args:
+        session: asks.
+        relation: what stands behind FROM.
+        names: of the columns.
+        option: that names them.
 
     Raises:
-        OptionError: options name no table and no query, or both, or half of a range.
+        OptionError: there is no such column.
+        pymysql.MySQLError: the server does not answer.
     """
-    table, query = options["dbtable"], options["query"]
-    ranged = [options[one] for one in ("partitionColumn", "lowerBound", "upperBound")]
-    checks.refuse(
-        [
-            (
-                bool(table) == bool(query),
-                "Options dbtable and query: one of them says what is read",
-                f"{'both are' if table else 'none is'} set",
-                "set one of them",
-            ),
-            (
-                any(ranged) and not all(ranged),
-                "Options partitionColumn, lowerBound and upperBound belong together",
-                "ranges are made of all three",
-                "set all of them, or none",
-            ),
-        ]
-    )
-    return identifier(*table) if table else f"({query.rstrip().rstrip(';')}) AS sparkonce_query"
+    try:
+        return described(session, relation, ", ".join(map(identifier, names)))
+    except pymysql.MySQLError as error:
+        if number(error) != NO_COLUMN:
+            raise
+        there = pa.schema([(one.name, pa.null()) for one in described(session, relation)])
+        for name in names:
+            checks.column(option, name, there)
+        raise
 
 
 def _undivided(column: Described) -> checks.Contradiction:
@@ -189,4 +191,12 @@ def _too_long() -> ValueUnreadable:
         "A row is longer than the server sends",
         why="its text takes more than max_allowed_packet",
         todo="raise max_allowed_packet on the server, or read fewer columns by option columns",
+    )
+
+
+def _writes() -> StoreRefused:
+    return StoreRefused(
+        "The query writes or locks rows",
+        why="a read does neither, so FOR UPDATE and functions that write fail",
+        todo="leave them out of option query",
     )

@@ -5,13 +5,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pymysql
 
 from pyspark_mysql.server.connection import Access, Live, Pool
+from pyspark_mysql.server.failures import number, too_slow
 from pyspark_mysql.server.settings import LOCAL, UTC
 from sparkonce.shared import shared
+
+
+class Limit(NamedTuple):
+    """The setting that limits the time of a statement.
+
+    Attributes:
+        units: of a second.
+        error: the number of the error of a statement that took longer.
+    """
+
+    variable: str
+    units: int
+    error: int
+
+
+LIMIT = {
+    True: Limit("max_statement_time", 1, 1969),
+    False: Limit("max_execution_time", 1000, 3024),
+}
+"""By whether it is MariaDB."""
+
+GONE = 1094
+"""The number of an error: there is no such connection to be ended."""
 
 
 class Session:
@@ -94,6 +118,42 @@ class Session:
             return int(done.rowcount) if done.warning_count == 0 else -1
 
     @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Within the block the server ends each statement that takes longer than ``timeout``.
+
+        Raises:
+            pymysql.MySQLError: the server does not answer.
+            StoreRefused: it ended a statement.
+        """
+        with self.connected() as live:
+            limit = LIMIT[live.mariadb]
+            live.run(f"SET SESSION {limit.variable} = {limit.units * self.access.timeout:.0f}")
+            try:
+                yield
+            except pymysql.MySQLError as error:
+                if number(error) != limit.error:
+                    raise
+                raise too_slow(self.access.timeout) from None
+            finally:
+                live.restore(f"{limit.variable} = 0")
+
+    def give_up(self, live: Live) -> bool:
+        """End whatever the server still does for a connection, and close it.
+
+        Returns:
+            Whether the server answered.
+        """
+        connection: Any = live.connection
+        try:
+            with self.pool.lend() as other:
+                other.run(f"KILL {connection.thread_id()}")
+        except pymysql.MySQLError as error:
+            return number(error) == GONE
+        finally:
+            live.drop()
+        return True
+
+    @contextmanager
     def local_time(self) -> Iterator[None]:
         """Within the block the time of day is the server's own, as for others who write to it.
 
@@ -105,12 +165,7 @@ class Session:
             try:
                 yield
             finally:
-                if live.connection.open:
-                    try:
-                        live.run(f"SET SESSION time_zone = '{UTC}'")
-                    except pymysql.MySQLError:
-                        live.drop()  # lent again, it would shift instants
-                        raise
+                live.restore(f"time_zone = '{UTC}'")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

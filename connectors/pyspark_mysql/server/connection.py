@@ -10,7 +10,8 @@ from ssl import SSLContext
 from typing import Any
 
 import pymysql
-from pymysql.constants import CLIENT, SERVER_STATUS
+from pymysql.constants import CLIENT, COMMAND, SERVER_STATUS
+from pymysql.protocol import FieldDescriptorPacket
 
 from pyspark_mysql.server import address, settings, tls
 from pyspark_mysql.server.address import Address
@@ -62,6 +63,32 @@ class Live:
         self.used = time.monotonic()
         return cursor
 
+    def prepared(self, sql: str) -> list[FieldDescriptorPacket]:
+        """The columns that a statement would give; it does not run.
+
+        See https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html.
+        """
+        connection: Any = self.connection
+        try:
+            connection._execute_command(COMMAND.COM_STMT_PREPARE, sql)
+            answer = connection._read_packet()
+            _, statement, columns, parameters = answer.read_struct("<BIHH")
+            for _ in range(parameters + bool(parameters)):
+                connection._read_packet()
+            found = [connection._read_packet(FieldDescriptorPacket) for _ in range(columns)]
+            if columns:
+                connection._read_packet()  # the end of them
+            connection._execute_command(COMMAND.COM_STMT_CLOSE, statement.to_bytes(4, "little"))
+        except pymysql.MySQLError as error:
+            if known(error).kind is Kind.LOST:
+                self.drop()
+            raise
+        except BaseException:
+            self.drop()
+            raise
+        self.used = time.monotonic()
+        return found
+
     def roll_back(self) -> None:
         """End the transaction, whatever it takes."""
         if self.connection.open:
@@ -69,6 +96,19 @@ class Live:
                 self.run("ROLLBACK")
             except pymysql.MySQLError:
                 self.drop()
+
+    def restore(self, setting: str) -> None:
+        """Set a variable of the session to what all sessions have; or close the connection.
+
+        Raises:
+            pymysql.MySQLError: the server does not answer.
+        """
+        if self.connection.open:
+            try:
+                self.run(f"SET SESSION {setting}")
+            except pymysql.MySQLError:
+                self.drop()  # lent again, it would have the other value
+                raise
 
     def answers(self) -> bool:
         """Whether it still leads to a server."""

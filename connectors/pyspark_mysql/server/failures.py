@@ -76,7 +76,7 @@ DEMOTED = {1290, 1792, 1836}
 _BY_NUMBERS = {
     # The connection.
     (2006, 1152, 1184): _lost("the connection was closed"),
-    (2013,): _lost("the connection was lost, or no answer came in time"),
+    (2013,): _lost("the connection was lost, or no answer came within option timeout"),
     (2055,): _lost("the connection was lost"),
     (1053, 1077, 1079): _lost("the server shuts down"),
     (1158, 1160): _lost("the network failed"),
@@ -223,3 +223,17 @@ def translate(error: pymysql.MySQLError, doing: str) -> StoreError:
     if kind in (Kind.LOST, Kind.PASSING):
         return StoreUnreachable(f"MySQL failed while {doing}: {message(error)}", why, todo)
     return StoreRefused(f"MySQL refused while {doing}: {message(error)}", why, todo)
+
+
+def too_slow(timeout: float) -> StoreRefused:
+    """The error of a statement that was ended, as its first row took longer than ``timeout``."""
+    return StoreRefused(
+        f"MySQL gave no answer within option timeout={timeout:g} s, and the statement was ended",
+        why="the statement takes longer; the server itself answers",
+        todo="raise option timeout, or let an index or a narrower query make the statement faster",
+    )
+
+
+def is_late(error: BaseException) -> bool:
+    """Whether a connection was given up because no answer came in time."""
+    return isinstance(error.__context__, TimeoutError)

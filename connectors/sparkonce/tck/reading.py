@@ -81,11 +81,11 @@ class ReadSubject(Limited, ABC):
     """One connector with a place of its own to read from, made anew for each check.
 
     Attributes:
-        limits: see `Limited`; ``spoil``, ``outage`` and ``draw`` are methods here.
+        limits: see `Limited`; ``spoil``, ``outage``, ``draw``, ``slow`` are methods here.
         many: rows that are enough for several splits and several batches each.
     """
 
-    abilities = frozenset({"spoil", "outage", "draw"})
+    abilities = frozenset({"spoil", "outage", "draw", "slow"})
     many: int = 20_000
 
     @abstractmethod
@@ -118,4 +118,11 @@ class ReadSubject(Limited, ABC):
 
     def outage(self) -> AbstractContextManager[Callable[[], None]]:
         """Give a function after which the store can't be reached, until the block ends."""
+        raise NotImplementedError
+
+    def slow(self) -> AbstractContextManager[Callable[[], int]]:
+        """Make the first answer of each read take longer than option `timeout`.
+
+        The context gives a function that says how many reads the store works on.
+        """
         raise NotImplementedError

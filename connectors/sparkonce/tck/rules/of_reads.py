@@ -66,4 +66,12 @@ READS: Sequence[Rule] = (
         "Pages that shift under a reader lose a row, or give it twice.",
         "Source.read: a snapshot, a cursor, a point in time; never pages by number",
     ),
+    Rule(
+        "R12",
+        MUST,
+        "An answer that takes longer than option `timeout` is an error that names the option, and"
+        " the store ends what it was doing.",
+        "A statement that nobody waits for goes on, and each retry adds another one.",
+        "Source.read: what is sent to the store where its answer is no longer wanted",
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sparkonce.errors import StoreUnreachable, ValueUnreadable
+from sparkonce.errors import StoreError, StoreUnreachable, ValueUnreadable
 from sparkonce.filters import Compare, Filter
 from sparkonce.reading import Scan, Source
 from sparkonce.tck.conditions import drawn, holds
@@ -20,12 +21,15 @@ from sparkonce.tck.simulation.oracles import require
 from sparkonce.tck.suites.suite import Contract
 
 Row = tuple[Any, ...]
+ENDS = 3.0
+"""Seconds after which a store has ended what it was told to end."""
+
 DRAWS, COLUMNS = 4, 12
 """Checks of drawn columns, and columns of each."""
 
 
 class ReadRules(Contract):
-    """Rules R01 to R08."""
+    """Rules R01 to R12."""
 
     @pytest.fixture
     def reading(self) -> ReadSubject:
@@ -150,6 +154,19 @@ class ReadRules(Contract):
                 came += [row for row in _rows([batch]) if row[0] >= 0]
         stored = _rows(table.to_batches())
         require(sorted(came, key=_id) == sorted(stored, key=_id), f"{len(came)} rows came")
+
+    def test_r12_an_answer_that_takes_too_long(self, reading: ReadSubject) -> None:
+        """Checks R12."""
+        reading.need("slow")
+        reading.fill(rows(3))
+        with reading.slow() as running:
+            source = reading.source(Scan(SCHEMA))
+            with pytest.raises(StoreError, match="option timeout"):
+                _read_all(source, source.splits())
+            until = time.monotonic() + ENDS
+            while running() and time.monotonic() < until:
+                time.sleep(0.05)
+            require(not running(), "the store goes on with what nobody waits for")
 
 
 def found(
