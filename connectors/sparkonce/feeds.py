@@ -80,6 +80,12 @@ class Feed(Rows, Protocol):
             UnreadLost: rows behind `after` are gone.
         """
 
+    def passed(self, after: Position, goal: Position) -> Position:
+        """Where a query is that has found no row behind `after` up to `goal`, and ends.
+
+        What a position says of things that are not followed now stays as it was.
+        """
+
     def between(self, after: Position, end: Position) -> Sequence[Split]:
         """The parts of what lies behind `after`, up to `end`, in the order of the changes.
 

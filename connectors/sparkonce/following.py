@@ -55,7 +55,7 @@ class Follower:
         goal = self.feed.latest() if self._goal is None else self._goal
         at = goal if goal == after else self.feed.advance(after, goal, most)
         if self._goal is not None and at == after:
-            at = goal  # there is nothing between, and the next query need not look there again
+            at = self.feed.passed(after, goal)  # the next query need not look there again
         self._last = start if start and at == after else _offset(at, None if start else after)
         return self._last
 

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pyspark_redis.following.feed import Range, RedisFeed
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost, ValueUnreadable
+from sparkonce.feeds import Position
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +112,57 @@ def test_several_streams_are_followed_and_one_that_comes_later(
     assert numbers(fewer, end, fewer.latest()) == [0, 1, 2, 3, 4]
 
 
+def test_a_stream_that_is_left_out_for_a_time_goes_on_where_it_was(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    one, other = f"{unique}:a", f"{unique}:b"
+    both, fewer = feed(redis_url, one, other), feed(redis_url, other)
+    add(client, one, range(5))
+    add(client, other, range(10, 15))
+    at, found = followed(both, both.begin(), None)
+    assert found == [*range(5), *range(10, 15)]
+    for most in (None, 2):
+        add(client, one, range(3))
+        add(client, other, range(20, 26))
+        at, found = followed(fewer, at, most)
+        assert found == [*range(20, 26)]
+        assert fewer.passed(at, fewer.latest()) == at
+        at, found = followed(both, at, most)
+        assert found == [0, 1, 2]
+
+
+def test_a_stream_that_is_named_later_has_its_place_before_it_is_read(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    """Or what is trimmed before its first epoch is read, or read again, would not be missed."""
+    one, later = f"{unique}:a", f"{unique}:b"
+    fewer, both = feed(redis_url, one), feed(redis_url, one, later)
+    begin = fewer.begin()
+    add(client, one, range(5))
+    add(client, later, range(20, 30))
+    client.xtrim(later, maxlen=8, approximate=False)
+    at = both.advance(begin, both.latest(), None)
+    assert rows(both, begin, at) == []
+    assert followed(both, at, None)[1] == [*range(5), *range(22, 30)]
+    client.xtrim(later, maxlen=5, approximate=False)
+    with pytest.raises(UnreadLost, match=f"3 entries of stream '{later}'"):
+        followed(both, at, None)
+
+
+def test_a_capped_stream_that_is_made_anew_is_noticed_where_counts_coincide(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    made, lenient = feed(redis_url, unique), feed(redis_url, unique, failOnDataLoss="false")
+    add(client, unique, range(10))
+    at, _ = followed(made, made.begin(), None)
+    delete(client, unique)
+    add(client, unique, range(15))
+    client.xtrim(unique, maxlen=5, approximate=False)
+    with pytest.raises(UnreadLost, match=r"does not have entry .* any more"):
+        followed(made, at, None)
+    assert followed(lenient, at, None)[1] == [*range(10, 15)]
+
+
 def test_a_query_may_begin_with_what_is_there_or_with_what_comes(
     client: redis.Redis, redis_url: str, unique: str
 ) -> None:
@@ -167,7 +220,8 @@ def test_entries_that_go_before_they_are_read_are_noticed(
         assert numbers(lenient, after, end) == there
     assert f"{LOSSES[lose]} entries" in caplog.text
     add(client, unique, range(20, 25))
-    assert numbers(made, end, made.latest()) == [*range(20, 25)]
+    after = lenient if lose is trim_all else made  # it looks like one that was made anew
+    assert numbers(after, end, made.latest()) == [*range(20, 25)]
 
 
 def test_entries_that_go_once_they_are_read_are_no_loss(
@@ -178,8 +232,105 @@ def test_entries_that_go_once_they_are_read_are_no_loss(
     after = made.latest()
     client.xdel(unique, *ids[2:5])
     add(client, unique, range(10, 20))
-    client.xtrim(unique, maxlen=10, approximate=False)
+    client.xtrim(unique, maxlen=11, approximate=False)
     assert numbers(made, after, made.latest()) == [*range(10, 20)]
+    after = made.latest()
+    client.xdel(unique, *(entry for entry, _ in client.xrange(unique)))
+    add(client, unique, range(20, 25))
+    assert numbers(made, after, made.latest()) == [*range(20, 25)]
+
+
+class History:
+    """A stream to which everything happens, and what a query has read of it."""
+
+    def __init__(self, client: redis.Redis, key: str, seed: int) -> None:
+        self.client, self.key, self.drawn = client, key, Random(seed)
+        self.added = self.now = self.lives = 0
+        self.unread, self.backup = set[int](), (b"", 0)
+
+    def add(self) -> None:
+        cap = self.drawn.choice([None, None, 3, 8])
+        for _ in range(self.drawn.randint(1, 12)):
+            self.now, self.added = self.now + 1, self.added + 1
+            entry: Any = {"n": self.added}
+            id_ = f"{self.now}-{self.lives}"
+            self.client.xadd(self.key, entry, id_, maxlen=cap, approximate=False)
+            self.unread.add(self.added)
+
+    def trim(self) -> None:
+        self.client.xtrim(self.key, maxlen=self.drawn.randint(0, 12), approximate=False)
+
+    def delete(self) -> None:
+        there: Any = self.client.xrange(self.key)
+        ids = [one for one, _ in there]
+        self.client.xdel(self.key, *self.drawn.sample(ids, min(2, len(ids))), "0-1")
+
+    def make_anew(self) -> None:
+        self.client.delete(self.key)
+        self.lives += 1
+
+    def copy(self) -> None:
+        """By entries: the counts are those of what is there."""
+        there: Any = self.client.xrange(self.key)
+        self.client.delete(self.key)
+        for entry, fields in there:
+            self.client.xadd(self.key, fields, entry)
+
+    def keep(self) -> None:
+        """What a replica has, or a backup."""
+        self.backup = self.client.dump(self.key) or b"", self.added
+
+    def fall_back(self) -> None:
+        """What came since is lost by the store, and nobody can tell whether there was any."""
+        self.lives += 1
+        there, added = self.backup
+        if there:
+            self.client.restore(self.key, 0, there, replace=True)
+            self.unread -= {*range(added + 1, self.added + 1)}
+            if self.drawn.random() < 0.3:  # its clock is behind
+                about: Any = self.client.xinfo_stream(self.key)
+                self.now = int(about["last-generated-id"].split(b"-")[0])
+
+    def go_on(self) -> None:
+        kinds = [self.add] * 4 + [self.trim, self.delete, self.make_anew, self.copy]
+        for _ in range(self.drawn.randint(1, 4)):
+            self.drawn.choice([*kinds, self.keep, self.fall_back, self.fall_back])()
+
+
+def followed(made: RedisFeed, at: Position, most: int | None) -> tuple[Position, list[int]]:
+    """What a query reads until there is nothing new, each epoch twice."""
+    found, goal = list[int](), made.latest()
+    while goal != at and (to := made.advance(at, goal, most)) != at:
+        epoch = numbers(made, at, to)
+        assert numbers(made, at, to) == epoch
+        at, found = to, found + epoch
+    return at, found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
+    client: redis.Redis, redis_url: str, unique: str, seed: int
+) -> None:
+    """Where a loss is tolerated, what comes is all that lies behind the last id.
+
+    Of a stream of which nothing was seen nobody can tell whether it is another one.
+    """
+    history = History(client, unique, seed)
+    made, lenient = feed(redis_url, unique), feed(redis_url, unique, failOnDataLoss="false")
+    at, read = made.begin(), list[int]()
+    for _ in range(12):
+        history.go_on()
+        most = history.drawn.choice([None, 3])
+        try:
+            to, found = followed(made, at, most)
+            assert {*found} >= history.unread or not at[unique]["added"]
+        except UnreadLost:
+            there: Any = client.xrange(unique, f"({at[unique]['id']}")
+            to, found = followed(lenient, at, most)
+            assert found == [int(fields[b"n"]) for _, fields in there]
+        history.unread.clear()
+        at, read = to, read + found
+    assert len(read) == len({*read})
 
 
 @pytest.mark.parametrize("many", [1, 10, 30])

@@ -31,6 +31,9 @@ class Numbers:
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
         return goal if most is None else {"n": min(goal["n"], after["n"] + most)}
 
+    def passed(self, _: Position, goal: Position) -> Position:
+        return goal
+
     def between(self, after: Position, end: Position) -> list[int]:
         return [*range(after["n"] + 1, end["n"] + 1)]
 

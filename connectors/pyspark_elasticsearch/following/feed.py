@@ -49,6 +49,10 @@ class ElasticsearchFeed:
         """See `Feed.advance`. What is gone is told when it is planned."""
         return positions.towards(goal, after, most)
 
+    def passed(self, after: Position, goal: Position) -> Position:
+        """See `Feed.passed`."""
+        return positions.towards(goal, after, None)
+
     def between(self, after: Position, end: Position) -> Sequence[Part]:
         """See `Feed.between`. What is planned is made visible to searches first."""
         for error in losses.unknown(after, end):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import redis
 
-from pyspark_redis.following.streams import Look, Mark, before, look, lost, walk
+from pyspark_redis.following.streams import Look, Mark, before, later, look, loss, lost, rest, walk
 from pyspark_redis.reading.columns import Columns
 from pyspark_redis.reading.forms import Rows
 from pyspark_redis.reading.keys import Naming
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.wire import Wire, command, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
+from sparkonce.errors import UnreadLost
 from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -56,6 +57,7 @@ class RedisFeed:
     def __init__(self, places: Places, options: Options, wanted: Scan) -> None:
         self.places, self.options = places, options
         self.columns = Columns(wanted.schema, Naming(None, b""), "stream", "")
+        self._told = set[str]()
 
     def begin(self) -> Position:
         """See `Feed.begin`."""
@@ -68,30 +70,53 @@ class RedisFeed:
         return _position({key: one.end for key, one in self._looks().items()})
 
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
-        """See `Feed.advance`. Each stream has the share that it has of all that is not read."""
+        """See `Feed.advance`. Each stream has the share that it has of all that is not read.
+
+        A stream that is named for the first time gets its place alone: what is there behind it, now
+        or in a replay, is compared with that.
+        """
+        known, looks = _marks(after), dict[str, Look]()
+        if any(key not in known for key in goal):
+            looks = self._looks()
+        for key in goal.keys() - known.keys():
+            known[key] = looks[key].earliest
+        if looks:
+            return _position(known)
         if most is None:
-            return goal
-        begins, ends = self._begins(after, goal), _marks(goal)
+            return self.passed(after, goal)
+        begins = self._begins(after, goal)
+        ends = {key: later(end, begins[key]) for key, end in _marks(goal).items()}
         rows = {key: max(0, end.added - begins[key].added) for key, end in ends.items()}
         total = sum(rows.values())
-        if total <= most:
-            return goal
-        with translated(READING):
-            return _position(
-                {
+        if total > most:
+            with translated(READING):
+                ends = {
                     key: self._walk(key, begins[key], end, -(-most * rows[key] // total))
                     for key, end in ends.items()
                 }
-            )
+        return {**after, **_position(ends)}
+
+    def passed(self, after: Position, goal: Position) -> Position:
+        """See `Feed.passed`. Streams that are not named now keep their places."""
+        known = _marks(after)
+        ends = {key: later(end, known.get(key, end)) for key, end in _marks(goal).items()}
+        return {**after, **_position(ends)}
 
     def between(self, after: Position, end: Position) -> Sequence[Range]:
         """See `Feed.between`."""
+        for key in after.keys() - end.keys():
+            log.warning(
+                "Stream %r is not followed any more, and is read from its beginning if it is named"
+                " again. Why: a Spark before 4.2 does not tell where a query is, so that its place"
+                " is not kept. What to do: leave it in option streams, or use Spark 4.2",
+                key,
+            )
         begins = self._begins(after, end)
         with translated(READING):
             return [
                 part
-                for key, mark in _marks(end).items()
-                for part in self._parts(key, begins[key], mark)
+                for key, begin in begins.items()
+                for part in self._parts(key, begin, Mark(**end[key]))
             ]
 
     def behind(self, after: Position, end: Position) -> int:
@@ -109,7 +134,7 @@ class RedisFeed:
                 found += len(rows.keys)
                 yield self.columns.batch(rows)
         if split.many is not None and found != split.many:
-            self._tell_loss(split.key, Mark(split.after), split.many - found)
+            self._tell_loss(lost(split.key, Mark(split.after), split.many - found))
 
     def _blocks(self, wire: Wire, split: Range) -> Iterator[Rows]:
         """The entries, in blocks; the next page is on its way while one is taken."""
@@ -133,16 +158,18 @@ class RedisFeed:
         known, begins = _marks(after), {}
         with translated("looking at streams"):
             for key, mark in _marks(end).items():
-                there = look(self._client(key), key)
-                begin = known.get(key, there.earliest)
-                gone = there.gone(begin)
-                if before(mark.id, begin.id) or gone < 0:
-                    gone = min(gone, -1)
-                if gone:
-                    self._tell_loss(key, begin, gone)
-                    begin = there.earliest if gone < 0 else replace(begin, added=begin.added + gone)
-                begins[key] = begin
+                begins[key] = mark if known.get(key) == mark else self._begin(key, known.get(key))
         return begins
+
+    def _begin(self, key: str, after: Mark | None) -> Mark:
+        client = self._client(key)
+        there = look(client, key)
+        if after is None:  # a Spark before 4.2, which does not tell from where it asks for an end
+            return there.earliest
+        if error := loss(client, key, there, after):
+            self._tell_loss(error)
+            return rest(client, key, there, after)
+        return after
 
     def _walk(self, key: str, after: Mark, goal: Mark, most: int) -> Mark:
         return walk(self._client(key), key, after, goal, most) if most else after
@@ -151,7 +178,7 @@ class RedisFeed:
         """The splits of a stream, of about as many entries each."""
         rows = end.added - begin.added
         many = max(1, min(self.options["numPartitions"], rows // LARGE))
-        while begin.id != end.id:
+        while before(begin.id, end.id):
             to = end if many == 1 else self._walk(key, begin, end, -(-rows // many))
             yield Range(key, begin.id, to.id, to.added - begin.added)
             begin = to
@@ -159,12 +186,13 @@ class RedisFeed:
     def _client(self, key: str) -> redis.Redis:
         return self.places.holder(key.encode())
 
-    def _tell_loss(self, key: str, after: Mark, gone: int) -> None:
-        """Raise or warn, as option ``failOnDataLoss`` says."""
-        error = lost(key, after, gone)
+    def _tell_loss(self, error: UnreadLost) -> None:
+        """Raise, or warn once, as option ``failOnDataLoss`` says."""
         if self.options["failOnDataLoss"]:
             raise error
-        log.warning("%s", error)
+        if str(error) not in self._told:
+            self._told.add(str(error))
+            log.warning("%s", error)
 
 
 def _pages(wire: Wire, key: bytes, split: Range) -> Iterator[list[tuple[bytes, list[bytes]]]]:

@@ -13,6 +13,8 @@ from redis.exceptions import ResponseError
 from pyspark_redis.server.failures import no_stream
 from sparkonce.errors import StoreRefused, UnreadLost
 
+LOOK = "look at what trims, deletes or restores the stream; failOnDataLoss=false"
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -41,29 +43,24 @@ class Look:
         end: the last entry that was ever added, and how many were.
         first: the oldest entry that is there; None if there is none.
         length: how many are there.
+        deleted: the highest id that was ever deleted by XDEL.
     """
 
     end: Mark
     first: str | None
     length: int
+    deleted: str
 
     @property
     def earliest(self) -> Mark:
-        """Before all that are there."""
-        return Mark(added=self.end.added - self.length)
+        """Right before all that are there."""
+        if self.first is None:
+            return self.end
+        return Mark(_before(self.first), self.end.added - self.length)
 
-    def gone(self, after: Mark) -> int:
-        """How many entries behind a mark are there no more, as far as one look can tell.
 
-        Entries go from the beginning, so that nothing behind the mark is gone as long as what lies
-        before it is there; others are noticed when they are counted. A negative number tells of
-        entries that are not those of which the mark tells.
-        """
-        if before(self.end.id, after.id) or self.end.added < after.added:
-            return min(-1, self.end.added - after.added)
-        if self.first is not None and not before(after.id, self.first):
-            return 0
-        return self.end.added - after.added - self.length
+NOTHING = Look(Mark(), None, 0, "0-0")
+"""What is said of a stream that is not there."""
 
 
 def before(one: str, other: str) -> bool:
@@ -73,6 +70,17 @@ def before(one: str, other: str) -> bool:
 
 def _order(entry: str) -> tuple[int, ...]:
     return tuple(map(int, entry.split("-")))
+
+
+def _before(entry: str) -> str:
+    """The id right before another one, whether an entry has it or not."""
+    time, number = _order(entry)
+    return f"{time}-{number - 1}" if number else f"{time - 1}-{2**64 - 1}"
+
+
+def later(mark: Mark, other: Mark) -> Mark:
+    """The mark; with the id of the other one if that is higher, so that nothing is read again."""
+    return Mark(other.id, mark.added) if before(mark.id, other.id) else mark
 
 
 def look(client: redis.Redis, key: str) -> Look:
@@ -86,7 +94,7 @@ def look(client: redis.Redis, key: str) -> Look:
         told: dict[str, Any] = client.xinfo_stream(key)
     except ResponseError as error:
         if "no such key" in str(error):
-            return Look(Mark(), None, 0)
+            return NOTHING
         if "WRONGTYPE" in str(error):
             raise no_stream(key) from None
         raise
@@ -98,7 +106,43 @@ def look(client: redis.Redis, key: str) -> Look:
         )
     first = told["first-entry"]
     end = Mark(_text(told["last-generated-id"]), int(told["entries-added"]))
-    return Look(end, _text(first[0]) if first else None, int(told["length"]))
+    deleted = _text(told["max-deleted-entry-id"])
+    return Look(end, _text(first[0]) if first else None, int(told["length"]), deleted)
+
+
+def loss(client: redis.Redis, key: str, there: Look, after: Mark) -> UnreadLost | None:
+    """The error for what is not known to be there behind a mark; None if all of it is.
+
+    Entries go from the beginning. So nothing behind the mark was trimmed as long as its own entry
+    is there, or was deleted as the last one. Whether one behind it was deleted by XDEL is noticed
+    when they are counted.
+    """
+    new = there.end.added - after.added
+    if there.end == after:
+        return None
+    if new <= 0 or not before(after.id, there.end.id):
+        return lost(key, after, -1)
+    if there.first is None or before(after.id, there.first):
+        gone = new - there.length
+        if gone:
+            return lost(key, after, gone)
+        is_first = there.first is not None and _before(there.first) == after.id
+        known = is_first or after.added == 0  # then all that were ever added are there
+    else:
+        known = bool(client.xrange(key, after.id, after.id))
+    return None if known or there.deleted == after.id else uncertain(key, after)
+
+
+def rest(client: redis.Redis, key: str, there: Look, after: Mark) -> Mark:
+    """A mark that is behind the same id, by the number of entries that are there behind it.
+
+    Raises:
+        redis.RedisError: the server can't be asked.
+    """
+    found = there.length
+    if there.first is None or not before(after.id, there.first):
+        _, found = _walked(client, key, after.id, there.end.id, there.length)
+    return Mark(after.id, there.end.added - found)
 
 
 def walk(client: redis.Redis, key: str, after: Mark, goal: Mark, most: int) -> Mark:
@@ -107,28 +151,45 @@ def walk(client: redis.Redis, key: str, after: Mark, goal: Mark, most: int) -> M
     Raises:
         redis.RedisError: the server can't be asked.
     """
-    at, found = after.id, 0
-    while found < most:
-        told: Any = client.eval(_walk(), 1, key, at, goal.id, str(most - found))
-        if not told[1]:
-            return goal
-        at, found = _text(told[0]), found + int(told[1])
-    return goal if at == goal.id else Mark(at, after.added + found)
+    at, found = _walked(client, key, after.id, goal.id, most)
+    return goal if found < most or at == goal.id else Mark(at, after.added + found)
+
+
+def _walked(client: redis.Redis, key: str, at: str, goal: str, most: int) -> tuple[str, int]:
+    """The last of at most so many entries behind one id, and how many they are."""
+    found, some = 0, 1
+    while some and found < most and before(at, goal):
+        told: Any = client.eval(_walk(), 1, key, at, goal, str(most - found))
+        at, some = _text(told[0]), int(told[1])
+        found += some
+    return at, found
 
 
 def lost(key: str, after: Mark, gone: int) -> UnreadLost:
-    """The error for entries that are gone, or are others."""
-    todo = "look at what trims, deletes or restores the stream; failOnDataLoss=false goes on with"
+    """The error for entries that are gone, or are others: then `gone` is negative."""
     if gone < 0:
         return UnreadLost(
             f"Stream {key!r} is not the one that was read up to {after.id}",
-            why="it was deleted and made anew, or a replica took over that lacked entries",
-            todo=f"{todo} what is there now",
+            why="it was deleted and made anew, or copied, or a replica took over that lacked"
+            " entries",
+            todo=f"{LOOK} goes on behind that id; a new query reads those up to it, too",
         )
     return UnreadLost(
         f"{gone} entries of stream {key!r} behind {after.id} are gone before they were read",
         why="the stream was trimmed (MAXLEN, MINID), or entries of it were deleted (XDEL)",
-        todo=f"{todo}out them",
+        todo=f"{LOOK} goes on without them",
+    )
+
+
+def uncertain(key: str, after: Mark) -> UnreadLost:
+    """The error for a stream that may be another one."""
+    return UnreadLost(
+        f"Stream {key!r} does not have entry {after.id} any more, the last one that was read, and"
+        " entries behind it may be gone, too",
+        why="one that was trimmed up to just there looks like one that was made anew, or that lost"
+        " entries in a failover",
+        todo=f"let what trims the stream keep that entry (XTRIM MINID {after.id} does); {LOOK} goes"
+        " on behind that id",
     )
 
 

@@ -9,5 +9,5 @@ repeat
     at = some[#some][1]
   end
   now = redis.call('TIME')
-until #some == 0 or count == most or (now[1] - began[1]) * 1e6 + now[2] - began[2] > 10000
+until #some == 0 or count == most or at == goal or (now[1] - began[1]) * 1e6 + now[2] - began[2] > 10000
 return {at, count}
