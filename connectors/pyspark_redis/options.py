@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark_redis.models import MODELS
 from pyspark_redis.server import own_keys
 from pyspark_redis.server.address import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
-from sparkonce.option_values import choice, columns, integer, pattern, seconds
+from sparkonce.option_values import choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import READS
+
+
+def streams(text: str) -> list[str]:
+    """Read option ``streams``.
+
+    Raises:
+        ValueError: a name is empty or there twice.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len({*names}) < len(names):
+        raise ValueError("names of streams with commas between, such as orders,refunds")
+    return names
+
+
+def entries(text: str) -> frozenset[tuple[bytes, bytes]]:
+    """Read option ``skipEntries``.
+
+    Raises:
+        ValueError: one is none.
+    """
+    found = [re.fullmatch(r"(.+):(\d+-\d+)", one.strip()) for one in text.split(",")]
+    if not all(found):
+        raise ValueError("entries with commas between, as errors name them: orders:1526919030474-0")
+    return frozenset((one[1].encode(), one[2].encode()) for one in found if one)
+
 
 URL = Option(
     "url",
@@ -157,7 +184,7 @@ FOLLOWING = (
         "streams",
         "The streams that are followed, with commas between: `orders,refunds`. Column `_key` is the"
         " stream, `_id` the id of an entry.",
-        columns,
+        streams,
         required=True,
     ),
     Option(
@@ -167,6 +194,12 @@ FOLLOWING = (
         required=True,
     ),
     Option("numPartitions", "Most splits of a stream.", integer(1, 10_000), 2),
+    Option(
+        "skipEntries",
+        "Entries that are passed over, as those that can't be read: the error names them,"
+        " `orders:1526919030474-55`. With commas between.",
+        entries,
+    ),
     *TLS,
     *FOLLOWS,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -84,13 +85,67 @@ def test_fields_are_columns_whatever_else_an_entry_has(
     schema = pa.schema([("_key", pa.string()), ("b", pa.string()), ("a", pa.int64())])
     for fields in ({"a": 1, "b": "x"}, {"b": "y", "a": 2}, {"c": 0}, {"a": 3, "b": "", "c": 1}):
         client.xadd(unique, fields)
-    client.execute_command("XADD", unique, "*", "a", "8", "a", "9")
+    client.execute_command("XADD", unique, "*", "a", "8", "c", "9", "c", "9")
     made = feed(redis_url, unique, schema=schema)
     found = [(row["a"], row["b"]) for row in rows(made, made.begin(), made.latest())]
-    assert found == [(1, "x"), (2, "y"), (None, None), (3, ""), (9, None)]
-    client.xadd(unique, {"a": "many"})
-    with pytest.raises(ValueUnreadable, match="column 'a'"):
-        rows(made, made.begin(), made.latest())
+    assert found == [(1, "x"), (2, "y"), (None, None), (3, ""), (8, None)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (["n", "many"], "column 'n' under key .*, of entry {}, can't be read"),
+        (["m", "1", "n", "8", "n", "9"], "Entry {} of stream .* has field 'n' twice"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 25, 49])
+def test_an_entry_that_cannot_be_read_is_named_and_passed_over(
+    client: redis.Redis, redis_url: str, unique: str, fields: list[str], said: str, place: int
+) -> None:
+    add(client, unique, range(place))
+    entry = client.execute_command("XADD", unique, "*", *fields).decode()
+    add(client, unique, range(place, 49))
+    made = feed(redis_url, unique)
+    begin, end = made.begin(), made.latest()
+    with pytest.raises(ValueUnreadable, match=said.format(entry)) as raised:
+        rows(made, begin, end)
+    (name, value), *_ = re.findall(r"(skipEntries)=(\S+?)\.?$", str(raised.value))
+    passing = feed(redis_url, unique, **{name: value})
+    assert numbers(passing, begin, end) == [*range(49)]
+    ids = client.xrange(unique)
+    other = feed(redis_url, unique, skipEntries=f"other:{ids[0][0].decode()}, {value}")
+    assert numbers(other, begin, end) == [*range(49)]
+
+
+GREATEST = 2**64 - 1
+
+
+@pytest.mark.parametrize("many", [19, 20, 21, 40])
+def test_a_stream_may_go_up_to_the_greatest_id(
+    client: redis.Redis, redis_url: str, unique: str, many: int
+) -> None:
+    """Behind which the server refuses to be asked."""
+    for n in range(many):
+        client.xadd(unique, {"n": n}, f"{GREATEST}-{GREATEST - many + 1 + n}")
+    made = feed(redis_url, unique)
+    for most in (None, 7, many):
+        at, found = followed(made, made.begin(), most)
+        assert found == [*range(many)]
+        assert followed(made, at, most) == (at, [])
+
+
+def test_a_name_that_stands_for_no_stream_is_told(
+    client: redis.Redis, redis_url: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.xadd(f"{unique}:a", {"n": 1})
+    made = feed(redis_url, f"{unique}:*")
+    for ask in (made.begin, made.latest, lambda: RedisConnector().infer_feed(made.options)):
+        with pytest.raises(OptionError, match="it is no pattern"):
+            ask()
+    client.xadd(f"{unique}:*", {"n": 1})
+    assert followed(made, made.begin(), None)[1] == [1]
+    feed(redis_url, f"{unique}:later").begin()
+    assert f"Stream '{unique}:later' is not there yet" in caplog.text
 
 
 def test_several_streams_are_followed_and_one_that_comes_later(
@@ -508,6 +563,8 @@ def test_a_stream_without_a_position_is_told_what_to_say(
     [
         ({"startingPosition": "latest"}, "Option streams is missing"),
         ({"streams": "a", "startingPosition": "now"}, "one of earliest, latest"),
+        ({"streams": "a,,b", "startingPosition": "latest"}, "names of streams"),
+        ({"streams": "a", "startingPosition": "latest", "skipEntries": "1-0"}, "orders:1526"),
         ({"streams": "a", "startingPosition": "latest", "key": "a"}, "Option 'key' is unknown"),
     ],
 )

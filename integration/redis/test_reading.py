@@ -155,9 +155,11 @@ def test_what_can_be_no_column_is_left_out_of_a_sample(
 ) -> None:
     """A float in a key is read as its text: several texts are one float."""
     client.hset(f"{unique}:1.5", mapping={b"\xac\xed": "x", "_key": "y", "n": "1.10"})
+    client.hset(f"{unique}:1.5", mapping={"a\x01": "x", "P": "y", "a\x00b": "z"})
     made = source(redis_url, key=f"{unique}:{{p}}")
     assert rows(made) == [{"p": "1.5", "n": "1.10"}]
-    assert "Field '_key' is no column" in caplog.text
+    for name in ("_key", "a\x01", "P", "a\x00b"):
+        assert f"Field {name!r} is no column" in caplog.text
     whole = source(redis_url, key=f"{unique}:{{p}}", columns="_key,p")
     assert whole.wanted.schema.names == ["p", "_key", "n"]
 
@@ -275,6 +277,111 @@ def test_entries_have_their_ids(redis_url: str, client: redis.Redis, unique: str
         {"n": 1, "_id": ids[0]},
         {"n": None, "_id": ids[1]},
     ]
+
+
+TWO = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
+JSON = '{"name": "a", "n": 1}'
+ALONE: list[tuple[Any, pa.DataType, bool]] = [
+    (JSON, pa.string(), False),
+    (" \n{}", pa.string(), False),
+    (JSON, pa.struct([("n", pa.int64())]), False),
+    (JSON, pa.map_(pa.string(), pa.string()), False),
+    (JSON, pa.int64(), False),
+    ("{no JSON}", pa.string(), True),
+    ('["a"]', pa.string(), True),
+    (b"{\xff}", pa.binary(), True),
+    ("7", pa.int64(), True),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "is_read"), ALONE, ids=str)
+@pytest.mark.parametrize("model", ["string", "list", "set", "zset"])
+def test_one_column_is_the_whole_value_unless_it_may_be_a_member(
+    client: redis.Redis,
+    redis_url: str,
+    unique: str,
+    model: str,
+    text: Any,
+    kind: pa.DataType,
+    is_read: bool,
+) -> None:
+    """Our sink writes JSON of several columns, and one column as it is."""
+    writes: dict[str, Callable[[], object]] = {
+        "string": lambda: client.set(f"{unique}:1", text),
+        "list": lambda: client.rpush(f"{unique}:1", text),
+        "set": lambda: client.sadd(f"{unique}:1", text),
+        "zset": lambda: client.zadd(f"{unique}:1", {text: 1}),
+    }
+    writes[model]()
+    raw = {"key": f"{unique}:{{id}}", "model": model}
+    name = pa.schema([("name", kind)])
+    if is_read:
+        assert len(rows(source(redis_url, name, **raw))) == 1
+    else:
+        with pytest.raises(ValueUnreadable, match=r"call the column value.*name another member"):
+            rows(source(redis_url, name, **raw))
+    whole = pa.schema([("value", pa.binary())])
+    stored = text if isinstance(text, bytes) else text.encode()
+    assert rows(source(redis_url, whole, **raw)) == [{"value": stored}]
+    if text == JSON:
+        assert rows(source(redis_url, TWO, **raw)) == [{"id": 1, "name": "a", "n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ('{"n": 1, "m": 2, "n": 1}', pa.struct([("n", pa.int64())]), "'n' is there twice"),
+        ('{"a": {"n": 1, "n": 2}}', pa.map_(pa.string(), pa.struct([])), "'n' is there twice"),
+        ('{"n": 1, "n": 2}', pa.map_(pa.string(), pa.int64()), "'n' is there twice"),
+        ('[{"n": 1, "n": 2}]', pa.list_(pa.struct([("n", pa.int64())])), "'n' is there twice"),
+        ('{"1": 1, "1.0": 2}', pa.map_(pa.int64(), pa.int64()), "keys are one value"),
+    ],
+)
+def test_json_with_a_member_twice_is_refused(
+    client: redis.Redis, redis_url: str, unique: str, text: str, kind: pa.DataType, said: str
+) -> None:
+    client.hset(f"{unique}:1", mapping={"v": text})
+    client.hset(f"{unique}:2", mapping={"v": "null"})
+    with pytest.raises(ValueUnreadable, match=rf"under key b'{unique}:1'.*{said}"):
+        rows(source(redis_url, pa.schema([("v", kind)]), key=f"{unique}:{{id}}"))
+
+
+def test_members_of_a_value_are_there_once(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    client.set(f"{unique}:1", '{"name": "a", "n": 1, "name": "b"}')
+    with pytest.raises(ValueUnreadable, match="'name' is there twice"):
+        rows(source(redis_url, TWO, key=f"{unique}:{{id}}", model="string"))
+
+
+HIDING = [
+    ("string", "{value}", {}, "which is the name of the value"),
+    ("list", "{VALUE}", {}, "which is the name of the value"),
+    ("zset", "{id}", {"scoreColumn": "value"}, "which is the name of the value"),
+    ("zset", "{score}", {}, "scoreColumn names the score"),
+    ("zset", "{Points}", {"scoreColumn": "points"}, "scoreColumn names the score"),
+    ("stream", "{_id}", {}, "means something else"),
+    ("hash", "{_key}", {}, "_key is the key as it is"),
+]
+
+
+@pytest.mark.parametrize(("model", "template", "more", "said"), HIDING)
+def test_no_column_of_the_key_hides_what_lies_under_it(
+    client: redis.Redis,
+    redis_url: str,
+    unique: str,
+    model: str,
+    template: str,
+    more: dict[str, str],
+    said: str,
+) -> None:
+    (fill(client, unique).get(model) or (lambda: client.hset(f"{unique}:1", "n", 1)))()
+    with pytest.raises(OptionError, match=said):
+        source(redis_url, key=f"{unique}:{template}", model=model, **more)
+    schema = pa.schema([("value", pa.int64()), ("v", pa.string())])
+    if template == "{value}":
+        made = source(redis_url, schema, key=f"{unique}:{template}", model=model)
+        assert rows(made) == [{"value": 1, "v": "a"}]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 import redis
 
-from pyspark_redis.following.streams import Look, Mark, before, later, look, loss, lost, rest, walk
+from pyspark_redis.following.streams import (
+    NOTHING,
+    Look,
+    Mark,
+    before,
+    later,
+    look,
+    loss,
+    lost,
+    rest,
+    walk,
+)
 from pyspark_redis.reading.columns import Columns
 from pyspark_redis.reading.forms import Rows
-from pyspark_redis.reading.keys import Naming
+from pyspark_redis.reading.keys import Naming, require_no_pattern
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.wire import Wire, command, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
@@ -63,6 +74,9 @@ class RedisFeed:
         """See `Feed.begin`."""
         earliest = self.options[STARTS] == "earliest"
         looks = self._looks()
+        for key, one in looks.items():
+            if one is NOTHING:
+                log.warning("Stream %r is not there yet; the query waits for it", key)
         return _position({key: one.earliest if earliest else one.end for key, one in looks.items()})
 
     def latest(self) -> Position:
@@ -130,28 +144,36 @@ class RedisFeed:
         """See `Feed.read`."""
         found = 0
         with translated(READING), opened(self.places.holder(split.key.encode())) as wire:
-            for rows in self._blocks(wire, split):
-                found += len(rows.keys)
+            for so_many, rows in self._blocks(wire, split):
+                found = so_many
                 yield self.columns.batch(rows)
         if split.many is not None and found != split.many:
             self._tell_loss(lost(split.key, Mark(split.after), split.many - found))
 
-    def _blocks(self, wire: Wire, split: Range) -> Iterator[Rows]:
-        """The entries, in blocks; the next page is on its way while one is taken."""
+    def _blocks(self, wire: Wire, split: Range) -> Iterator[tuple[int, Rows]]:
+        """The entries, in blocks, each with how many there were up to its end.
+
+        The next page is on its way while one is taken.
+        """
         form, key = self.columns.form, split.key.encode()
-        rows, began = Rows(form.columns), 0
+        rows, began, found = Rows(form.columns), 0, 0
+        skipped = {id_ for stream, id_ in self.options["skipEntries"] or () if stream == key}
         for reply in _pages(wire, key, split):
-            form.take(key, reply, rows)
+            found += len(reply)
+            form.take(key, [one for one in reply if one[0] not in skipped], rows)
             if wire.received - began >= BLOCK:
                 began = wire.received
-                yield rows
+                yield found, rows
                 rows = Rows(form.columns)
-        if rows.keys:
-            yield rows
+        yield found, rows
 
     def _looks(self) -> dict[str, Look]:
         with translated("looking at streams"):
-            return {key: look(self._client(key), key) for key in self.options["streams"]}
+            looks = {key: look(self._client(key), key) for key in self.options["streams"]}
+        for key, one in looks.items():
+            if one is NOTHING:
+                require_no_pattern(key)
+        return looks
 
     def _begins(self, after: Position, end: Position) -> dict[str, Mark]:
         """Where each stream is read on, where what lies behind that is there."""
@@ -204,7 +226,7 @@ def _pages(wire: Wire, key: bytes, split: Range) -> Iterator[list[tuple[bytes, l
         if is_other_type(told):
             raise no_stream(key.decode())
         reply: list[tuple[bytes, list[bytes]]] = good(told)
-        ended = len(reply) < size
+        ended = len(reply) < size or reply[-1][0] == end
         if not ended:
             fitting = BLOCK * size // max(wire.received - before_it, 1)
             size = max(1, min(fitting, size * 2, PAGE))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.reading.forms import FORMS, SCORE, VALUE, Form, Rows
+from pyspark_redis.reading.forms import ENTRY, FORMS, SCORE, VALUE, Form, Rows, passing
 from pyspark_redis.reading.keys import WHOLE, Naming
 from sparkonce.errors import ValueUnreadable
 from sparkonce.values import from_json
 from sparkonce.values.spark_types import spark_type
+
+WHOLE_VALUE = "value"
+"""The column that, alone, is the whole value, whatever that is."""
 
 
 class Columns:
@@ -30,6 +35,7 @@ class Columns:
         free = [one for one in schema if one.name not in (*naming.columns, WHOLE)]
         self._from = {one.name: one.name for one in free}
         self._joined: list[pa.Field] = []
+        self._alone: pa.Field | None = None
         if model not in ("hash", "stream"):
             scored = model == "zset"
             values = [one for one in free if not (scored and one.name == score)]
@@ -37,6 +43,8 @@ class Columns:
                 one.name: SCORE if scored and one.name == score else VALUE for one in free
             }
             self._joined = values if len(values) > 1 else []
+            if len(values) == 1 and values[0].name.lower() != WHOLE_VALUE:
+                self._alone = values[0]
         self.form: Form = FORMS[model]([*self._from])
 
     def batch(self, rows: Rows) -> pa.RecordBatch:
@@ -53,12 +61,14 @@ class Columns:
             keys = keys.filter(fits)
             named = {name: column.filter(fits) for name, column in named.items()}
             came = {name: column.filter(fits) for name, column in came.items()}
+        if self._alone is not None:
+            _require_whole(self._alone, came[VALUE], keys)
         made = self._members(came, keys)
         for field in self.schema:
             if field.name not in made:
                 texts = named.get(field.name)
                 source = came[self._from[field.name]] if texts is None else texts
-                made[field.name] = self._column(source, field, keys)
+                made[field.name] = self._column(source, field, keys, came.get(ENTRY))
         said = {name: made[name] for name in self.naming.columns if name in made}
         self.naming.require_same(keys, said)
         return pa.RecordBatch.from_arrays(
@@ -79,23 +89,58 @@ class Columns:
             raise
         return {one.name: pc.struct_field(whole, [at]) for at, one in enumerate(self._joined)}
 
-    def _column(self, texts: pa.Array, field: pa.Field, keys: pa.Array) -> pa.Array:
+    def _column(
+        self, texts: pa.Array, field: pa.Field, keys: pa.Array, entries: pa.Array | None = None
+    ) -> pa.Array:
         try:
             return from_json.column(texts, field.type)
         except ValueError as error:
+            where, passed = _where(texts, field, keys, entries)
             raise ValueUnreadable(
-                f"A value of column {field.name!r}{_where(texts, field, keys)} can't be read as"
-                f" {spark_type(field)}: {error}",
+                f"A value of column {field.name!r}{where} can't be read as {spark_type(field)}:"
+                f" {error}",
                 why="what is stored there is none of that type",
                 todo="read that column as a string, as binary or as a larger type by"
-                " .schema(...), or mend the value",
+                f" .schema(...), or mend the value{passed}",
             ) from None
 
 
-def _where(texts: pa.Array, field: pa.Field, keys: pa.Array) -> str:
+def _where(
+    texts: pa.Array, field: pa.Field, keys: pa.Array, entries: pa.Array | None
+) -> tuple[str, str]:
+    """Where a value lies that can't be read, and how an entry is passed over."""
     for at in range(len(texts)):
         try:
             from_json.column(texts.slice(at, 1), field.type)
         except ValueError:
-            return f" under key {keys[at].as_py()!r}"
-    return ""
+            key = keys[at].as_py()
+            if entries is None:
+                return f" under key {key!r}", ""
+            entry = entries[at].as_py()
+            return f" under key {key!r}, of entry {entry.decode()},", f"; {passing(key, entry)}"
+    return "", ""
+
+
+def _require_whole(field: pa.Field, texts: pa.Array, keys: pa.Array) -> None:
+    """Refuse values that may be JSON of which the column is a member.
+
+    Raises:
+        ValueUnreadable: there is one.
+    """
+    begins = pc.match_substring_regex(texts, rb"^\s*\{")
+    for text, key in zip(texts.filter(begins), keys.filter(begins), strict=True):
+        if _is_object(text.as_py()):
+            raise ValueUnreadable(
+                f"The value under key {key.as_py()!r} may be that of column {field.name!r}, or a"
+                " JSON object that has it as a member",
+                why="one column is read as the whole value, several are read as members",
+                todo=f"to read the whole value, call the column {WHOLE_VALUE}; to read a member,"
+                " name another member, too",
+            )
+
+
+def _is_object(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

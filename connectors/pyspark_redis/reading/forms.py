@@ -7,12 +7,16 @@ from itertools import chain
 from typing import Any
 
 from pyspark_redis.reading.wire import argument, command
+from sparkonce.errors import ValueUnreadable
 
 VALUE, SCORE, ENTRY = "\0value", "\0score", "_id"
 """Columns of rows: a key's or an element's one value, a member's score, the id of an entry."""
 
 BEGIN = b"-"
 """Where a key is read from at first."""
+
+LAST = b"%d-%d" % (2**64 - 1, 2**64 - 1)
+"""The id behind which there is none; the server refuses to be asked for more."""
 
 PAGE = 1000
 """Entries of a stream that are asked for at a time."""
@@ -202,11 +206,13 @@ class Stream(Form):
         rows.keys += [key] * len(reply)
         rows.columns[ENTRY] += [entry for entry, _ in reply]
         if reply:
-            self._take_fields([words for _, words in reply], rows)
-        return b"(" + reply[-1][0] if len(reply) == PAGE else None
+            self._take_fields(key, reply, rows)
+        more = len(reply) == PAGE and reply[-1][0] != LAST
+        return b"(" + reply[-1][0] if more else None
 
-    def _take_fields(self, each: list[list[bytes]], rows: Rows) -> None:
+    def _take_fields(self, key: bytes, reply: list[tuple[bytes, Any]], rows: Rows) -> None:
         """Put fields among rows: at once, where all entries have the same, in the same order."""
+        each = [words for _, words in reply]
         layout, width = each[0][::2], len(each[0])
         flat = [*chain.from_iterable(each)]
         alike = len(set(layout)) == len(layout) and {*map(len, each)} == {width}
@@ -221,6 +227,9 @@ class Stream(Form):
         fields = [dict(zip(words[::2], words[1::2], strict=True)) for words in each]
         for name in self.columns[1:]:
             word = name.encode()
+            for (entry, words), one in zip(reply, fields, strict=True):
+                if 2 * len(one) < len(words) and words[::2].count(word) > 1:
+                    raise _twice(key, entry, name)
             rows.columns[name] += [one.get(word) for one in fields]
 
     def sample(self, reply: Any) -> dict[str, list[Any]]:
@@ -230,6 +239,20 @@ class Stream(Form):
             for name, value in zip(words[::2], words[1::2], strict=True):
                 found.setdefault(_name(name), []).append(value)
         return found
+
+
+def _twice(key: bytes, entry: bytes, name: str) -> ValueUnreadable:
+    return ValueUnreadable(
+        f"Entry {entry.decode()} of stream {key!r} has field {name!r} twice",
+        why="one of its values would be lost",
+        todo=f"read without that column; {passing(key, entry)}",
+    )
+
+
+def passing(key: bytes, entry: bytes) -> str:
+    """How a query that follows a stream goes on behind an entry that can't be read."""
+    named = f"{key.decode(errors='replace')}:{entry.decode()}"
+    return f"spark.readStream passes the entry over with skipEntries={named}"
 
 
 def _name(field: bytes) -> str:

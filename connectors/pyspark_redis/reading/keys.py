@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyspark_redis.models import template
 from pyspark_redis.models.template import Key
+from pyspark_redis.reading.forms import ENTRY
 from sparkonce import checks
 from sparkonce.errors import OptionError, ValueUnreadable
 from sparkonce.filters import Compare, Filters, OneOf
@@ -20,6 +22,8 @@ from sparkonce.options import Options
 
 WHOLE = "_key"
 """The column of a key as it is."""
+
+PATTERN = re.compile(r"[*?\[]")
 
 MOST = 10_000
 """Keys that are asked for by their names; where conditions name more, all are looked at."""
@@ -123,7 +127,35 @@ def naming(options: Options) -> Naming:
     if pattern:
         return Naming(None, pattern.encode())
     made = template.parsed(key)
+    for name in made.columns:
+        if name.lower() in _taken(options):
+            raise OptionError(
+                f"Option key has a column {name!r}, which means something else",
+                why=f"{WHOLE} is the key as it is, {ENTRY} the id of an entry of a stream, and"
+                " option scoreColumn names the score of a member",
+                todo="call it otherwise in option key: the name is free",
+            )
     return Naming(made, "*".join(map(template.literal, made.parts[::2])).encode())
+
+
+def _taken(options: Options) -> set[str]:
+    """Names of columns that are no part of a key."""
+    of_model = {"stream": ENTRY, "zset": options["scoreColumn"].lower()}
+    return {WHOLE, of_model.get(options["model"], WHOLE)}
+
+
+def require_no_pattern(stream: str) -> None:
+    """Refuse the name of a stream that is not there, and looks as if it stood for others.
+
+    Raises:
+        OptionError: it does.
+    """
+    if PATTERN.search(stream):
+        raise OptionError(
+            f"Option streams names {stream!r}, and there is no stream of that name",
+            why="each name stands for one stream: it is no pattern",
+            todo="name the streams, with commas between",
+        )
 
 
 def fitted(naming: Naming, schema: pa.Schema) -> Naming:

@@ -10,14 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_redis.reading import guess
+from pyspark_redis.reading.columns import WHOLE_VALUE
 from pyspark_redis.reading.forms import BEGIN, ENTRY, FORMS, SCORE, VALUE
-from pyspark_redis.reading.keys import WHOLE, Naming, naming
+from pyspark_redis.reading.keys import WHOLE, Naming, naming, require_no_pattern
 from pyspark_redis.reading.places import Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
 from pyspark_redis.reading.wire import good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.options import Options
+from sparkonce.values.columns import CONTROL
 
 log = logging.getLogger("sparkonce")
 
@@ -57,6 +59,8 @@ def inferred_of_streams(places: Places, options: Options) -> pa.Schema:
             _in_streams(places, options["streams"]), Naming(None, b""), "stream", options
         )
     if schema is None:
+        for key in options["streams"]:
+            require_no_pattern(key)
         raise StoreRefused(
             f"There is no entry in {', '.join(options['streams'])}",
             why="columns are guessed by a sample of the entries",
@@ -80,12 +84,15 @@ def _schema(
     known = {name: guess.of_keys(texts.to_pylist()) for name, texts in said.items()}
     for meta in {WHOLE, ENTRY}.intersection(options["columns"] or ()):
         known.setdefault(meta, guess.guessed(keys) if meta == WHOLE else pa.string())
-    shown = {VALUE: "value", SCORE: options.get("scoreColumn", SCORE)}
+    _require_value_has_a_name([*said, options.get("scoreColumn", "")], columns)
+    shown = {VALUE: WHOLE_VALUE, SCORE: options.get("scoreColumn", SCORE)}
+    hidden = {one.lower() for one in said}
     for name, values in columns.items():
-        if not _is_column(name, model):
+        if name.lower() in hidden or not _is_column(name, model):
             log.warning(
-                "Field %r is no column. Why: column _key is the key, _id the id of an entry, and"
-                " names are UTF-8. What to do: read it under another name, by a client",
+                "Field %r is no column. Why: column _key is the key, _id the id of an entry, those"
+                " of option key are read from it, and names are UTF-8 without control characters."
+                " What to do: read it by a client; or give a column of option key another name",
                 name,
             )
             continue
@@ -96,7 +103,27 @@ def _schema(
 
 def _is_column(name: str, model: str) -> bool:
     """Whether a field may be one; its name may mean something else."""
-    return "\ufffd" not in name and name != WHOLE and not (model == "stream" and name == ENTRY)
+    if name in {VALUE, SCORE}:
+        return True
+    if "\ufffd" in name or CONTROL.search(name):
+        return False
+    return name != WHOLE and not (model == "stream" and name == ENTRY)
+
+
+def _require_value_has_a_name(others: Iterable[str], found: Iterable[str]) -> None:
+    """Refuse to guess a schema in which the value would stand behind another column.
+
+    Raises:
+        OptionError: it would.
+    """
+    for name in others:
+        if VALUE in found and name.lower() == WHOLE_VALUE:
+            raise OptionError(
+                f"Option key or scoreColumn has a column {name!r}, which is the name of the value",
+                why="without .schema(...) the value is called so, and would be hidden",
+                todo="call that column otherwise there; or name all columns by .schema(...), the"
+                " value otherwise",
+            )
 
 
 def _found(places: Places, model: str, scan: Scan) -> Iterator[tuple[bytes, dict[str, list[Any]]]]:

@@ -69,7 +69,8 @@ def _control(path: tuple[str, ...]) -> OptionError:
         f"Column {'.'.join(path)!r} has a control character in its name",
         why="Spark cuts a name at a NUL, and the values of such a field arrive as null; other"
         " control characters split lines of logs and of requests",
-        todo="rename it before the sink (inside a struct: cast it to a struct of other names)",
+        todo="rename it before the sink (inside a struct: cast it to a struct of other names), or"
+        " read without it",
     )
 
 

@@ -26,12 +26,23 @@ def parsed(document: str | bytes) -> Tree:
     """JSON in which numbers stay the texts that they are, so that no digit is lost.
 
     Raises:
-        ValueError: it is none, or too deep.
+        ValueError: it is none, too deep, or has a member twice.
     """
     try:
-        return json.loads(document, parse_float=Number, parse_int=Number)
+        return json.loads(
+            document, parse_float=Number, parse_int=Number, object_pairs_hook=_members
+        )
     except RecursionError:
         raise ValueError("it is too deep") from None
+
+
+def _members(pairs: list[tuple[str, Tree]]) -> Tree:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # which of them counts, no standard says
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"member {twice!r} is there twice")
+    return found
 
 
 def array(tree: Tree, kind: pa.DataType) -> pa.Array:
@@ -85,7 +96,12 @@ def value(tree: Tree, kind: pa.DataType) -> Any:
     if types.is_struct(kind):
         return {field.name: value(tree.get(field.name), field.type) for field in kind}
     if types.is_map(kind):
-        return [(_leaf(key, kind.key_type), value(tree[key], kind.item_type)) for key in tree]
+        keys = [_leaf(key, kind.key_type) for key in tree]
+        if len({*keys}) < len(keys):
+            raise ValueError("two of its keys are one value")
+        return [
+            (key, value(tree[one], kind.item_type)) for key, one in zip(keys, tree, strict=True)
+        ]
     if types.is_nested(kind):
         return [value(one, kind.value_type) for one in tree]
     return _leaf(tree, kind)
