@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -491,6 +492,54 @@ def test_a_restart_in_mid_read_is_told_and_a_new_read_is_whole(
     assert [row["id"] for row in rows(made)] == sorted(
         range(MANY), key=lambda at: repr({"id": at, "n": at})
     )
+
+
+# -- what a read costs the server
+
+
+def test_a_read_that_is_given_up_leaves_little_to_do(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    """A server finishes what it was asked for, also where nobody waits any more."""
+    server = private_redis()
+    with connect(server.url) as client:
+        for at in range(30):
+            client.rpush(f"l:{at}", *range(25_000 if at % 2 else 3))
+            client.set(f"l:no list {at}", "")
+        made = source(server.url, key="l:{id}", model="list", numPartitions="1")
+        (split,) = made.splits()
+        client.config_resetstat()
+        batches = made.read(split)
+        came = next(batches).num_rows
+        batches.close()  # type: ignore[attr-defined]
+        told: Any = client.info("stats")
+        assert told["total_net_output_bytes"] < 500_000
+        assert came + sum(one.num_rows for one in made.read(split)) == came + 15 * 25_003
+
+
+def test_an_answer_that_takes_too_long_names_the_option(
+    private_redis: Callable[..., RedisProcess],
+) -> None:
+    server = private_redis()
+    with connect(server.url) as client, ThreadPoolExecutor(1) as pool:
+        client.hset("user:1", "n", 1)
+        made = source(server.url, key="user:{id}", timeout="0.3")
+        (split, *_) = made.splits()
+        busy = pool.submit(client.eval, BUSY, 0)
+        time.sleep(0.2)
+        with pytest.raises(StoreUnreachable, match=r"within option timeout.*raise option timeout"):
+            list(made.read(split))
+        busy.result()
+    assert rows(made) == [{"id": 1, "n": 1}]
+
+
+BUSY = """
+local began = redis.call('TIME')
+repeat
+  local now = redis.call('TIME')
+until (now[1] - began[1]) * 1e6 + now[2] - began[2] > 1000000
+"""
+"""A script that takes a second."""
 
 
 # -- conditions

@@ -56,12 +56,14 @@ class Form:
         columns: of the rows.
         words: of the command, without the key behind the first one.
         some: the same for a sample, which may be a part of what is there.
+        count: the command that tells how many rows a key has, where that may be millions.
     """
 
     kind: bytes
     columns: Sequence[str] = (VALUE,)
     words: Sequence[bytes]
     some: Sequence[bytes] = ()
+    count: bytes = b""
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         name, *rest = self.some if names is None and self.some else self.words
@@ -161,6 +163,7 @@ class List(Elements):
 
     kind = b"list"
     words, some = (b"LRANGE", b"0", b"-1"), (b"LRANGE", b"0", b"99")
+    count = b"LLEN"
 
 
 class Set(Elements):
@@ -168,6 +171,7 @@ class Set(Elements):
 
     kind = b"set"
     words, some = (b"SMEMBERS",), (b"SRANDMEMBER", b"100")
+    count = b"SCARD"
 
 
 class Zset(Form):
@@ -177,6 +181,7 @@ class Zset(Form):
     columns = (VALUE, SCORE)
     words = (b"ZRANGE", b"0", b"-1", b"WITHSCORES")
     some = (b"ZRANGE", b"0", b"99", b"WITHSCORES")
+    count = b"ZCARD"
 
     def take(self, key: bytes, reply: Any, rows: Rows) -> None:
         """See `Form.take`."""

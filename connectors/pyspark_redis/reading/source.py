@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -27,6 +28,12 @@ BLOCK = 4 * 1024 * 1024
 
 ROWS = 10_000
 """Rows of a batch."""
+
+ELEMENTS = 20_000
+"""Most elements that are asked for at once, of several keys: some milliseconds of the server.
+
+It finishes all that it was asked for, also where nobody waits any more.
+"""
 
 
 class RedisSource:
@@ -94,12 +101,21 @@ class _Fetch:
         """Ask for keys, block by block; give rows whenever they are enough for a batch."""
         pending = [(key, BEGIN) for key in keys]
         while pending:
-            block, pending = pending[: self._size], pending[self._size :]
+            many = self._fitting([key for key, _ in pending[: self._size]])
+            block, pending = pending[:many], pending[many:]
             pending += self._block(block)
             if len(self.rows.keys) >= ROWS or self.wire.received - self._began >= BLOCK:
                 full, self.rows = self.rows, Rows(self.form.columns)
                 self._began = self.wire.received
                 yield full
+
+    def _fitting(self, keys: Sequence[bytes]) -> int:
+        """How many of these keys have few enough elements for one block; at least one."""
+        if not self.form.count or len(keys) == 1:
+            return len(keys)
+        asked = b"".join([command(self.form.count, key) for key in keys])
+        counts = (one if isinstance(one, int) else 0 for one in self.wire.ask(asked, len(keys)))
+        return max(1, sum(so_far <= ELEMENTS for so_far in accumulate(counts)))
 
     def _block(self, block: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Take the rows of some keys; gives those of which there is more to ask for."""

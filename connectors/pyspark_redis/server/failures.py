@@ -199,11 +199,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
             return _refused(f"{code} {text}", doing)
     lost = isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, *LATER))
     if lost or any(_has(text, code) for code in PASSING):
-        return StoreUnreachable(
-            f"Redis can't be reached while {doing}: {text}",
-            why="the server is down or busy, or the network or option url is wrong",
-            todo="check option url and the server; what is started again loses and doubles nothing",
-        )
+        return _away(doing, text, late=isinstance(error, exceptions.TimeoutError))
     if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.refusals`
         return OtherType(
             f"Redis refused while {doing}: {text}",
@@ -212,6 +208,22 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
             f" {GOES_ON}",
         )
     return _refused(text, doing)
+
+
+def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
+    if late:
+        return StoreUnreachable(
+            f"Redis has not answered within option timeout while {doing}: {text}",
+            why="the server is busy or down, the network loses requests, or a key takes longer: it"
+            " may have millions of elements",
+            todo="check option url and the server, or raise option timeout; what is started again"
+            " loses and doubles nothing",
+        )
+    return StoreUnreachable(
+        f"Redis can't be reached while {doing}: {text}",
+        why="the server is down or busy, or the network or option url is wrong",
+        todo="check option url and the server; what is started again loses and doubles nothing",
+    )
 
 
 def refusal(text: str) -> Refusal:
