@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from integration.servers.elasticsearch import connect as connect_elasticsearch
@@ -29,9 +30,16 @@ def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
         gone = [entry for entry, fields in client.xrange(key) if fields[b"id"].decode() in ids]
         client.xdel(key, *gone)
 
+    def fall_back(ids: Sequence[str]) -> None:
+        left = [one for one in client.xrange(key) if one[1][b"id"].decode() not in ids]
+        client.delete(key)
+        for entry, fields in left:
+            client.xadd(key, fields, entry)
+
     return StreamingSource(
         format="redis",
         options={"url": url, "streams": key, "startingPosition": "earliest"},
+        fall_back=fall_back,
         schema="id string",
         latest={"startingPosition": "latest"},
         limit="maxRowsPerBatch",
@@ -42,6 +50,18 @@ def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
         lose=lose,
         change=append,
     )
+
+
+def two_streams_of_redis(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
+    """The same, of which another one has every second row."""
+    one, other = (redis_stream(url, name, env) for name in (key, f"{key}:other"))
+
+    def append(ids: Sequence[str]) -> None:
+        one.append(ids[::2])
+        other.append(ids[1::2])
+
+    both = {**one.options, "streams": f"{key},{key}:other"}
+    return replace(one, options=both, fewer={"streams": key}, append=append, ordered=False)
 
 
 def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from demo.java import java_home
 from integration.servers.redis import connect, require_followable
-from integration.sources import redis_stream
+from integration.sources import redis_stream, two_streams_of_redis
 
 from sparkonce.tck.sources import SourceContract, StreamingSource
 from sparkonce.tck.spark.bench import Bench
@@ -20,15 +20,21 @@ def source(redis_url: str, unique: str, tmp_path: Path) -> Iterator[StreamingSou
     require_followable(redis_url)
     yield redis_stream(redis_url, unique, {"JAVA_HOME": str(java_home(tmp_path))})
     with connect(redis_url) as client:
-        client.unlink(unique)
+        client.unlink(unique, f"{unique}:other")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["F02", "F07"])
+@pytest.mark.parametrize("rule", ["F02", "F07", "F13"])
 def test_a_range_is_the_same_again_and_what_vanished_is_missed(
     bench: Bench, source: StreamingSource, rule: str
 ) -> None:
     run_check(bench, rule, source).insist()
+
+
+def test_a_stream_that_is_left_out_for_a_time(
+    bench: Bench, source: StreamingSource, redis_url: str, unique: str
+) -> None:
+    run_check(bench, "F14", two_streams_of_redis(redis_url, unique, source.env)).insist()
 
 
 @pytest.mark.slow

@@ -60,9 +60,8 @@ class Log:
         (found,) = self.ask("SELECT MAX(seq) FROM sqlite_sequence") or [(0,)]
         return found[0] or 0
 
-    def between(self, after: int, end: int) -> list[str]:
-        asked = "SELECT id FROM log WHERE n > ? AND n <= ? ORDER BY n"
-        return [row[0] for row in self.ask(asked, after, end)]
+    def between(self, after: int, end: int) -> list[tuple[int, str]]:
+        return self.ask("SELECT n, id FROM log WHERE n > ? AND n <= ? ORDER BY n", after, end)
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=30)
@@ -77,6 +76,7 @@ class Range(InputPartition):
     after: int
     end: int
     tolerant: bool = False
+    parts: tuple[int, ...] = (0, 1)
 
 
 class LogReader(StreamReader, AvailableNow):
@@ -87,6 +87,7 @@ class LogReader(StreamReader, AvailableNow):
         self.goal: int | None = None
         self.begun, self.last = 0, Offset()
         self.tolerant = not {"tolerant", "newest"}.isdisjoint(options)
+        self.parts = (0,) if "fewer" in options else (0, 1)
 
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
         self.begun = self.log.end() if self.options.get("from") == "latest" else 0
@@ -105,7 +106,12 @@ class LogReader(StreamReader, AvailableNow):
         return min(goal, after + getattr(limit, "max_rows", goal))
 
     def offset(self, at: int, start: Offset, after: int) -> Offset:
-        return {"at": at} if start else {"at": at, "from": after}
+        made = {"at": at} if start else {"at": at, "from": after}
+        return made if len(self.parts) == 2 else {**made, "left": self.left(start, after)}
+
+    def left(self, start: Offset, after: int) -> int:
+        """Where the part is that is left out."""
+        return int(start.get("left", after))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
         most = self.options.get("most")
@@ -122,14 +128,18 @@ class LogReader(StreamReader, AvailableNow):
         after, at = start["at"] if start else end["from"], end["at"]
         middle = (after + at) // 2
         halves = [(after, middle), (middle, at)]
-        return [Range(*half, self.tolerant) for half in halves if half[0] < half[1]]
+        parts = (0,) if "left" in end else (0, 1)
+        ranges = [Range(*half, self.tolerant, parts) for half in halves if half[0] < half[1]]
+        if "left" in start and "left" not in end:
+            ranges.insert(0, Range(start["left"], after, self.tolerant, (1,)))
+        return ranges
 
     def read(self, partition: Range) -> Iterator[tuple[str]]:
         rows = self.log.between(partition.after, partition.end)
         lost = partition.end - partition.after - len(rows)
         if lost and not partition.tolerant:
             raise ValueError(f"{lost} rows are gone behind {partition.after}")
-        yield from ((row,) for row in rows)
+        yield from ((row,) for n, row in rows if n % 2 in partition.parts)
 
 
 class LogSource(DataSource):
@@ -170,6 +180,8 @@ def source(home: Path, env: Mapping[str, str], mutant: str = "") -> StreamingSou
         change=log.append,
         lose=log.delete,
         tolerant={"tolerant": "true"},
+        fall_back=log.delete,
+        fewer={"fewer": "true"},
     )
 
 

@@ -37,6 +37,10 @@ MUTANTS = {
     "PlannedIsDone": ("F11", "300 lost, 0 doubled"),
     "TellingNothing": ("F12", "no latestOffset"),
     "TellingTheBeginning": ("F12", "did not move"),
+    "TakenForANewOne": ("F13", r"0 lost, \d+ doubled"),
+    "PassingOverAsMany": ("F13", r"[1-9]\d* lost, 0 doubled"),
+    "FromItsBeginning": ("F14", r"0 lost, \d+ doubled"),
+    "FromItsEnd": ("F14", r"20 lost, 0 doubled"),
 }
 """The rule that each breaks, some more than that, and what is said of it."""
 TAKE = "UPDATE log SET taken = 1 WHERE id = ? AND taken = 0 RETURNING n"
@@ -265,3 +269,33 @@ class TellingTheBeginning(LogReader):
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802 (Spark's name)
         return {"at": 0}
+
+
+class TakenForANewOne(LogReader):
+    """A store that lacks rows which were read is read from its beginning."""
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Range]:
+        lacks = start and len(self.log.between(0, start["at"])) < start["at"]
+        return super().partitions({**start, "at": 0} if lacks else start, end)
+
+
+class PassingOverAsMany(LogReader):
+    """Of a store that lacks rows which were read as many new ones are taken for read."""
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Range]:
+        lacks = start["at"] - len(self.log.between(0, start["at"])) if start else 0
+        return [replace(one, after=one.after + lacks) for one in super().partitions(start, end)]
+
+
+class FromItsBeginning(LogReader):
+    """What was left out begins anew."""
+
+    def left(self, start: Offset, after: int) -> int:  # noqa: ARG002
+        return 0
+
+
+class FromItsEnd(LogReader):
+    """What was left out goes on with what comes next."""
+
+    def left(self, start: Offset, after: int) -> int:  # noqa: ARG002
+        return after

@@ -84,6 +84,14 @@ class SourceContract(SparkContract):
         """Checks F12."""
         self.record.check("F12", source)
 
+    def test_f13_a_store_that_went_back(self, source: StreamingSource) -> None:
+        """Checks F13."""
+        self.record.check("F13", source)
+
+    def test_f14_what_is_left_out_for_a_time(self, source: StreamingSource) -> None:
+        """Checks F14."""
+        self.record.check("F14", source)
+
     def test_f10_a_task_that_fails_and_a_driver_that_is_killed(
         self, source: StreamingSource
     ) -> None:

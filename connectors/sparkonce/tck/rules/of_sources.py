@@ -108,4 +108,22 @@ SOURCES: Sequence[Rule] = (
         "Without it nobody sees that a query falls behind.",
         "reportLatestOffset",
     ),
+    Rule(
+        "F13",
+        MUST,
+        "A store that lacks the newest rows which were read, as after a failover, gives no row"
+        " twice and passes over none that came since: the query goes on, or fails, and goes on"
+        " behind what it has read where that is tolerated.",
+        "Replicas and backups lag: a source that takes the store for a new one reads all of it"
+        " again.",
+        "an end that lies before the offset; what stands for the beginning",
+    ),
+    Rule(
+        "F14",
+        MUST,
+        "What is left out for a time goes on where it was when the query takes it in again.",
+        "A topic, a stream or an index is left out while it is mended: to forget its place is to"
+        " read it from its beginning, or from its end.",
+        "offsets that hold only what is followed at the moment",
+    ),
 )

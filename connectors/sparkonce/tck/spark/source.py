@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparkonce.tck.spark.described import Described
 
-NEEDED = {"F04": "latest", "F05": "limit", "F07": "lose"}
+NEEDED = {"F04": "latest", "F05": "limit", "F07": "lose", "F13": "fall_back", "F14": "fewer"}
 """What a subject must give for a rule to be checked."""
 
 
@@ -35,6 +35,9 @@ class StreamingSource(Described):
         change: writes these rows again, which are there.
         lose: lets these rows vanish, all of them older than the others that were not read.
         tolerant: more options, with which a loss is only warned of.
+        fall_back: takes these rows away, the newest of all, as a failover does to a replica that
+            had not got them; rows that are appended later are others, and newer.
+        fewer: more options, with which some of the rows are left out that ``append`` writes.
         jvm: whether it is no Python, so that each release of Spark has set it limits.
     """
 
@@ -50,6 +53,8 @@ class StreamingSource(Described):
     change: Callable[[Sequence[str]], object] | None = None
     lose: Callable[[Sequence[str]], object] | None = None
     tolerant: Mapping[str, str] | None = None
+    fall_back: Callable[[Sequence[str]], object] | None = None
+    fewer: Mapping[str, str] | None = None
     jvm: bool = False
 
     def left_out(self, number: str) -> str:

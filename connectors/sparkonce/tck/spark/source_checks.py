@@ -1,4 +1,4 @@
-"""The checks of rules F01 to F12: what a source gives, in what epochs, and again."""
+"""The checks of rules F01 to F14: what a source gives, in what epochs, and again."""
 
 from __future__ import annotations
 
@@ -230,6 +230,54 @@ def _latest(epochs: Sequence[Mapping[str, Any]]) -> object:
     return told[-1]["latestOffset"]
 
 
+def fallen_back(bench: Bench, trial: SourceTrial) -> str:
+    """F13: the newest rows that were read are gone, and others come."""
+    driver, source = bench.local(trial.source), trial.source
+    trial.append()
+    trial.run(driver)
+    rows = trial.append()
+    trial.run(driver)
+    trial.fall_back(rows[-LOST:])
+    trial.append()
+    told = _gone_on(trial, driver)
+    for _ in range(2):
+        trial.append()
+        trial.run(driver)
+    trial.options = dict(source.options)
+    trial.append()
+    trial.run(driver)
+    return told
+
+
+def _gone_on(trial: SourceTrial, driver: RemoteDriver) -> str:
+    """What the query did; it has all rows then, but where it fails and a loss is not tolerated."""
+    driver.start(trial.query())
+    status = driver.wait(AT_LAST)
+    if not status.error:
+        trial.ended(status)
+        return "it went on"
+    if trial.source.tolerant is None:
+        raise NotGiven(
+            f"it failed, and the subject gives no `tolerant`: {cause(status.error)[:150]}"
+        )
+    trial.options |= trial.source.tolerant
+    trial.run(driver)
+    return f"it went on where that was tolerated, and failed before: {cause(status.error)[:150]}"
+
+
+def left_out(bench: Bench, trial: SourceTrial) -> str:
+    """F14: some rows are left out for one run, and for two."""
+    source = trial.source
+    if not _limits_given(source):
+        raise NotGiven("this Spark does not tell a source in Python where a query is")
+    driver, fewer = bench.local(source), {**source.options, **(source.fewer or {})}
+    for is_whole in (True, False, True, False, False, True):
+        trial.append()
+        trial.options = dict(source.options) if is_whole else fewer
+        trial.run(driver)
+    return "some rows were left out for 3 of 6 runs"
+
+
 SOURCE_CHECKS: dict[str, SourceCheck] = {
     "F01": plain,
     "F02": replay,
@@ -242,6 +290,8 @@ SOURCE_CHECKS: dict[str, SourceCheck] = {
     "F09": idle,
     "F11": stopped,
     "F12": progress,
+    "F13": fallen_back,
+    "F14": left_out,
     "F10": hit_in_mid_epoch,
 }
 """In an order that starts few Sparks."""

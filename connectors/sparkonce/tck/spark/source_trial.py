@@ -62,6 +62,11 @@ class SourceTrial(Repeated):
         assert self.source.lose is not None  # noqa: S101
         self.source.lose(ids)
 
+    def fall_back(self, ids: Sequence[str]) -> None:
+        """Let the newest rows vanish."""
+        assert self.source.fall_back is not None  # noqa: S101
+        self.source.fall_back(ids)
+
     def new(self, rows: int) -> list[str]:
         """Ids that no other row has."""
         self._made += rows
