@@ -298,6 +298,30 @@ def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(
         elastic.indices.delete(index=f"{index}-1,{index}-2,{index}-3", ignore_unavailable=True)
 
 
+@pytest.mark.parametrize("odd", [{}, {"x.y": 1}], ids=["by Arrow", "value by value"])
+def test_what_an_answer_says_of_itself_is_not_taken_from_documents(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, odd: dict[str, Any]
+) -> None:
+    """Documents whose fields are called as what a hit, or the answer, has."""
+    names = ["sort", "fields", "hits", "inner_hits", "pit_id", "timed_out", "_shards", "total"]
+    forbidden = ["_id", "_index", "_seq_no", "_source"]  # where anything is parsed of a document
+    documents = [
+        {**dict.fromkeys(names, at % 7), **dict.fromkeys(forbidden, -1), "n": at, **odd}
+        for at in range(MANY)
+    ]
+    filled(elastic, index, {}, documents, mappings={"enabled": False})
+    metas = [("_id", pa.string()), ("_index", pa.string()), ("_seq_no", pa.int64())]
+    whole = pa.schema([*((name, pa.int64()) for name in [*names, "_source", "n"]), *metas])
+    lists = pa.schema([(name, pa.list_(pa.int64())) for name in ["sort", "n"]])
+    found = rows(source(elasticsearch_url, index, whole, numPartitions="2"))
+    assert sorted(found, key=lambda row: row["n"]) == [
+        {**one, "_id": f"d{at}", "_index": index, "_seq_no": at}
+        for at, one in enumerate({name: one[name] for name in whole.names} for one in documents)
+    ]
+    arrays = rows(source(elasticsearch_url, index, lists))
+    assert sorted(row["n"] for row in arrays) == [[at] for at in range(MANY)]
+
+
 # -- places
 
 

@@ -55,15 +55,18 @@ class Reader:
     def _page(self, body: bytes, plan: pa.Schema) -> Page:
         line = body.replace(b"\n", b" ")  # a document may have some, between its members
         (answer,) = from_json.read(line, plan).to_batches()
-        hits = answer.column("hits").field("hits").flatten()
-        columns = dict(zip((one.name for one in hits.type), hits.flatten(), strict=True))
-        if "_source" in columns:
-            source = columns["_source"]
-            columns.update(zip((one.name for one in source.type), source.flatten(), strict=True))
-        made = [from_json.finished(columns[one.name], one.type) for one in self.schema]
+        hits = _members(answer.column("hits").field("hits").flatten())
+        source = _members(hits["_source"]) if "_source" in hits else {}
+        found = [(hits if one.name in META else source)[one.name] for one in self.schema]
+        made = [from_json.finished(*pair) for pair in zip(found, self.schema.types, strict=True)]
         rows = pa.RecordBatch.from_arrays(made, schema=self.schema)
-        last = columns["sort"][-1].as_py() if len(hits) else []
-        return Page(rows, len(hits), last, answer.column("pit_id")[0].as_py())
+        last = hits["sort"][-1].as_py() if len(hits["sort"]) else []
+        return Page(rows, len(hits["sort"]), last, answer.column("pit_id")[0].as_py())
+
+
+def _members(objects: pa.StructArray) -> dict[str, pa.Array]:
+    """What is inside objects, by name: of a hit, or of a document, never of both."""
+    return dict(zip((one.name for one in objects.type), objects.flatten(), strict=True))
 
 
 def _plans(schema: pa.Schema, shape: Shape) -> Iterator[pa.Schema]:
