@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark_elasticsearch.models.documents import MODES
 from pyspark_elasticsearch.models.names import index_name, plain_name
+from pyspark_elasticsearch.reading.names import places
 from pyspark_elasticsearch.server import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
@@ -187,7 +188,7 @@ READING = (
     Option(
         "index",
         "What is read: indices, aliases, data streams and patterns, `orders,logs-*`.",
-        pattern(r"[^\s#?/]+", "names with commas between, without spaces"),
+        places("#?/"),
         required=True,
     ),
     *WHICH,
@@ -207,7 +208,7 @@ FOLLOWING = (
         "index",
         "What is followed: indices, aliases, data streams and patterns, `orders,logs-*`. Indices"
         " that come to match it later are read from their beginning.",
-        pattern(r"[^\s#?/:]+", "names in this cluster with commas between, without spaces"),
+        places("#?/:", "names in this cluster"),
         required=True,
     ),
     Option(

@@ -364,6 +364,18 @@ def test_patterns_lists_and_aliases_are_read_whole(
     assert both.field("n").type == pa.int64()
 
 
+@pytest.mark.parametrize("left", ["{0}-1", "{0}-1*", "{0}-old"])
+def test_what_a_minus_leaves_out_does_not_come_by_an_alias(
+    elastic: Elasticsearch, elasticsearch_url: str, two: str, left: str
+) -> None:
+    elastic.indices.put_alias(index=f"{two}-*", name=f"{two}-all")
+    elastic.indices.put_alias(index=f"{two}-1", name=f"{two}-old")
+    for brought in (f"{two}-all", f"{two}-*", f"{two}-0,{two}-1"):
+        made = source(elasticsearch_url, f"{brought},-{left.format(two)}")
+        assert made.scan.schema.names == ["n", "only0"]
+        assert sorted(row["n"] for row in rows(made)) == [*range(MANY)]
+
+
 def test_fields_that_contradict_each_other_need_a_type(
     elastic: Elasticsearch, elasticsearch_url: str, two: str
 ) -> None:

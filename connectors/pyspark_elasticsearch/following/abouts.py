@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark_elasticsearch.reading.names import left_out
 from pyspark_elasticsearch.server.client import Cluster, Told, objects, path
 from sparkonce.errors import StoreRefused
 
@@ -15,12 +16,7 @@ SETTINGS = (
     *("number_of_shards", "mode", "disable_sequence_numbers"),
     *("verified_before_close", "blocks.read_only", "blocks.write"),
 )
-SHOWN = ",".join(
-    (
-        *("*.data_stream", "*.aliases.*.is_write_index"),
-        *(f"*.settings.index.{one}" for one in SETTINGS),
-    )
-)
+SHOWN = ",".join(f"*.settings.index.{one}" for one in SETTINGS)
 NUMBERED = ("standard", "logsdb", "lookup")
 """Modes of indices that keep numbers, as long as no setting says otherwise."""
 
@@ -33,7 +29,7 @@ class About:
         shards: how many it has.
         is_closed: whether nothing can be read of it.
         is_numbered: whether it keeps the numbers of changes.
-        is_over: whether nothing writes to it any more, as far as the cluster knows.
+        is_over: whether it takes no writes any more. One that rolled over takes those by its name.
     """
 
     shards: int
@@ -52,7 +48,7 @@ def abouts(cluster: Cluster, index: str, *, all_there: bool) -> dict[str, About]
     """
     params = {
         "filter_path": SHOWN,
-        "features": "settings,aliases",
+        "features": "settings",
         "expand_wildcards": "open,closed",
     }
     if "," in index and not all_there:  # of a single name, a lack of rights would pass for a lack
@@ -60,17 +56,17 @@ def abouts(cluster: Cluster, index: str, *, all_there: bool) -> dict[str, About]
     allowed = () if all_there else (404,)
     status, body = cluster.ask(LOOKING, "GET", path(index), params=params, allow=allowed)
     told = objects(body) if body and status == 200 else {}
-    off, old = _off_by_mode(cluster, index, told), _rolled_over(told)
-    return {name: _about(about, name in off, name in old) for name, about in told.items()}
+    off, out = _off_by_mode(cluster, index, told), left_out(cluster, index)
+    return {name: _about(about, name in off) for name, about in told.items() if name not in out}
 
 
-def _about(told: Told, is_off: bool, is_old: bool) -> About:
+def _about(told: Told, is_off: bool) -> About:
     settings = told["settings"]["index"]
     return About(
         shards=int(settings["number_of_shards"]),
         is_closed=settings.get("verified_before_close") == "true",
         is_numbered=not is_off and settings.get("disable_sequence_numbers") != "true",
-        is_over=is_old or "true" in settings.get("blocks", {}).values(),
+        is_over="true" in settings.get("blocks", {}).values(),
     )
 
 
@@ -110,24 +106,3 @@ def _off_by_mode(cluster: Cluster, index: str, told: Mapping[str, Told]) -> set[
 def _may_be_off(settings: Mapping[str, Any]) -> bool:
     mode = settings.get("mode", "standard")
     return mode not in NUMBERED and "disable_sequence_numbers" not in settings
-
-
-def _rolled_over(told: Mapping[str, Told]) -> set[str]:
-    """Indices in whose place their alias or data stream writes to another one."""
-    streams = [
-        (about["data_stream"], name) for name, about in told.items() if "data_stream" in about
-    ]
-    newest = dict(sorted(streams, key=_generation))
-    old = {name for stream, name in streams if newest[stream] != name}
-    return old | {name for name, about in told.items() if _is_left(about.get("aliases", {}))}
-
-
-def _generation(streamed: tuple[str, str]) -> int:
-    """Which one an index of a data stream is: its name ends with that."""
-    digits = streamed[1].rpartition("-")[2]
-    return int(digits) if digits.isdigit() else -1
-
-
-def _is_left(aliases: Mapping[str, Mapping[str, bool]]) -> bool:
-    writes = [alias["is_write_index"] for alias in aliases.values() if alias]
-    return bool(writes) and not any(writes)

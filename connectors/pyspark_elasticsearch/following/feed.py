@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.following import losses, positions, shards, splits
+from pyspark_elasticsearch.following import losses, positions, shards, splits, steady
 from pyspark_elasticsearch.following.positions import Stretch
-from pyspark_elasticsearch.following.searched import searched
 from pyspark_elasticsearch.following.shards import Index
+from pyspark_elasticsearch.following.shown import shown
 from pyspark_elasticsearch.following.splits import Part
 from pyspark_elasticsearch.reading import fit
 from pyspark_elasticsearch.reading.described import Described, described
@@ -34,16 +34,17 @@ class ElasticsearchFeed:
     def __init__(self, cluster: Cluster, options: Options, wanted: Scan) -> None:
         self.cluster, self.options, self.schema = cluster, options, wanted.schema
         self.name = options["index"]
+        steady.require(options["query"])
         self._is_told = False
 
     def begin(self) -> Position:
         """See `Feed.begin`. All that can't be followed is refused."""
-        there = shards.settled(self.cluster, self.name, all_there=True)
-        return {} if self.options[STARTS] == "earliest" else positions.of(there)
+        there = self._there(all_there=True)
+        return {} if self.options[STARTS] == "earliest" else there
 
     def latest(self) -> Position:
         """See `Feed.latest`. A name that is gone stands for nothing."""
-        return positions.of(shards.settled(self.cluster, self.name))
+        return self._there()
 
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
         """See `Feed.advance`. What is gone is told when it is planned."""
@@ -75,6 +76,11 @@ class ElasticsearchFeed:
         except UnreadLost as error:
             self._tell_loss(error)
 
+    def _there(self, *, all_there: bool = False) -> Position:
+        """The position behind all that is final, and shown."""
+        found = shards.settled(self.cluster, self.name, all_there=all_there)
+        return positions.of(shown(self.cluster, self.name, found))
+
     def _is_there(self, of: Stretch, there: Mapping[str, Index]) -> bool:
         try:
             losses.require_same(of, there)
@@ -84,13 +90,13 @@ class ElasticsearchFeed:
         return True
 
     def _parts(self, found: Sequence[Stretch], there: Mapping[str, Index]) -> Iterator[Part]:
-        about, by_name = self._described(), searched(self.cluster, self.name)
+        about = self._described()
         shape = fit.shape(about)
         asked = fit.search(self.schema, about, shape, ())
-        for whole in filter(by_name.has, found):
+        for whole in found:
             node = there[whole.index].shards[whole.shard].node
             for one in self._cut(whole):
-                query = splits.query(one, self.options["query"], *by_name.filters_of(one))
+                query = splits.query(one, self.options["query"])
                 yield Part(one, node, {"query": query, **asked}, shape, about.most)
 
     def _cut(self, whole: Stretch) -> Iterator[Stretch]:
@@ -100,6 +106,7 @@ class ElasticsearchFeed:
     def _described(self) -> Described:
         """The fields as they are now: documents may bring new ones at any time."""
         about = described(self.cluster, self.name, all_there=False)
+        steady.require_unscripted(self.options["query"], about.mappings)
         fit.require_arrays(self.options["arrayFields"] or (), about)
         fit.require(self.schema, about)
         if not self._is_told:

@@ -44,22 +44,41 @@ def unknown(after: Position, end: Position) -> Iterator[UnreadLost]:
     One that was over when all of it was read may go.
     """
     for name, known in after.items():
-        if not known["over"] and name not in end:
-            yield UnreadLost(
-                f"Index {name} is gone, and may have had changes that were not read",
-                why="it was still written when it was read last, and was deleted since, or the name"
-                " in option index does not stand for it any more",
-                todo=f"{GOES_ON} without it; before an index is deleted, let its alias or data"
-                " stream roll over, or set index.blocks.write, and the query see that",
-            )
+        if name not in end:
+            yield from [] if known["over"] else [_gone(name)]
         elif not known["over"] and _histories(known["read"]) != _histories(end[name]["read"]):
-            yield UnreadLost(
-                f"Index {name} is not the one that was read, or not all of its shards are",
-                why="it was made anew under its name or restored, or a stale copy of a shard was"
-                " made its primary",
-                todo=f"look at what was written since; {GOES_ON}, and reads those shards from"
-                " their beginning",
-            )
+            yield _made_anew(name)
+        elif "sink" in known and known["sink"] != end[name].get("sink"):
+            yield _shown_otherwise(name)
+
+
+def _gone(index: str) -> UnreadLost:
+    return UnreadLost(
+        f"Index {index} is gone, and may have had changes that were not read",
+        why="it took writes when it was read last, and was deleted since, or the name in option"
+        " index does not stand for it any more",
+        todo=f"{GOES_ON} without it; before an index is deleted, set index.blocks.write (action"
+        " readonly of a lifecycle policy), and let the query see that",
+    )
+
+
+def _made_anew(index: str) -> UnreadLost:
+    return UnreadLost(
+        f"Index {index} is not the one that was read, or not all of its shards are",
+        why="it was made anew under its name or restored, or a stale copy of a shard was made its"
+        " primary",
+        todo=f"look at what was written since; {GOES_ON}, and reads those shards from their"
+        " beginning",
+    )
+
+
+def _shown_otherwise(index: str) -> UnreadLost:
+    return UnreadLost(
+        f"Index {index} is not shown as it was, and hid documents that were not read",
+        why="by its alias in option index the decisions of one sink were read, and now it shows"
+        " other documents, or option index names another alias",
+        todo=f"begin with a new checkpointLocation; {GOES_ON} with what is shown from now on",
+    )
 
 
 def _histories(read: Sequence[Sequence[str | int]]) -> list[str | int]:

@@ -1,7 +1,8 @@
 """How far indices were read: by shard, its history and the highest number that was read.
 
 ``{"logs-1": {"read": [["VWc8wwMg", 12], ["zF_S5D2_", 7]], "over": false}}``, of an index of two
-shards that is still written. Of one that is over, nothing is lost if it is gone later.
+shards that is still written. Of one that is over, nothing is lost if it is gone later. Where the
+alias of a sink shows its decisions alone, ``"sink"`` says whose.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Stretch:
         history: of which the numbers are.
         after: the number that they are behind.
         end: the last number.
+        sink: whose documents alone are read, as filters have it; empty for all.
     """
 
     index: str
@@ -31,6 +33,7 @@ class Stretch:
     history: str
     after: int
     end: int
+    sink: str = ""
 
     @property
     def rows(self) -> int:
@@ -46,7 +49,11 @@ class Stretch:
 def of(there: Mapping[str, Index]) -> Position:
     """The position behind all that can be read now."""
     return {
-        name: {"read": [[one.history, one.final] for one in about.shards], "over": about.is_over}
+        name: {
+            "read": [[one.history, one.final] for one in about.shards],
+            "over": about.is_over,
+            **({"sink": about.sink} if about.sink else {}),
+        }
         for name, about in there.items()
     }
 
@@ -57,7 +64,8 @@ def between(after: Position, end: Position) -> Iterator[Stretch]:
         known = after[name]["read"] if name in after else []
         for number, (history, upto) in enumerate(about["read"]):
             begin = dict(known[number : number + 1]).get(history, NOTHING)
-            yield Stretch(name, number, history, begin, max(begin, upto))
+            sink = about.get("sink", "")
+            yield Stretch(name, number, history, begin, max(begin, upto), sink)
 
 
 def towards(goal: Position, after: Position, most: int | None) -> Position:
@@ -72,6 +80,10 @@ def towards(goal: Position, after: Position, most: int | None) -> Position:
         share = one.rows if most is None or total <= most else -(-most * one.rows // total)
         read.setdefault(one.index, []).append([one.history, one.after + share])
     return {
-        name: {"read": shards, "over": goal[name]["over"] and shards == goal[name]["read"]}
+        name: {
+            **goal[name],
+            "read": shards,
+            "over": goal[name]["over"] and shards == goal[name]["read"],
+        }
         for name, shards in read.items()
     }

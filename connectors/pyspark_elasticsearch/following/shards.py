@@ -58,10 +58,12 @@ class Index:
     Attributes:
         shards: all of them, by number.
         is_over: whether nothing writes to it any more, and all that it has is final.
+        sink: whose decisions alone are shown, as filters have it; see `following.shown`.
     """
 
     shards: Sequence[Shard]
     is_over: bool
+    sink: str = ""
 
 
 def look(cluster: Cluster, index: str, *, all_there: bool = False) -> dict[str, Index]:

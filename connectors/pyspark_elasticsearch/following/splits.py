@@ -16,6 +16,7 @@ from pyspark_elasticsearch.reading import pages
 from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.target.visibility import of_sink
 from sparkonce.errors import SnapshotBroken, StoreError, StoreRefused, StoreUnreachable
 
 AGAIN = "nothing, if it passes: Spark tries the task again, and a restart goes on where it stopped"
@@ -40,10 +41,11 @@ class Part:
     most: int
 
 
-def query(stretch: Stretch, *narrowed: Any) -> dict[str, Any]:
-    """The documents of a stretch that all other queries find, too."""
+def query(stretch: Stretch, narrowed: Mapping[str, Any]) -> dict[str, Any]:
+    """The documents of a stretch that another query finds, too."""
     numbers = {"range": {"_seq_no": {"gt": stretch.after, "lte": stretch.end}}}
-    return {"bool": {"filter": [numbers, *narrowed]}}
+    own = [of_sink(stretch.sink)] if stretch.sink else []
+    return {"bool": {"filter": [numbers, narrowed, *own]}}
 
 
 def read(cluster: Cluster, part: Part, schema: pa.Schema, keep: str) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
+from pyspark_elasticsearch.reading.names import left_out
 from pyspark_elasticsearch.server.client import Cluster, objects, path
 from pyspark_elasticsearch.target.mappings import OWN
 from sparkonce.errors import OptionError, StoreRefused
@@ -60,11 +61,13 @@ class Described:
         mappings: of each index.
         fields: of all of them, merged; None where they contradict each other.
         most: documents that one page may have.
+        left_out: indices of which nothing is read, by whatever name they come.
     """
 
     mappings: Sequence[Mapped]
     fields: Mapping[str, Mapped | None]
     most: int
+    left_out: Collection[str] = ()
 
     def same(self, name: str) -> Mapped | None:
         """The mapping of a field that every index has alike, and that says what documents hold."""
@@ -106,20 +109,22 @@ def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Descri
     shown = "*.mappings,*.settings.index.max_result_window"
     params = {"filter_path": shown, "ignore_unavailable": str(not all_there).lower()}
     answer = cluster.ask("asking for the fields", "GET", path(index), params=params)
-    if not answer.body:
+    out = left_out(cluster, index)
+    found = {name: about for name, about in answer.body.items() if name not in out}
+    if not found:
         raise StoreRefused(
             f"No index is behind {index!r}",
-            why="option index is a pattern that matches none",
+            why="option index has patterns that match none, or leaves all out",
             todo="mend option index, or create one",
         )
-    abouts = objects(answer.body)
+    abouts = objects(found)
     mappings = [about.get("mappings", {}) for about in abouts.values()]
     for name, mapping in zip(abouts, mappings, strict=True):
         _require_source(name, mapping)
     windows = [_window(about.get("settings", {})) for about in abouts.values()]
     merged = _merged([one.get("properties", {}) for one in mappings])
     fields = {name: one for name, one in merged.items() if name != OWN}
-    return Described(mappings, fields, min(windows))
+    return Described(mappings, fields, min(windows), out)
 
 
 def _window(settings: Mapping[str, Any]) -> int:

@@ -74,8 +74,9 @@ class ElasticsearchSource:
         fields = self._asked(there)
         narrowed = [*where.conditions(self.scan.filters, fields)]
         asked = [one.column for one in self.scan.filters if one.column in fields]
+        out = {"terms": {"_index": [*there.left_out]}}
         return {
-            "query": {"bool": {"filter": [self.options["query"], *narrowed]}},
+            "query": {"bool": {"filter": [self.options["query"], *narrowed], "must_not": [out]}},
             **fit.search(self.scan.schema, there, shape, asked),
         }
 

@@ -8,7 +8,7 @@ once all documents of an epoch can be found.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_elasticsearch.journal.records import Destination
 from pyspark_elasticsearch.server.client import Cluster, Told, path
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from pyspark_elasticsearch.models.documents import Documents
 
 DOING = "showing an epoch"
+
+
+class Shown(NamedTuple):
+    """What an alias shows: what a sink has decided up to a fence; nothing if it is nobody's yet."""
+
+    sink: str
+    fence: int
 
 
 def stamp(sink: str, fence: int) -> str:
@@ -96,8 +103,35 @@ def show(cluster: Cluster, alias: str, sink: str, to: Destination) -> None:
 
 
 def _shown(sink: str, fence: int) -> dict[str, Any]:
-    mine = {"term": {f"{OWN}.sink": digest(sink)}}
+    mine = of_sink(digest(sink))
     return {"bool": {"filter": [mine, {"range": {f"{OWN}.fence": {"lte": fence}}}]}}
+
+
+def shown_by(query: Mapping[str, Any]) -> Shown | None:
+    """What a filter shows, as a search has it; None if it is not of this module."""
+    match query:
+        case {"match_none": _}:
+            return Shown("", -1)
+        case {"bool": {"filter": [{"term": term}, {"range": bounds}], **more}} if not (
+            {*more} - {"boost"}
+        ):
+            sink = term.get(f"{OWN}.sink", {}).get("value")
+            fence = bounds.get(f"{OWN}.fence", {}).get("lte")
+            return Shown(sink, int(fence)) if sink and fence is not None else None
+    return None
+
+
+def of_sink(sink: str) -> dict[str, Any]:
+    """A query of all that a sink has decided, shown or not, by the sink as a filter has it."""
+    return {"term": {f"{OWN}.sink": sink}}
+
+
+def hidden(by: Shown) -> dict[str, Any]:
+    """A query of what an alias will show later; of all, as long as it is nobody's."""
+    if not by.sink:
+        return {"match_all": {}}
+    later = {"range": {f"{OWN}.fence": {"gt": by.fence}}}
+    return {"bool": {"filter": [of_sink(by.sink), later]}}
 
 
 def _refresh(cluster: Cluster, index: str) -> None:

@@ -1,0 +1,101 @@
+"""Queries by which indices can be followed: whether a document matches changes with it alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from sparkonce.errors import OptionError, StoreRefused
+
+LEAVES = (
+    *("match_all", "match_none", "ids", "exists", "term", "terms", "range"),
+    *("prefix", "wildcard", "regexp", "match", "match_phrase"),
+)
+"""Queries of one field."""
+
+AROUND: Mapping[str, tuple[str, ...]] = {
+    "bool": ("must", "filter", "should", "must_not"),
+    "constant_score": ("filter",),
+    "nested": ("query",),
+}
+"""Queries that have others, and where."""
+
+PARAMS = (
+    *("value", "query", "gt", "gte", "lt", "lte", "format", "time_zone", "relation"),
+    *("operator", "minimum_should_match", "zero_terms_query", "analyzer", "slop", "lenient"),
+    *("case_insensitive", "flags", "boost", "_name", "path", "score_mode", "ignore_unmapped"),
+)
+"""What queries may say beside; none lets other documents, or other indices, have a say."""
+
+NOW = re.compile(r"now([+\-/|].*)?", re.DOTALL)
+
+
+def require(query: Mapping[str, Any]) -> None:
+    """Refuse a query by which a document may match later than it was written.
+
+    Raises:
+        OptionError: it has something else than what is known not to.
+    """
+    for found in _others(query):
+        raise OptionError(
+            f"Option query has {found!r}, by which a stream may miss documents",
+            why="a document may begin to match while nobody writes it, and be passed by then",
+            todo=f"use {', '.join((*LEAVES, *AROUND))} with plain values, and narrow rows further"
+            " by where() in Spark",
+        )
+
+
+def require_unscripted(query: Mapping[str, Any], mappings: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse a query of a field that a script makes at each search, of the hour or another index.
+
+    Raises:
+        StoreRefused: it has one.
+    """
+    words = {*_words(query)}
+    for mapping in mappings:
+        for name, made in mapping.get("runtime", {}).items():
+            if {"script", "input_field"} & {*made} and any(fnmatchcase(name, one) for one in words):
+                raise StoreRefused(
+                    f"Option query has field {name!r}, which a script makes at each search",
+                    why="a document may begin to match while nobody writes it, and be passed by"
+                    " then",
+                    todo="narrow rows by where() in Spark, or let the index have the field",
+                )
+
+
+def _words(tree: Any) -> Iterator[str]:
+    """All names and texts in a query."""
+    inside = [*tree, *tree.values()] if isinstance(tree, Mapping) else tree
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(inside, list):
+        for one in inside:
+            yield from _words(one)
+
+
+def _others(query: Mapping[str, Any]) -> Iterator[str]:
+    """What is not known, in a query and those inside it."""
+    for kind, body in query.items():
+        if kind in LEAVES and isinstance(body, Mapping):
+            yield from _of_leaf(body)
+        elif kind in AROUND and isinstance(body, Mapping):
+            inside = [body[name] for name in AROUND[kind] if name in body]
+            for one in inside:
+                for each in one if isinstance(one, list) else [one]:
+                    yield from _others(each)
+            yield from (name for name in body if name not in (*AROUND[kind], *PARAMS))
+        else:
+            yield kind
+
+
+def _of_leaf(body: Mapping[str, Any]) -> Iterator[str]:
+    for field, value in body.items():
+        if field == "_tier":  # an index moves on its own
+            yield field
+        given = value if isinstance(value, Mapping) else {"value": value}
+        yield from (name for name in given if name not in PARAMS)
+        for each in given.values():
+            texts = each if isinstance(each, list) else [each]
+            yield from (text for text in texts if isinstance(text, str) and NOW.fullmatch(text))
