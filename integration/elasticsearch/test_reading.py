@@ -322,6 +322,31 @@ def test_what_an_answer_says_of_itself_is_not_taken_from_documents(
     assert sorted(row["n"] for row in arrays) == [[at] for at in range(MANY)]
 
 
+def test_what_indices_have_of_an_object_is_put_together_whatever_its_kind(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    kinds: list[dict[str, Any]] = [
+        {"type": "passthrough", "priority": 1},
+        {"type": "passthrough", "priority": 2},
+        {"type": "object"},
+    ]
+    try:
+        for at, kind in enumerate(kinds):
+            inner = {**kind, "properties": {f"x.{at}": {"type": "long"}, "y": {"type": "keyword"}}}
+            filled(elastic, f"{index}-{at}", {"o": inner}, [{"o": {"y": "z", f"x.{at}": at}}])
+        schema = source(elasticsearch_url, f"{index}-*").scan.schema
+        assert [*schema.field("o").type] == [
+            *pa.struct([("x.0", pa.int64()), ("y", pa.string()), ("x.1", pa.int64())]),
+            pa.field("x", pa.struct([("2", pa.int64())])),
+        ]
+        found = [row["o"] for row in rows(source(elasticsearch_url, f"{index}-*"))]
+        assert sorted((one["x.0"] or one["x.1"] or one["x"]["2"] or 0) for one in found) == [
+            *range(3)
+        ]
+    finally:
+        elastic.indices.delete(index=f"{index}-0,{index}-1,{index}-2", ignore_unavailable=True)
+
+
 # -- places
 
 

@@ -185,10 +185,29 @@ def test_a_float_is_the_nearest_one_as_in_the_index(other: dict[str, Any]) -> No
     assert found.column(0).to_pylist() == [2.0**53, 1.0]
 
 
-def test_a_member_that_is_there_twice_is_told() -> None:
-    schema = pa.schema([("a", pa.struct([("b", pa.string())]))])
+def test_a_member_that_is_there_twice_is_an_array() -> None:
+    """As in the index."""
+    page = body({"a.b": "v", "a": {"b": "w"}})
     with pytest.raises(ValueUnreadable, match="there twice"):
-        Reader(schema, SHAPE).page(body({"a.b": "v", "a": {"b": "w"}}))
+        Reader(pa.schema([("a", pa.struct([("b", pa.string())]))]), SHAPE).page(page)
+    many = pa.struct([("b", pa.list_(pa.string()))])
+    found = Reader(pa.schema([("a", many)]), SHAPE).page(page).rows
+    assert found.to_pylist() == [{"a": {"b": ["v", "w"]}}]
+
+
+@pytest.mark.parametrize("name", ["a.b", 'a."q', "a.b\\"])
+def test_names_with_dots_are_seen_whatever_else_they_have(name: str) -> None:
+    inner = pa.struct([(name[2:], pa.int64())])
+    page = body({name: 1, "t": 'a. b", ":'})
+    found = Reader(pa.schema([("a", inner), ("t", pa.string())]), SHAPE).page(page).rows
+    assert found.column(0).to_pylist() == [{name[2:]: 1}]
+
+
+def test_json_may_be_as_deep_as_the_cluster_takes_it() -> None:
+    deep = '{"a":[' * 400 + "1.10" + "]}" * 400
+    page = body({"any": "@"}).replace(b'"@"', deep.encode())
+    found = Reader(pa.schema([("any", pa.string())]), SHAPE).page(page).rows
+    assert found.column(0).to_pylist() == [deep]
 
 
 def test_an_empty_text_is_false_as_in_the_index() -> None:

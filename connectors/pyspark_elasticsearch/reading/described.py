@@ -175,8 +175,9 @@ def _one_of(mappings: Sequence[Mapped]) -> Mapped | None:
 
 
 def kind_of(mapping: Mapped) -> str:
-    """The type of a field."""
-    return str(mapping.get("type", "object"))
+    """The type of a field; ``passthrough`` gives its fields other names besides."""
+    kind = str(mapping.get("type", "object"))
+    return "object" if kind == "passthrough" else kind
 
 
 def natural(

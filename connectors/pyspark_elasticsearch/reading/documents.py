@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,11 +29,14 @@ class Shape:
         any_json: paths of fields whose text is the JSON of whatever is there.
         mixed: paths of fields that are of several types.
         millis: paths of dates in which a number is milliseconds since 1970.
+        stems: paths of fields that have no objects, and whose names others go on from, behind a
+            dot (``subobjects: false``).
     """
 
     any_json: Collection[str] = ()
     mixed: Collection[str] = ()
     millis: Collection[str] = ()
+    stems: Collection[str] = ()
 
 
 class Page(NamedTuple):
@@ -68,20 +71,14 @@ def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
-    meta = {name: hit.get(name) for name in META}
-    source, found = hit.get("_source", {}), []
-    try:
-        document = {**_spread(source), **meta}
-    except ValueError as error:
-        raise _unreadable(hit, schema.field(0), source, error) from None
+    document, found = Objects([hit.get("_source", {})]), []
     for field in schema:
-        tree = None
+        values = [hit.get(field.name)] if field.name in META else document.at(field.name)
         try:
-            tree = _member(document, field.name)
-            fit = _fitted(tree, field.type, shape, field.name)
+            fit = _fitted(values, field.type, shape, field.name)
             found.append(untext.value(fit, field.type))
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-            raise _unreadable(hit, field, tree, error) from None
+            raise _unreadable(hit, field, values, error) from None
     return found
 
 
@@ -93,62 +90,98 @@ def _column(values: list[Any], field: pa.Field, hits: list[Any]) -> pa.Array:
             try:
                 pa.array([value], field.type)
             except (pa.ArrowException, UnicodeError, OverflowError, TypeError) as error:
-                raise _unreadable(hit, field, value, error) from None
+                raise _unreadable(hit, field, [value], error) from None
         raise
 
 
-def _spread(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An object in which ``"a.b"`` is ``b`` inside ``a``, too."""
-    if not any("." in key for key in document):
-        return document
-    found = dict(document)
-    for key, value in document.items():
-        head, dot, rest = key.partition(".")
-        inner = found.get(head, {})
-        if dot and isinstance(inner, Mapping):
-            found[head] = {**inner, rest: _both(inner[rest], value) if rest in inner else value}
-    return found
+class Objects:
+    """What a document has at one path: objects that are one, as the cluster sees them.
+
+    ``{"a": {"b": 1}, "a.c": 2, "a": null}`` has ``{"b": 1}`` and ``{"c": 2}`` at ``a``.
+    """
+
+    def __init__(self, objects: Sequence[Mapping[str, Any]]) -> None:
+        self.objects = objects
+        self._is_dotted = any("." in name for one in objects for name in one)
+
+    def at(self, name: str) -> list[Any]:
+        """All values at a name, in their order; it may have dots, as the names in objects may."""
+        if self._is_dotted or "." in name:
+            return [value for one in self.objects for value in _dotted(one, name)]
+        return [one[name] for one in self.objects if name in one]
 
 
-def _both(one: Any, other: Any) -> Any:
-    if not (isinstance(one, Mapping) and isinstance(other, Mapping)) or {*one} & {*other}:
-        raise ValueError("a field is there twice, with dots in its name and as an object")
-    return {**one, **other}
+def _dotted(one: Mapping[str, Any], path: str) -> Iterator[Any]:
+    for name, value in one.items():
+        if name == path:
+            yield value
+        elif name.startswith(f"{path}."):
+            yield {name[len(path) + 1 :]: value}
+        elif path.startswith(f"{name}."):
+            for inner in _each(value):
+                if isinstance(inner, Mapping):
+                    yield from _dotted(inner, path[len(name) + 1 :])
 
 
-def _member(document: Mapping[str, Any], name: str) -> Any:
-    """A member of an object; a name with dots may lead into it."""
-    if name in document or "." not in name:
-        return document.get(name)
-    head, _, rest = name.partition(".")
-    inner = document.get(head)
-    return _member(_spread(inner), rest) if isinstance(inner, Mapping) else None
+def _each(value: Any) -> Iterator[Any]:
+    """A value, or those in an array, and in arrays inside it."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _each(one)
+    else:
+        yield value
 
 
-def _fitted(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
-    """A value as `untext` takes it."""
-    if tree is None:
+def _fitted(values: list[Any], kind: pa.DataType, shape: Shape, at: str) -> Any:
+    """All values at a path as one, as `untext` takes it."""
+    if at in shape.stems:
+        values = [_without_objects(one) for one in values]
+    there = [one for one in values if one is not None]
+    if not there:
         return None
     if types.is_list(kind):
-        many = tree if isinstance(tree, list) else [tree]
-        return [_fitted(one, kind.value_type, shape, at) for one in many]
+        each = [one for many in there for one in (many if isinstance(many, list) else [many])]
+        return [_fitted([one], kind.value_type, shape, at) for one in each]
     if types.is_string(kind) and at in shape.any_json:
-        return _dumped(tree)
-    if isinstance(tree, list):
+        return _dumped(_one(there))
+    if any(isinstance(one, list) for one in there):
         raise ValueError("it is an array: name the field in option arrayFields")
-    if types.is_nested(kind) and not isinstance(tree, Mapping):
-        raise ValueError("it is no object")
     if types.is_struct(kind):
-        inner = _spread(tree)
+        inner = Objects(_objects(there))
         return {
-            one.name: _fitted(_member(inner, one.name), one.type, shape, f"{at}.{one.name}")
+            one.name: _fitted(inner.at(one.name), one.type, shape, f"{at}.{one.name}")
             for one in kind
         }
     if types.is_map(kind):
+        (whole,) = _objects([_one(there)])
         return {
-            key: _fitted(one, kind.item_type, shape, f"{at}.{key}") for key, one in tree.items()
+            key: _fitted([one], kind.item_type, shape, f"{at}.{key}") for key, one in whole.items()
         }
-    return _leaf(tree, kind, shape, at)
+    return _leaf(_one(there), kind, shape, at)
+
+
+def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
+    if not all(isinstance(one, Mapping) for one in values):
+        raise ValueError("it is no object")
+    return values
+
+
+def _without_objects(value: Any) -> Any:
+    """What is of a field whose name others go on from: their values are no part of it."""
+    if isinstance(value, list):
+        return [one for one in value if not isinstance(one, Mapping)] or None
+    return None if isinstance(value, Mapping) else value
+
+
+def _one(values: list[Any]) -> Any:
+    """The one value that there is, of an object all its members."""
+    found = values[0]
+    for one in values[1:]:
+        both = isinstance(found, Mapping) and isinstance(one, Mapping)
+        if not both or {*found} & {*one}:
+            raise ValueError("it is there twice: name the field in option arrayFields")
+        found = {**found, **one}
+    return found
 
 
 def _leaf(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
@@ -178,21 +211,36 @@ def _is_rounded(text: str, kind: pa.DataType) -> bool:
 
 
 def _dumped(tree: Any) -> str:
-    """JSON with the digits that numbers had."""
-    if isinstance(tree, Number):
-        return str(tree)
-    if isinstance(tree, list):
-        return f"[{','.join(map(_dumped, tree))}]"
-    if isinstance(tree, Mapping):
-        members = (f"{_dumped(key)}:{_dumped(value)}" for key, value in tree.items())
-        return f"{{{','.join(members)}}}"
-    return json.dumps(tree, ensure_ascii=False)
+    """JSON with the digits that numbers had. Without recursion, as JSON may be deep."""
+    found, ahead = list[str](), [tree]
+    while ahead:
+        one = ahead.pop()
+        if isinstance(one, Number):
+            found.append(one)
+        elif isinstance(one, list | Mapping):
+            ahead += reversed([*_pieces(one)])
+        else:
+            found.append(json.dumps(one, ensure_ascii=False))
+    return "".join(found)
+
+
+def _pieces(tree: Any) -> Iterator[Any]:
+    """What an array or an object is of; punctuation stands there as it is, as numbers do."""
+    begin, end = "[]" if isinstance(tree, list) else "{}"
+    for at, one in enumerate(tree):
+        yield Number("," if at else begin)
+        yield one
+        if isinstance(tree, Mapping):
+            yield Number(":")
+            yield tree[one]
+    yield Number(end if tree else begin + end)
 
 
 def _unreadable(
-    hit: Mapping[str, Any], field: pa.Field, tree: Any, error: Exception
+    hit: Mapping[str, Any], field: pa.Field, values: list[Any], error: Exception
 ) -> ValueUnreadable:
-    shown = str(tree) if len(str(tree)) < 100 else f"{str(tree)[:100]}..."
+    text = " and ".join(map(_dumped, values))
+    shown = text if len(text) < 100 else f"{text[:100]}..."
     return ValueUnreadable(
         f"Field {field.name!r} of document {hit['_id']!r} in index {hit['_index']} can't be read as"
         f" {type_name(field.type)}: {error}",

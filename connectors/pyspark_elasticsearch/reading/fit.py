@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -98,7 +98,16 @@ def shape(there: Described) -> Shape:
         any_json=frozenset(at for at, mapping in known if mapping and is_json(mapping)),
         mixed=frozenset(at for at, mapping in known if mapping is None),
         millis=frozenset(at for at, mapping in known if mapping and is_millis(mapping)),
+        stems=frozenset(
+            _stems([at for at, mapping in known if "properties" not in (mapping or {})])
+        ),
     )
+
+
+def _stems(leaves: Collection[str]) -> Iterator[str]:
+    """Those from which the paths of others go on."""
+    above = {at[:dot] for at in leaves for dot in range(len(at)) if at[dot] == "."}
+    return (at for at in leaves if at in above)
 
 
 def search(

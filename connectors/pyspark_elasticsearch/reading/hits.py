@@ -13,8 +13,11 @@ from pyspark_elasticsearch.reading.described import META
 from pyspark_elasticsearch.reading.documents import Page, Shape
 from sparkonce.values import from_json
 
-DOTTED = re.compile(rb'\.[^"]*"\s*:')
-"""A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow passes over."""
+DOTTED = re.compile(rb'\.[^".\\]*(?:\\.[^".\\]*)*"\s*:')
+"""A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow passes over.
+
+It looks from each dot to the next one: texts may have many.
+"""
 
 ESCAPED = b"\\u002"
 """What a dot begins with that is written as an escape."""
