@@ -306,7 +306,8 @@ ASKED = {
     "DECIMAL(10,2)": [pa.decimal128(20, 4), pa.string()],
     "FLOAT": [pa.float64()],
     "DATETIME(6)": [pa.timestamp("us", "UTC"), pa.timestamp("us")],
-    "TIME(6)": [pa.string()],
+    "TIME(6)": [pa.string(), pa.binary()],
+    "DECIMAL(65,10)": [pa.string(), pa.binary()],
     "VARCHAR(99)": [pa.binary(), pa.string()],
     "LONGTEXT": [pa.string(), pa.binary()],
 }

@@ -34,7 +34,7 @@ class Column:
         unsigned: None where the log does not tell.
         collation: its number; 0 where the log does not tell.
         charset: None of bytes. Who reads the log says it.
-        words: of an ENUM or a SET in that character set, where they are known.
+        words: of an ENUM or a SET in that character set. None where nothing tells all of them.
     """
 
     type: Type
@@ -42,7 +42,7 @@ class Column:
     unsigned: bool = False
     collation: int = 0
     charset: Charset | None = None
-    words: tuple[bytes, ...] = ()
+    words: tuple[bytes, ...] | None = ()
 
     @property
     def padding(self) -> int:
@@ -56,12 +56,15 @@ class Table:
     """A table, and the form of its rows.
 
     Attributes:
+        key: places of the columns of its primary key, where the log tells names. Without a primary
+            key it is the first unique one that has no nulls, which servers take for it.
         named: whether the log tells the names of columns.
     """
 
     database: str
     name: str
     columns: tuple[Column, ...]
+    key: tuple[int, ...] = ()
 
     @property
     def named(self) -> bool:
@@ -101,11 +104,11 @@ def table(body: bytes, *, mariadb: bool) -> Table:
     told = _Told(columns, mariadb=mariadb)
     for kind, value in _fields(body, at + size + (count + 7) // 8):
         told.take(kind, value)
-    return Table(database, name, tuple(told.columns))
+    return Table(database, name, tuple(told.columns), told.key)
 
 
 class _Told:
-    """What follows the types, as far as ``binlog_row_metadata`` has it: signs, names, words.
+    """What follows the types, as far as ``binlog_row_metadata`` has it: signs, names, words, key.
 
     Args:
         columns: without it.
@@ -113,7 +116,7 @@ class _Told:
     """
 
     def __init__(self, columns: list[Column], *, mariadb: bool) -> None:
-        self.columns = columns
+        self.columns, self.key = columns, tuple[int, ...]()
         characters = (*OF_CHARACTERS, *((GEOMETRY,) if mariadb else ()))
         self._texts = self._of(*characters)
         self._choices = self._of(*CHOICES)
@@ -134,6 +137,8 @@ class _Told:
                 self._set(at, name=name.decode())
         elif kind in (5, 6):
             self._choose(self._of(SET if kind == 5 else ENUM), value)
+        elif kind in (8, 9):  # in the second, how much of a column counts stands behind it
+            self.key = tuple(_numbers(value))[:: kind - 7]
 
     def _choose(self, columns: list[int], value: bytes) -> None:
         at = 0

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_mysql.binlog import json_text
-from pyspark_mysql.binlog.images import Buffer, Place
+from pyspark_mysql.binlog.images import Buffer, Numbers, Place
 from pyspark_mysql.binlog.types import GEOMETRY, JSON
 
 
@@ -26,6 +27,16 @@ def varying(place: Place, buffer: Buffer) -> pa.Array:
     if column.type.code == GEOMETRY or column.charset is None:
         return found
     return column.charset.texts(found)
+
+
+def differ(one: Place, other: Place, buffer: Buffer) -> Numbers:
+    """Which values of a column that is never null are stored as other bytes."""
+    if one.size is None:
+        was, became = (buffer.bytes_at(each.at, each.column.type.size) for each in (one, other))
+        found: Numbers = (was != became).any(axis=1)
+        return found
+    unlike: pa.Array = pc.not_equal(gathered(one, buffer), gathered(other, buffer))
+    return np.asarray(unlike)
 
 
 def gathered(place: Place, buffer: Buffer) -> pa.Array:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import dropwhile
+from operator import not_
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pyarrow as pa
 
 from pyspark_mysql.binlog import types
 from pyspark_mysql.binlog.images import Buffer, Numbers, Place
+from sparkonce.errors import StoreRefused
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 
@@ -153,6 +156,8 @@ def _words(limbs: list[Numbers], negative: Numbers, many: int) -> Numbers:
 def _choice(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
     """Of an ENUM the number of its word, from 1; of a SET a bit for each."""
     found, column = buffer.little(at, place.column.type.size), place.column
+    if column.words is None:
+        raise words_unknown(column.name)
     words = pa.array(column.words, pa.binary())
     words = words if column.charset is None else column.charset.texts(words)
     if column.type.code == types.ENUM:  # 0 is a text that was none of them
@@ -163,10 +168,22 @@ def _choice(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
     return texts.take(made(which.astype(np.int32), place.valid))
 
 
+def words_unknown(column: str) -> StoreRefused:
+    """The error for an ENUM or a SET of which the log has numbers alone."""
+    return StoreRefused(
+        f"Not all words of column {column!r} are known",
+        why="the log does not have them (binlog_row_metadata), and the server shows question marks"
+        " instead of some, or may do so",
+        todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind that; or leave the"
+        " column out by option columns",
+    )
+
+
 def _sets(numbers: list[int], words: list[Any]) -> list[Any]:
-    """The words of each SET."""
+    """The words of each SET. Before the first one that is not empty there is no comma."""
     comma = b"," if words and isinstance(words[0], bytes) else ","
-    return [comma.join(w for at, w in enumerate(words) if one >> at & 1) for one in numbers]
+    chosen = ([w for at, w in enumerate(words) if one >> at & 1] for one in numbers)
+    return [comma.join(dropwhile(not_, each)) for each in chosen]
 
 
 def _fraction(place: Place, buffer: Buffer, at: Numbers) -> Numbers:

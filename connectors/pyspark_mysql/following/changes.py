@@ -1,7 +1,8 @@
 """Rows of the log as record batches: columns of the table, and what happened to the row.
 
 Columns that no table has are `_op` (Debezium's words: c, u, d), `_gtid`, `_ts` and `_before`. A row
-whose primary key changes is deleted under the old one, and created under the new one.
+whose primary key changes is deleted under the old one, and created under the new one. The key is
+the one that the table had when the row was logged.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_mysql.binlog import headers
 from pyspark_mysql.binlog.images import PADDING, Buffer, Image, Numbers, Place
 from pyspark_mysql.binlog.log import Rows
 from pyspark_mysql.binlog.tables import Table
-from pyspark_mysql.following.columns import compared, value
+from pyspark_mysql.binlog.texts import differ
+from pyspark_mysql.following.columns import described, require_readable, value
 from pyspark_mysql.following.layout import Layout
 from pyspark_mysql.reading.described import Described
-from sparkonce.errors import StoreRefused, ValueUnreadable
+from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
 from sparkonce.values.spark_types import spark_type
 
 OP, GTID, TS, BEFORE = "_op", "_gtid", "_ts", "_before"
@@ -63,18 +64,18 @@ class Changes:
 
     Args:
         schema: of the rows.
-        key: columns of the primary key; empty if there is none.
+        key: the columns that the key of each row must have; None if it may have any.
         layout: of the table.
     """
 
-    def __init__(self, schema: pa.Schema, key: Sequence[str], layout: Layout) -> None:
+    def __init__(self, schema: pa.Schema, key: Sequence[str] | None, layout: Layout) -> None:
         self.schema, self.key, self.layout = schema, key, layout
 
     def batches(self, rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """The rows, in their order.
 
         Raises:
-            StoreRefused: a column is not in the log.
+            StoreRefused: a column is not in the log, or of another type, or the key another one.
             ValueUnreadable: a value is none of its type.
         """
         pieces, size = list[Rows](), 0
@@ -89,7 +90,9 @@ class Changes:
 
     def _batch(self, pieces: list[Rows]) -> pa.RecordBatch:
         table = self.layout.completed(pieces[0].table)
-        block = _Block(table, pieces, self.layout.named(table), self.key)
+        block = _Block(table, pieces, self.layout.named(table))
+        if self.key is not None:
+            block.require_key(self.key)
         columns = [block.column(field) for field in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -112,16 +115,24 @@ class _Chosen:
 class _Block:
     """Rows of one form, of one or several events."""
 
-    def __init__(
-        self, table: Table, pieces: list[Rows], named: dict[str, int], key: Sequence[str]
-    ) -> None:
-        self.table, self.pieces, self.named, self.key = table, pieces, named, key
+    def __init__(self, table: Table, pieces: list[Rows], named: dict[str, int]) -> None:
+        self.table, self.pieces, self.named = table, pieces, named
         data = b"".join([*(one.data for one in pieces), PADDING])
         self.buffer, image = Buffer(data), Image(table.columns)
         starts = image.starts(data, len(data) - len(PADDING))
         ends = np.cumsum([len(one.data) for one in pieces])
         self.piece = np.searchsorted(ends, starts, "right")
         self.places = image.places(self.buffer, starts)
+
+    def require_key(self, names: Sequence[str]) -> None:
+        """Refuse rows whose key has other columns."""
+        wanted = {self.named.get(one.lower()) for one in names}
+        if wanted != {*self.table.key}:
+            raise StoreRefused(
+                f"Rows that {self._where} logged have another key than {', '.join(names)}",
+                why="the table was altered, before or since",
+                todo="begin a new query behind the ALTER",
+            )
 
     def column(self, field: pa.Field) -> pa.Array:
         """A column of the rows that are told."""
@@ -160,10 +171,9 @@ class _Block:
         """Rows of updates that change the key."""
         moved = np.zeros(len(before), bool)
         old, new = np.nonzero(before)[0], np.nonzero(after)[0]
-        for name in self.key if len(old) else ():
-            place = self._place(name)
-            was, became = (self._compared(place.of(one), name) for one in (old, new))
-            differs = pc.not_equal(was, became).to_numpy(zero_copy_only=False)
+        for at in self.table.key if len(old) else ():
+            was, became = (self.places[at].of(one) for one in (old, new))
+            differs = differ(was, became, self.buffer)
             moved[old] |= differs
             moved[new] |= differs
         return moved
@@ -178,16 +188,14 @@ class _Block:
         return pa.StructArray.from_arrays(columns, fields=[*kind], mask=pa.array(former < 0))
 
     def _values(self, field: pa.Field, rows: Numbers) -> pa.Array:
+        place = self._place(field.name).of(rows)
         try:
-            return value(self._place(field.name).of(rows), self.buffer, field.type)
+            require_readable(described(place.column), field.type)
+            return value(place, self.buffer, field.type)
+        except OptionError as error:
+            raise self._altered(field, error) from None
         except (ValueError, pa.ArrowInvalid) as error:
             raise self._unreadable(field, error) from None
-
-    def _compared(self, place: Place, name: str) -> pa.Array:
-        try:
-            return compared(place, self.buffer)
-        except (ValueError, pa.ArrowInvalid) as error:
-            raise self._unreadable(pa.field(name, pa.string()), error) from None
 
     def _place(self, name: str) -> Place:
         if name.lower() not in self.named:
@@ -197,6 +205,15 @@ class _Block:
                 todo="leave it out by option columns, or begin a new query behind the ALTER",
             )
         return self.places[self.named[name.lower()]]
+
+    def _altered(self, field: pa.Field, error: OptionError) -> StoreRefused:
+        return StoreRefused(
+            f"Column {field.name!r} had another type when {self._where} logged rows of it: it can't"
+            f" be read as {spark_type(field)}",
+            why=f"the table was altered, before or since; {error.why}",
+            todo="give it a type by .schema(...) that holds both, leave it out by option columns,"
+            " or begin a new query behind the ALTER",
+        )
 
     def _unreadable(self, field: pa.Field, error: Exception) -> ValueUnreadable:
         return ValueUnreadable(

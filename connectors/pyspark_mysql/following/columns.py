@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
+from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.binlog.images import Buffer, Place
+from pyspark_mysql.binlog.tables import Column
 from pyspark_mysql.binlog.texts import varying
-from pyspark_mysql.binlog.types import UNREAD
+from pyspark_mysql.binlog.types import BIT, DATETIME2, NEWDECIMAL, TIME2, TIMESTAMP2, UNREAD
 from pyspark_mysql.binlog.values import fixed
 from pyspark_mysql.reading.described import Described
 from pyspark_mysql.reading.forms import form
@@ -30,13 +31,42 @@ def require_readable(column: Described, kind: pa.DataType) -> None:
     """
     form(column, kind)
     natural = column.natural
-    texts = (types.is_string, types.is_integer, types.is_decimal, types.is_binary)
-    if types.is_string(kind) and not any(is_one(natural) for is_one in texts):
-        raise OptionError(
-            f"Column {column.name!r} can't be followed as a string",
-            why=f"the binary log has it as {type_name(natural)}, and not as the server shows it",
-            todo="give it that type, and cast it in Spark",
-        )
+    for is_kind, has_form in SHOWN:
+        if is_kind(kind) and not any(is_one(natural) for is_one in has_form):
+            raise OptionError(
+                f"Column {column.name!r} can't be followed as {type_name(kind)}",
+                why=f"the binary log has {type_name(natural)}, and not what the server shows",
+                todo="give it that type, and cast it in Spark",
+            )
+
+
+SHOWN = (
+    (types.is_string, (types.is_string, types.is_integer, types.is_decimal)),
+    (types.is_binary, (types.is_string, types.is_binary)),
+)
+"""What has the form of the log as a text, and as bytes."""
+
+
+def described(logged: Column) -> Described:
+    """A column as it was when rows of it were logged. It may have been altered since."""
+    kind = logged.type
+    length, scale = kind.meta & 255, kind.meta >> 8
+    if kind.code == BIT:
+        length, scale = length + 8 * scale, 0
+    elif kind.code == NEWDECIMAL:
+        length += (scale > 0) + (not logged.unsigned)
+    else:
+        length = scale = 0
+    code, binary = CODES.get(kind.code, kind.code), logged.charset is None
+    return Described(logged.name, code, length, scale, logged.unsigned, True, binary)
+
+
+CODES = {
+    TIMESTAMP2: FIELD_TYPE.TIMESTAMP,
+    DATETIME2: FIELD_TYPE.DATETIME,
+    TIME2: FIELD_TYPE.TIME,
+}
+"""What the protocol calls types that have another number in the log."""
 
 
 def value(place: Place, buffer: Buffer, kind: pa.DataType) -> pa.Array:
@@ -50,21 +80,12 @@ def value(place: Place, buffer: Buffer, kind: pa.DataType) -> pa.Array:
     Raises:
         ValueError: one is none of that type.
     """
-    found = _found(place, buffer)
+    if place.column.type.code in UNREAD:
+        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
+    found = (varying if place.column.type.prefix else fixed)(place, buffer)
     if types.is_duration(found.type):
         return _time(found, place, kind)
     return found if found.type == kind else _converted(found, kind)
-
-
-def compared(place: Place, buffer: Buffer) -> pa.Array:
-    """What tells the values of a column apart: of texts their bytes."""
-    return _found(replace(place, column=replace(place.column, charset=None)), buffer)
-
-
-def _found(place: Place, buffer: Buffer) -> pa.Array:
-    if place.column.type.code in UNREAD:
-        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
-    return (varying if place.column.type.prefix else fixed)(place, buffer)
 
 
 def _converted(found: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -90,6 +111,10 @@ def _text(found: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array([None if one is None else f"{one:f}" for one in found.to_pylist()], kind)
 
 
+def _bytes(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    return _text(found, pa.string()).cast(kind)
+
+
 def _nested(found: pa.Array, kind: pa.DataType) -> pa.Array:
     return from_json.column(found.cast(pa.binary()), kind)
 
@@ -100,6 +125,7 @@ CONVERSIONS: tuple[
     (types.is_boolean, _boolean),
     (types.is_duration, _interval),
     (types.is_string, _text),
+    (types.is_binary, _bytes),
     (types.is_nested, _nested),
 )
 """What Arrow itself does not convert, or converts otherwise."""
@@ -113,7 +139,8 @@ def _time(found: pa.Array, place: Place, kind: pa.DataType) -> pa.Array:
             raise ValueError("it is no time of a day")
         return micros.cast(pa.time64("us"))
     digits = place.column.type.meta
-    return pa.array([None if one is None else _shown(one, digits) for one in micros.to_pylist()])
+    texts = (None if one is None else _shown(one, digits) for one in micros.to_pylist())
+    return pa.array(texts, pa.string()).cast(kind)
 
 
 def _shown(micros: int, digits: int) -> str:

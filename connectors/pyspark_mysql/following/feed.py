@@ -36,7 +36,7 @@ from pyspark_mysql.following.losses import (
 from pyspark_mysql.following.readable import require_columns
 from pyspark_mysql.following.request import log_behind
 from pyspark_mysql.following.snapshot import Piece, Snapshot
-from pyspark_mysql.following.table import Followed, followed, tell_cascades
+from pyspark_mysql.following.table import Followed, followed, warn
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import number, translated
 from sparkonce.feeds import STARTS, Position
@@ -183,7 +183,7 @@ class MySqlFeed:
                     self._layout(split.behind)
                 yield one
 
-        changes = Changes(self.schema, self.table.key, known or self.table.layout)
+        changes = Changes(self.schema, None, known or self.table.layout)
         yield from changes.batches(rows())
         require_all(split.behind, stretch)
 
@@ -209,7 +209,7 @@ class MySqlFeed:
     def _looked_at(self) -> bool:
         """What can't be read is told before any row is."""
         require_columns(self.table, self.schema)
-        tell_cascades(self.table)
+        warn(self.table, self.schema)
         return True
 
     @cached_property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from pyspark_mysql.binlog import tables as binlog
 from pyspark_mysql.binlog import types
@@ -37,14 +38,21 @@ CODES = {
 }
 """What the log calls the types of tables; values of others are not read."""
 
+CHOICES = ("enum", "set")
 SIZES = ("", "tiny", "medium", "long")
 POINTS = ("point", "linestring", "polygon", "geometry")
 MANY = ("multipoint", "multilinestring", "multipolygon", "geomcollection", "geometrycollection")
 CODES |= {size + kind: types.BLOB for kind in ("text", "blob") for size in SIZES}
 CODES |= dict.fromkeys((*POINTS, *MANY), types.GEOMETRY)
 
-WORDS = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
-"""Those of an ENUM or a SET, as the server shows their type."""
+WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
+"""Those of an ENUM or a SET, as the server shows their type; of bytes MySQL shows some as x'ff'."""
+
+SHOWN = ("ascii", "utf8", "utf8mb3")
+"""Sets, beside those of one byte, of which the server shows each character."""
+
+LOST, NOT_PLAIN = re.compile(r"\?"), re.compile(r"[^ ->@-~]")
+"""What a word may have been another one by: in texts, and in bytes."""
 
 ESCAPES = re.compile(r"''|\\(.)")
 ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
@@ -58,16 +66,26 @@ class Layout:
 
     Args:
         table: its database and its name.
-        columns: in their order.
+        columns: those that the user may see, in their order.
+        key: those of its primary key.
         charsets: of the server.
-        hidden: so many columns more stand behind them in the log: MariaDB's hashes, one for each
-            unique key that is too long for an index.
+        whole: whether these are all columns that it has.
+        hashed: whether more may stand behind them in the log: MariaDB's hashes, one for each
+            unique key that is too long for an index. Such keys come and go without a new layout.
     """
 
     def __init__(
-        self, table: tuple[str, str], columns: Sequence[Column], charsets: Charsets, hidden: int = 0
+        self,
+        table: tuple[str, str],
+        columns: Sequence[Column],
+        key: Sequence[str],
+        charsets: Charsets,
+        *,
+        whole: bool,
+        hashed: bool,
     ) -> None:
-        self.table, self.columns, self.charsets, self.hidden = table, columns, charsets, hidden
+        self.table, self.columns, self.key = table, columns, key
+        self.charsets, self.whole, self.hashed = charsets, whole, hashed
 
     def named(self, logged: binlog.Table) -> dict[str, int]:
         """The place of each column, by its name in lower case."""
@@ -75,36 +93,45 @@ class Layout:
         return {one.name.lower(): at for at, one in enumerate(columns)}
 
     def completed(self, logged: binlog.Table) -> binlog.Table:
-        """The table with what the log leaves out of it: names, signs and character sets.
+        """The table with what the log leaves out of it: names, signs, character sets, its key.
 
         Raises:
             StoreRefused: the log does not tell.
         """
-        known: Sequence[Column | None] = [None] * len(logged.columns)
+        known, key = list[Column](), logged.key
         if not logged.named:
             self._require_same(logged)
-            known = [*self.columns, *[None] * self.hidden]
-        pairs = zip(logged.columns, known, strict=True)
-        return replace(logged, columns=tuple(self._completed(one, of) for one, of in pairs))
+            known = [*self.columns]
+            key = tuple(at for at, one in enumerate(known) if one.name in self.key)
+        pairs = zip_longest(logged.columns, known)
+        return replace(logged, columns=tuple(self._completed(*one) for one in pairs), key=key)
 
     def _completed(self, logged: binlog.Column, known: Column | None) -> binlog.Column:
         charset = self.charsets.of(logged.collation, known.charset if known else "")
         if known is None:
             return replace(logged, charset=charset)
         is_unsigned = "unsigned" in known.shown.lower()
-        words = tuple(_words(known.shown)) if known.kind in ("enum", "set") else ()
+        words = words_of(known, charset) if known.kind in CHOICES else ()
         charset = UTF8 if words and charset else charset
         return replace(logged, name=known.name, unsigned=is_unsigned, charset=charset, words=words)
 
     def _require_same(self, logged: binlog.Table) -> None:
+        if not self.whole:
+            raise StoreRefused(
+                f"The user may not see all columns of table {'.'.join(self.table)}",
+                why="the log has no names of columns (binlog_row_metadata), so that they are told"
+                " by their place",
+                todo="GRANT SELECT on the table, or SET GLOBAL binlog_row_metadata=FULL, and begin"
+                " a new query behind that",
+            )
         codes = [one.type.code for one in logged.columns]
         known = [_code(one, code) for one, code in zip(self.columns, codes, strict=False)]
-        known += [types.LONGLONG] * self.hidden
-        if codes != known or len(codes) != len(self.columns) + self.hidden:
+        known += [types.LONGLONG] * (len(codes) - len(self.columns)) if self.hashed else []
+        if codes != known or len(codes) < len(self.columns):
             raise StoreRefused(
                 f"Rows of table {'.'.join(self.table)} were logged with other columns than it has",
-                why="it was altered since, and the log has no names of columns"
-                " (binlog_row_metadata)",
+                why="it was altered since, or has columns that are not shown, and the log has no"
+                " names of columns (binlog_row_metadata)",
                 todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind the ALTER",
             )
 
@@ -128,9 +155,18 @@ def _code(column: Column, logged: int) -> int:
     return logged if is_any else CODES[column.kind]
 
 
-def _words(shown: str) -> Iterator[bytes]:
-    for word in WORDS.findall(shown):
-        yield ESCAPES.sub(_unescaped, word).encode()
+def words_of(column: Column, charset: Charset | None) -> tuple[bytes, ...] | None:
+    """The words of an ENUM or a SET, in UTF-8; None where the server may show others than it has.
+
+    It shows types in utf8mb3, with a question mark for each character that this lacks.
+    """
+    found = WORDS.findall(column.shown)
+    words = [ESCAPES.sub(_unescaped, one) for _, one in found]
+    if charset is None or not (charset.letters or charset.name in SHOWN):
+        doubt = NOT_PLAIN if charset is None else LOST
+        if any(digits for digits, _ in found) or any(map(doubt.search, words)):
+            return None
+    return tuple(one.encode() for one in words)
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyspark_mysql.binlog.values import words_unknown
 from pyspark_mysql.following.changes import BEFORE, META
 from pyspark_mysql.following.columns import require_readable
-from pyspark_mysql.following.layout import is_compressed, is_read
+from pyspark_mysql.following.layout import CHOICES, is_compressed, is_read, words_of
 from pyspark_mysql.following.table import Followed
 from pyspark_mysql.target.columns import Column
 from sparkonce.errors import StoreRefused
@@ -54,6 +55,8 @@ def _require_read(table: Followed, name: str, todo: str = LEAVE_OUT) -> None:
             why="of some of its bytes Python makes other characters than the server",
             todo=f"{todo}, or ALTER it to utf8mb4",
         )
+    if not table.logs_names and column.kind in CHOICES and words_of(column, charset) is None:
+        raise words_unknown(name)
 
 
 def _type(column: Column) -> str:

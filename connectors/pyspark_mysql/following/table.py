@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pyspark_mysql.following.changes import OP
 from pyspark_mysql.following.charsets import charsets
 from pyspark_mysql.following.layout import Layout
 from pyspark_mysql.reading.described import Described, described
@@ -23,11 +24,8 @@ NAMED = """
 SELECT table_schema, table_name, table_type, engine FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s
 """
-HIDDEN = """
-SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics
-WHERE table_schema = %s AND table_name = %s AND index_type = 'HASH'
-"""
-"""MariaDB's unique keys that are too long for an index; each has a column that is not shown."""
+LOGS_NAMES = "SHOW GLOBAL VARIABLES LIKE 'binlog\\_row\\_metadata'"
+"""FULL where the server logs names of columns, words of ENUM and SET, and keys."""
 
 LOGS_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb\\_native\\_foreign\\_keys'"
 """Since MySQL 9.6; OFF where the server logs what foreign keys do to rows."""
@@ -49,6 +47,7 @@ class Followed:
         key: columns of its primary key; empty if there is none.
         columns: as the server describes them, by name.
         layout: what rows of the log are named by.
+        logs_names: whether the log has names of its columns, from now on.
         cascade: a foreign key that changes its rows, which the log does not tell; or empty.
     """
 
@@ -57,6 +56,7 @@ class Followed:
     key: tuple[str, ...]
     columns: Mapping[str, Described]
     layout: Layout
+    logs_names: bool
     cascade: str = ""
 
     @property
@@ -90,16 +90,14 @@ def followed(session: Session, named: Sequence[str]) -> Followed:
     primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
     names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
     columns = {one.name: one for one in described(session, identifier(*name), names)}
-    layout = Layout(name, target.columns, charsets(session), _hidden(session, name, engine))
-    return Followed(name, engine, tuple(primary), columns, layout, _cascade(session, name))
-
-
-def _hidden(session: Session, name: tuple[str, str], engine: str) -> int:
-    """How many columns the log has of which MariaDB does not tell."""
-    if engine == "MEMORY":  # whose indexes are all of that type
-        return 0
-    ((many,),) = session.run(HIDDEN, *name)
-    return int(many)
+    layout = Layout(
+        *(name, target.columns, primary, charsets(session)),
+        whole=bool(lookup.definitions(session, [name])),  # shown to nobody who sees only some
+        hashed=session.live.mariadb,
+    )
+    logs_names = session.run(LOGS_NAMES) == (("binlog_row_metadata", "FULL"),)
+    cascade = _cascade(session, name)
+    return Followed(name, engine, tuple(primary), columns, layout, logs_names, cascade)
 
 
 def _cascade(session: Session, name: tuple[str, str]) -> str:
@@ -136,15 +134,30 @@ def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], st
     return (row[0], row[1]), row[3]
 
 
-def tell_cascades(table: Followed) -> None:
-    """Warn of a foreign key that changes rows of which the log does not tell.
+def warn(table: Followed, schema: pa.Schema) -> None:
+    """Warn of changes that a stream of these columns does not have, or does not tell as such.
 
     See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
     """
+    shown = ".".join(table.name)
+    if not table.key:
+        log.warning(
+            "Table %s has no primary key, so a row whose values change is always told as an update."
+            " Why: nothing says which columns tell its rows apart; a sink with a key keeps the old"
+            " row where a column of that key changes. What to do: give the table a primary key, and"
+            " the sink the same one",
+            shown,
+        )
+    if OP not in schema.names:
+        log.warning(
+            "The stream of %s has no column %s. Why: .schema(...) leaves it out, so rows that were"
+            " deleted look like rows that are there. What to do: name it, too",
+            *(shown, OP),
+        )
     if table.cascade:
         log.warning(
             "Foreign key %s of %s changes its rows when rows of another table change, and a"
             " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
             " binary log. What to do: let applications change rows of both",
-            *(table.cascade, ".".join(table.name)),
+            *(table.cascade, shown),
         )
