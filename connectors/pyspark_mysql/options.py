@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pyspark_mysql.binlog.gtids import is_gtids, is_one
+from pyspark_mysql.following.changes import OP
 from pyspark_mysql.models.plan import MODES
 from pyspark_mysql.reading.relation import Subquery, subquery
 from pyspark_mysql.server import address
@@ -73,6 +74,16 @@ def transactions(text: str) -> frozenset[str]:
     if not all(map(is_one, found)):
         raise ValueError("GTIDs with commas between, as the error names them: no ranges")
     return found
+
+
+def followed(text: str) -> list[str]:
+    """Read option ``columns`` of a stream: without that column, deleted rows look like others.
+
+    Raises:
+        ValueError: these are no columns.
+    """
+    names = columns(text)
+    return names if OP in map(str.lower, names) else [*names, OP]
 
 
 URL = Option(
@@ -202,6 +213,12 @@ READING = (
 )
 """Of `spark.read`."""
 
+COLUMNS = Option(
+    "columns",
+    "Columns to be followed: `id,name`; `_op` always is. Default: all of the table, `_op`, `_gtid`"
+    " and `_ts`.",
+    followed,
+)
 FOLLOWING = (
     URL,
     Option("dbtable", "What is followed: `orders`, or `shop.orders`.", table_name, required=True),
@@ -220,6 +237,6 @@ FOLLOWING = (
         transactions,
     ),
     *TLS,
-    *FOLLOWS,
+    *(COLUMNS if one.name == COLUMNS.name else one for one in FOLLOWS),
 )
 """Of `spark.readStream`."""

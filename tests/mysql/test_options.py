@@ -250,6 +250,17 @@ def test_connector_is_found_by_the_scheme_of_a_url(url: str) -> None:
     assert for_url(url).name == "mysql"
 
 
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [("id", ["id", "_op"]), ("_op,id", ["_op", "id"]), ("id, _OP", ["id", "_OP"])],
+)
+def test_a_stream_of_some_columns_has_the_one_that_tells_deleted_rows(
+    given: str, names: list[str]
+) -> None:
+    raw = {**URL, "startingPosition": "latest", "columns": given}
+    assert options.parse(MySqlConnector.follows, raw)["columns"] == names
+
+
 def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:
     code = (
         "import sys, pyspark_mysql; print([m for m in ('pymysql', 'pyarrow') if m in sys.modules])"
