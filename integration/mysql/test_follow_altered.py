@@ -62,6 +62,14 @@ KEYS = {
 }
 
 
+NUMBERS = ("INT", "BIGINT", "BIGINT UNSIGNED", "DECIMAL(12,0)")
+TEXTS = (
+    "VARCHAR(9)",
+    "CHAR(9) CHARACTER SET latin1",
+    "VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+)
+
+
 @dataclass
 class History:
     """A table whose key and columns change between its rows, and what a stream must say of these.
@@ -111,8 +119,10 @@ class History:
 
     def alter(self) -> None:
         """Change the key or the columns, by one of the ways there are."""
-        ways = (self._other_key, self._no_key, self._swap_names, self._move, self._anew, self._copy)
-        self.draw.choice(ways)()
+        keys = (self._other_key, self._no_key)
+        columns = (self._swap_names, self._move, self._retype)
+        tables = (self._anew, self._copy)
+        self.draw.choice(keys + columns + tables)()
 
     def _other_key(self) -> None:
         shown, key = self.draw.choice([*KEYS.items()])
@@ -136,6 +146,11 @@ class History:
     def _move(self) -> None:
         column = self.draw.choice("abc")
         self._alter(f"ALTER TABLE {self.table} MODIFY {column} INT NOT NULL FIRST")
+
+    def _retype(self) -> None:
+        column = self.draw.choice(NAMES)
+        kind = self.draw.choice(TEXTS if column == "t" else NUMBERS)
+        self._alter(f"ALTER TABLE {self.table} MODIFY {column} {kind} NOT NULL")
 
     def _anew(self) -> None:
         self._alter(f"DROP TABLE {self.table}")
@@ -423,3 +438,20 @@ def test_what_a_stream_can_t_tell_is_said_at_the_start(
     made = feed(url, unique)
     made.between(made.begin(), made.latest())
     assert not caplog.records
+
+
+def test_a_key_that_the_server_has_made_and_hides_is_the_key(
+    mysql: Cursor, url: str, unique: str, metadata: str, mysql_name: str, set_global: Set
+) -> None:
+    if mysql_name == "mariadb":
+        pytest.skip("MariaDB makes none")
+    set_global("show_gipk_in_create_table_and_information_schema", "OFF")
+    mysql.execute("SET SESSION sql_generate_invisible_primary_key = ON")
+    mysql.execute(f"CREATE TABLE {unique} (n INT)")
+    mysql.execute(f"INSERT INTO {unique} VALUES (7)")
+    made = feed(url, unique, startingPosition="snapshot")
+    begin = made.begin()
+    mysql.execute(f"UPDATE {unique} SET n = 8")
+    mysql.execute(f"UPDATE {unique} SET my_row_id = 2")
+    expected = [("r", 1, 7), ("u", 1, 8), ("d", 1, 8), ("c", 2, 8)]
+    assert told(made, begin, made.latest(), "my_row_id", "n") == expected, metadata

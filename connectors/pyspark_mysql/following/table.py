@@ -27,6 +27,12 @@ WHERE table_schema = %s AND table_name = %s
 LOGS_NAMES = "SHOW GLOBAL VARIABLES LIKE 'binlog\\_row\\_metadata'"
 """FULL where the server logs names of columns, words of ENUM and SET, and keys."""
 
+SHOW_ALL = (
+    "SET @shown = 1"
+    "/*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */"  # not by MariaDB
+)
+"""By it MySQL shows the primary key that it made by itself, which rows in the log have."""
+
 LOGS_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb\\_native\\_foreign\\_keys'"
 """Since MySQL 9.6; OFF where the server logs what foreign keys do to rows."""
 
@@ -85,7 +91,12 @@ def followed(session: Session, named: Sequence[str]) -> Followed:
         pymysql.MySQLError: the server does not answer.
         StoreRefused: there is no such table.
     """
-    name, engine = _found(session, (session.database, *named)[-2:])
+    with session.connected() as live:
+        live.run(SHOW_ALL)
+        return _described(session, *_found(session, (session.database, *named)[-2:]))
+
+
+def _described(session: Session, name: tuple[str, str], engine: str) -> Followed:
     target = lookup.look(session, name)
     primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
     names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
@@ -140,12 +151,11 @@ def warn(table: Followed, schema: pa.Schema) -> None:
     See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
     """
     shown = ".".join(table.name)
-    if not table.key:
+    if not table.key and table.layout.whole:
         log.warning(
-            "Table %s has no primary key, so a row whose values change is always told as an update."
-            " Why: nothing says which columns tell its rows apart; a sink with a key keeps the old"
-            " row where a column of that key changes. What to do: give the table a primary key, and"
-            " the sink the same one",
+            "Table %s has no primary key: a sink that has one keeps the old row where an update"
+            " changes a column of it. Why: nothing tells that it is another row then. What to do:"
+            " give the table a primary key, and the sink the same one",
             shown,
         )
     if OP not in schema.names:
