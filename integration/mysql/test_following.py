@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -17,6 +18,7 @@ from integration.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 from pyspark.sql import SparkSession
 
+from pyspark_mysql.following import request
 from pyspark_mysql.following.feed import MySqlFeed
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.feeds import Position
@@ -143,6 +145,9 @@ STATEMENTS = {
     "DELETE FROM {table}": 0,
     "ANALYZE TABLE {table}": 0,
     "CREATE TABLE {table}_2 LIKE {table}": 0,
+    "CREATE TABLE {table}_4 AS SELECT * FROM {table}": 0,
+    "CREATE PROCEDURE {table}_p() START TRANSACTION": 0,
+    "ALTER TABLE {table} DROP CONSTRAINT `PRIMARY`": 1,
     "RENAME TABLE {table} TO {table}_3": 1,
 }
 
@@ -160,7 +165,8 @@ def test_a_statement_that_changes_the_table_stops_the_stream_and_can_be_passed(
     mysql.execute(text.format(table=table))
     end = made.latest()
     if not STATEMENTS[text]:
-        rows(made, begin, end)
+        mysql.execute(f"INSERT INTO {table} VALUES (3, 3, '')")
+        assert told(made, begin, made.latest(), "id")[-1] == ("c", 3)
         return
     for most in (None, 100):
         assert made.advance(begin, end, most) == before
@@ -252,6 +258,17 @@ def test_xa_transactions_of_the_table_are_refused(mysql: Cursor, url: str, table
         rows(made, begin, made.latest())
 
 
+def test_an_xa_transaction_that_is_committed_at_once_is_one_as_others(
+    mysql: Cursor, url: str, table: str
+) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    insert = f"INSERT INTO {table} VALUES (1, 1, '')"
+    for one in ("XA START 'a'", insert, "XA END 'a'", "XA COMMIT 'a' ONE PHASE"):
+        mysql.execute(one)
+    assert told(made, begin, made.latest(), "id") == [("c", 1)]
+
+
 def _skipped(error: StoreRefused) -> str:
     """The transaction that an error names."""
     return str(error).split("skipTransactions=")[1].split(",")[0]
@@ -285,6 +302,10 @@ def test_rows_that_were_rolled_back_are_no_changes(
 
 LOGGED_AS_THEY_ARE = {
     "of a view": ("CREATE VIEW {table}_v AS SELECT * FROM {table}", "UPDATE {table}_v SET n = 2"),
+    "into a view": (
+        "CREATE VIEW {table}_v AS SELECT * FROM {table}",
+        "INSERT INTO {table}_v VALUES (9, 9, '')",
+    ),
     "by LOAD DATA": ("SET @a = 1", "LOAD DATA INFILE '{file}' INTO TABLE {table}"),
     "by a client of latin1": ("SET NAMES latin1", b"TRUNCATE `gr\xf6\xdfe`"),
 }
@@ -334,6 +355,79 @@ def test_a_snapshot_is_not_passed_over_a_statement(mysql: Cursor, url: str, tabl
     skipping = feed(url, table, startingPosition="snapshot", skipTransactions=skipped)
     with pytest.raises(StoreRefused, match="begin a new query: this one's snapshot"):
         rows(skipping, begin, {"gtids": begin["gtids"]})
+
+
+def test_a_transaction_larger_than_memory_waits_on_disk(
+    mysql: Cursor, url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark_mysql.binlog.spool.IN_MEMORY", 5000)
+    made = feed(url, table)
+    begin = made.begin()
+    for first in (0, 2000):
+        many = ", ".join(f"({one}, 1, 'x')" for one in range(first, first + 2000))
+        mysql.execute(f"INSERT INTO {table} VALUES {many}")
+    assert told(made, begin, made.latest(), "id") == [("c", one) for one in range(4000)]
+
+
+def test_a_look_begins_where_the_last_one_ended(
+    mysql: Cursor, url: str, table: str, set_global: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the server need not search its log from the beginning, of which it sends nothing."""
+    asked = list[str]()
+
+    def counted(name: str, ask: Callable[..., None], *args: Any, **more: Any) -> None:
+        asked.append(name)
+        ask(*args, **more)
+
+    for name in ("_ask", "_ask_at"):
+        monkeypatch.setattr(request, name, partial(counted, name, getattr(request, name)))
+    set_global("binlog_row_metadata", "FULL")
+    mysql.execute(f"CREATE TABLE {table}_o (id INT)")
+    made = feed(url, table)
+    at, found = made.begin(), list[Any]()
+    for number in range(4):
+        mysql.execute(f"INSERT INTO {table} VALUES ({number}, 1, '')")
+        mysql.execute(f"INSERT INTO {table}_o VALUES (1)")
+        if number == 2:
+            mysql.execute("FLUSH BINARY LOGS")
+        end = made.advance(at, made.latest(), None)
+        (split,) = made.between(at, end)
+        reader = feed(url, table, made.schema)
+        found += [one for batch in reader.read(split) for one in batch["id"].to_pylist()]
+        mysql.execute(f"INSERT INTO {table}_o VALUES (1)")
+        assert made.advance(end, made.latest(), None) == end
+        at = end
+    assert found == [0, 1, 2, 3]
+    assert asked == ["_ask", "_ask"] + ["_ask_at"] * 10
+
+
+def test_a_place_that_another_transaction_has_is_not_believed(
+    mysql: Cursor, url: str, table: str, mysql_name: str
+) -> None:
+    made = feed(url, table)
+    begin = made.begin()
+    for number in range(3):
+        mysql.execute(f"INSERT INTO {table} VALUES ({number}, 1, '')")
+    middle = made.advance(begin, made.latest(), 2)
+    (place,) = made._places.values()
+    mysql.execute("FLUSH BINARY LOGS")
+    mysql.execute("SHOW BINARY LOGS")
+    last = mysql.fetchall()[-1][0]
+    other = "0-1-999999" if mysql_name == "mariadb" else f"{place.gtid.split(':')[0]}:999999"
+    wrong = [
+        place._replace(at=place.at + 7),
+        place._replace(at=4),
+        place._replace(at=2**32 - 1),
+        place._replace(gtid=other),
+        place._replace(file=place.file._replace(name=last)),
+        place._replace(file=place.file._replace(name="nothing.000001")),
+        place._replace(file=place.file._replace(made=place.file.made - 1)),
+        place._replace(file=place.file._replace(server=place.file.server + 1)),
+    ]
+    for one in (place, *wrong):
+        made._places = dict.fromkeys(made._places, one)
+        assert made._places
+        assert told(made, middle, made.latest(), "id") == [("c", 2)]
 
 
 def test_rows_are_kept_for_a_reader_that_is_slow(

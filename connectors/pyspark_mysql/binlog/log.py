@@ -1,15 +1,20 @@
-"""What the log says of one table: its rows, transaction by transaction, and what no rows tell."""
+"""What the log says of one table: its rows, transaction by transaction, and what no rows tell.
+
+Where a transaction ends is told by its events alone. MySQL says how many bytes they are. MariaDB
+says whether it is one statement; any other one has an event of its own at its end.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pyspark_mysql.binlog import headers
-from pyspark_mysql.binlog.headers import Begin
-from pyspark_mysql.binlog.packets import Event
+from pyspark_mysql.binlog.headers import Begin, Query
+from pyspark_mysql.binlog.packets import HEADER, Event
+from pyspark_mysql.binlog.places import File, Place
+from pyspark_mysql.binlog.spool import Slot, Spool
 from pyspark_mysql.binlog.statements import Effect, effect
 from pyspark_mysql.binlog.tables import Table, table, whose
 from pyspark_mysql.binlog.transactions import Gtid, Stretch
@@ -58,9 +63,8 @@ class End:
 
 Step: TypeAlias = Rows | Refusal | End
 
-OPENS = re.compile(r"BEGIN$|XA START|.*START TRANSACTION$", re.DOTALL)
-ROLLBACK = re.compile(r"ROLLBACK\b", re.IGNORECASE)
-ENDS = re.compile(r"(COMMIT|ROLLBACK(?!\s+(WORK\s+)?TO\b))\b", re.IGNORECASE)
+ENDS = (b"COMMIT", b"ROLLBACK")
+"""Statements that MariaDB writes itself at the end of a transaction, where no XID_EVENT is."""
 
 
 class Log:
@@ -71,6 +75,10 @@ class Log:
         stretch: transactions that are to be read.
         skipped: GTIDs of those of which no rows are told, whatever they did.
         mariadb: whether the server is one.
+        behind: the place of the last one that was read, where the events begin with it.
+
+    Attributes:
+        place: of the last one that was read, where all before it in the log were read.
     """
 
     def __init__(
@@ -80,20 +88,25 @@ class Log:
         skipped: Collection[str],
         *,
         mariadb: bool,
+        behind: Place | None = None,
     ) -> None:
         self.database, self.name = table
         self.stretch, self.skipped, self._mariadb = stretch, skipped, mariadb
+        self.place, self._behind = behind, behind
+        self._file, self._passed = File(), False
         self._begin: Begin | None = None
-        self._checksum, self._open, self._xa, self._told = 0, False, False, True
-        self._has_rows = False
+        self._at, self._left = 0, 0
+        self._checksum, self._over, self._told = 0, False, True
+        self._held = list[tuple[Rows | Refusal, Slot | None]]()
+        self._spool = Spool()
         self._tables: dict[bytes, Table | None] = {}
-        self._takes: dict[int, Callable[[Event, Begin], Sequence[Step]]] = {
+        self._takes: dict[int, Callable[[Event, Begin], None]] = {
             headers.TABLE_MAP: self._map,
             headers.QUERY: self._query,
             headers.MARIADB_QUERY: self._query,
             headers.LOAD_DATA: self._query,
-            headers.XID: self._end,
-            headers.XA_PREPARE: self._end,
+            headers.XID: self._xid,
+            headers.XA_PREPARE: self._prepare,
             headers.PAYLOAD: self._payload,
             headers.PARTIAL_UPDATE: self._rows,
             **dict.fromkeys((*headers.ROWS, *headers.COMPRESSED), self._rows),
@@ -106,15 +119,28 @@ class Log:
             StoreRefused: the log has what can't be read.
         """
         for event in events:
-            if event.kind == headers.FORMAT:
+            if event.kind == headers.ROTATE:
+                self._file = File(headers.file_name(event))
+            elif event.kind == headers.FORMAT:
+                self._file = self._file.begun(event)
                 self._checksum = headers.checksum(event)
-                continue
-            for step in self._taken(self._checked(event) if self._checksum else event):
-                if isinstance(step, End):
-                    self.stretch.take(step.gtid)
-                yield step
+                yield from self._broken_off()
+            elif event.kind not in headers.OUTSIDE:
+                yield from self._counted(event)
             if self.stretch.done:
                 return
+
+    def _counted(self, event: Event) -> Iterator[Step]:
+        """Take an event of a transaction, and tell all of it if that was its last one."""
+        size = event.end - event.at + HEADER
+        whole = self._checked(event) if self._checksum else event
+        if event.kind in headers.BEGINS:
+            yield from self._broken_off()
+            self._start(headers.BEGINS[event.kind](whole), headers.end_in_file(event) - size)
+        self._left -= size
+        self._take(whole)
+        if self._begin and (self._over if self._mariadb else self._left <= 0):
+            yield from self._ended(self._begin)
 
     def _checked(self, event: Event) -> Event:
         if not headers.is_whole(event):
@@ -125,79 +151,144 @@ class Log:
             )
         return Event(event.kind, event.data, event.at, event.end - self._checksum)
 
-    def _taken(self, event: Event) -> Sequence[Step]:
-        """What an event tells; most transactions may be those of other readers."""
+    def _take(self, event: Event) -> None:
+        """Take what an event tells; most transactions may be those of other readers."""
         if self._begin is not None and event.kind in self._takes:
-            return self._takes[event.kind](event, self._begin)
-        if event.kind in BEGINS:
-            self._start(BEGINS[event.kind](event))
+            self._takes[event.kind](event, self._begin)
         else:
-            _require_known(event.kind)
-        return ()
+            _require_known(event)
 
-    def _start(self, begin: Begin) -> None:
-        self._begin = begin if self.stretch.wants(begin.gtid) else None
-        self._open = self._mariadb and not begin.alone
-        self._xa, self._has_rows = begin.prepared, False
-        self._told = not self.skipped or str(begin.gtid) not in self.skipped
+    def _start(self, begin: Begin, at: int) -> None:
+        gtid, known = str(begin.gtid), self._behind
+        self._behind = None
+        if known and gtid == known.gtid:
+            return
+        if known:  # it is not there any more
+            self.place = None
+        if not self.stretch.wants(begin.gtid):
+            self._passed = True
+            return
+        if not (self._mariadb or begin.size):
+            raise _without_size(begin.gtid)
+        self._begin, self._at, self._left = begin, at, begin.size
+        self._over, self._told = False, gtid not in self.skipped
 
-    def _end(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
+    def _broken_off(self) -> Iterator[Refusal]:
+        """Forget a transaction that has no end: a crash of the server took it back (MariaDB)."""
+        begin, has_rows = self._begin, self._has_rows
+        self._forget()
+        if begin and has_rows and not begin.transactional:
+            yield _broken_off(begin.gtid)
+
+    def _ended(self, begin: Begin) -> Iterator[Step]:
+        if self._left < 0 and not self._mariadb:
+            raise _without_size(begin.gtid)
+        for step, slot in self._held:
+            if slot and isinstance(step, Rows):
+                yield replace(step, data=self._spool.get(slot))
+            else:
+                yield step
+        self.stretch.take(begin.gtid)
+        if not self._passed:
+            self.place = Place(self._file, self._at, str(begin.gtid))
+        self._forget()
+        yield End(begin.gtid)
+
+    def _forget(self) -> None:
         self._begin = None
-        return (End(begin.gtid),)
+        self._held.clear()
+        self._spool.clear()
 
-    def _payload(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
-        return [step for one in headers.payload(event) for step in self._taken(one)]
+    def _hold(self, step: Rows | Refusal) -> None:
+        """Keep a step until the end of its transaction."""
+        if not self._told:
+            return
+        slot = None
+        if isinstance(step, Rows) and (slot := self._spool.put(step.data)):
+            step = replace(step, data=b"")
+        self._held.append((step, slot))
 
-    def _query(self, event: Event, begin: Begin) -> Sequence[Step]:
-        database, text = headers.statement(event)
-        if OPENS.match(text):
-            self._open = True
-            self._xa = self._xa or text.startswith("XA")
-            return ()
-        found = self._refused(begin, database, text) if self._told else ()
-        is_over = not self._open or ENDS.match(text)
-        return (*found, *self._end(event, begin)) if is_over else found
+    @property
+    def _has_rows(self) -> bool:
+        return any(isinstance(step, Rows) for step, _ in self._held)
 
-    def _refused(self, begin: Begin, database: str, text: str) -> Sequence[Refusal]:
+    def _refuse(self, refusal: Refusal) -> None:
+        """Give none of the rows that were logged up to here, and say why, if there are any."""
+        if self._has_rows:
+            self._held.clear()
+            self._spool.clear()
+            self._hold(refusal)
+
+    def _xid(self, event: Event, begin: Begin) -> None:  # noqa: ARG002
+        self._over = True
+
+    def _prepare(self, event: Event, begin: Begin) -> None:
+        self._over = True
+        if not headers.is_one_phase(event):
+            self._refuse(_undecided(begin.gtid))
+
+    def _payload(self, event: Event, begin: Begin) -> None:  # noqa: ARG002
+        for one in headers.payload(event):
+            self._take(one)
+
+    def _query(self, event: Event, begin: Begin) -> None:
+        query = headers.statement(event)
+        self._over = begin.alone or query.text in ENDS
+        if self._told:
+            self._look(query, begin)
+
+    def _look(self, query: Query, begin: Begin) -> None:
         """Refuse a statement that may have changed the table, or take back rows of it."""
-        if ROLLBACK.match(text):
-            return (_rolled_back(begin.gtid),) if self._has_rows else ()
-        done = effect(text, database, (self.database, self.name))
-        if done is Effect.NOTHING:
-            return ()
-        what = f"changes the table by a statement: {text[:200]}"
-        why = "what it did to rows is not in the log, and columns may be others since"
-        todo = "bring the target in line with the table"
-        return (Refusal(begin.gtid, what, why, todo, alters=done is Effect.COLUMNS),)
+        done = effect(query, (self.database, self.name), mariadb=self._mariadb)
+        if done is Effect.TAKEN_BACK:
+            self._refuse(_rolled_back(begin.gtid))
+        elif done is not Effect.NOTHING:
+            self._hold(_by_statement(begin.gtid, query, alters=done is Effect.COLUMNS))
 
-    def _map(self, event: Event, begin: Begin) -> Sequence[Step]:  # noqa: ARG002
+    def _map(self, event: Event, begin: Begin) -> None:  # noqa: ARG002
         data, at = event.data, event.at
         body = data[at + 6 : event.end]
         is_wanted = whose(body) == (self.database, self.name)
         found = table(body, mariadb=self._mariadb) if is_wanted else None
         self._tables[data[at : at + 6]] = found
-        return ()
 
-    def _rows(self, event: Event, begin: Begin) -> Sequence[Step]:
+    def _rows(self, event: Event, begin: Begin) -> None:
         found = self._tables.get(event.data[event.at : event.at + 6])
         if found is None or not self._told:
-            return ()
+            return
         if event.kind == headers.PARTIAL_UPDATE:
-            return (_partial(begin.gtid),)
-        if self._xa:
-            return (_undecided(begin.gtid),)
+            self._hold(_partial(begin.gtid))
+            return
         body = headers.rows(event)
         if any(_has_gaps(bits, body.columns) for bits in body.present):
-            return (_gaps(begin.gtid),)
-        self._has_rows = True
-        return (Rows(begin, body.operation, found, body.data),)
+            self._hold(_gaps(begin.gtid))
+            return
+        self._hold(Rows(begin, body.operation, found, body.data))
 
 
-BEGINS: dict[int, Callable[[Event], Begin]] = {
-    headers.GTID: headers.begin,
-    headers.GTID_TAGGED: headers.begin_tagged,
-    headers.MARIADB_GTID: headers.begin_in_domain,
-}
+def _by_statement(gtid: Gtid, query: Query, *, alters: bool) -> Refusal:
+    text = query.text[:200].decode(errors="replace")
+    what = f"changes the table by a statement: {text}"
+    why = "or may do so: what it did to rows is not in the log, and columns may be others since"
+    todo = "bring the target in line with the table"
+    return Refusal(gtid, what, why, todo, alters=alters)
+
+
+def _broken_off(gtid: Gtid) -> Refusal:
+    return Refusal(
+        gtid,
+        "has no end in the log, and changes the table",
+        "the server crashed in its midst, and the table's engine takes nothing back",
+        "compare the table with the target",
+    )
+
+
+def _without_size(gtid: Gtid) -> StoreRefused:
+    return StoreRefused(
+        f"The log does not say where transaction {gtid} ends",
+        why="it was logged by a MySQL before 8.0.2, or is not as its server wrote it",
+        todo="begin a new query behind it",
+    )
 
 
 def _partial(gtid: Gtid) -> Refusal:
@@ -236,19 +327,26 @@ def _rolled_back(gtid: Gtid) -> Refusal:
     )
 
 
-def _require_known(kind: int) -> None:
-    if kind == headers.INCIDENT:
+def _require_known(event: Event) -> None:
+    """Refuse what may be a change that is told in another way."""
+    if event.kind == headers.INCIDENT:
         raise StoreRefused(
             "The server says that its binary log lacks transactions (an incident event)",
             why="something failed there while it wrote its log",
             todo="bring the target in line with the table, and begin anew",
         )
-    if kind == headers.ANONYMOUS:
+    if event.kind == headers.ANONYMOUS:
         raise StoreRefused(
             "The binary log has transactions without GTIDs",
             why="the server's gtid_mode is not ON, or was not: without them nothing tells what"
             " was read",
             todo="set gtid_mode=ON on the server, and begin behind those",
+        )
+    if event.kind not in headers.KNOWN and not headers.is_ignorable(event):
+        raise StoreRefused(
+            f"The binary log has an event of type {event.kind}",
+            why="this release does not know it, so nothing tells whether it changes the table",
+            todo="report this with the server's version",
         )
 
 

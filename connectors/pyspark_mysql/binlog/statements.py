@@ -1,177 +1,358 @@
-"""What a statement of the log may have done to a table, of which it tells no rows."""
+"""What a statement of the log may have done to a table, of which it tells no rows.
+
+A list of forms says what changes nothing of the table. Whatever is none of them may have.
+"""
 
 from __future__ import annotations
 
 import enum
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-TOKEN = re.compile(
-    r"/\*M?!\d*|\*/"  # around what the server runs all the same
-    r"|/\*.*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*"
-    r"|'(?:[^'\\]|\\.|'')*'"
-    r"|`(?P<ticks>(?:[^`]|``)*)`"
-    r'|"(?P<quotes>(?:[^"]|"")*)"'  # a name, by sql_mode ANSI_QUOTES
-    r"|(?P<word>[\w$]+)|(?P<sign>[^\s])",
-    re.DOTALL,
-)
-ON_INDEXES = re.compile(
-    r"ADD (CONSTRAINT (\w+ )?)?(UNIQUE|FULLTEXT|SPATIAL|INDEX|KEY|FOREIGN|CHECK)\b"
-    r"|(DROP|RENAME|ALTER) (INDEX|KEY|FOREIGN|CONSTRAINT|CHECK)\b"
-    r"|(COMMENT|AUTO_INCREMENT|STATS_\w+|ALGORITHM|LOCK)\b"
-)
-"""Clauses of ALTER TABLE that change neither rows nor columns."""
+import pymysql
 
-CASCADES = re.compile(r"\bFOREIGN\b.*\b(CASCADE|SET NULL|SET DEFAULT)\b")
-"""Those behind which rows may change that are not logged."""
+from pyspark_mysql.binlog.headers import Query
 
-ADMINISTRATION = re.compile(
-    "ANALYZE|BEGIN|CHECK|COMMIT|CREATE|FLUSH|GRANT|LOCK|OPTIMIZE|RELEASE|REPAIR|REVOKE|ROLLBACK"
-    "|SAVEPOINT|SET|UNLOCK|XA"
+ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 10, 1 << 20
+"""Of ``sql_mode``. The second one is MariaDB's."""
+
+CODECS = {"binary": "utf-8", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8"}
+CODECS |= {"ascii": "ascii", "latin1": "cp1252"}
+"""Python's names of character sets in which it reads what the server reads."""
+
+ALIKE = {"big5": "big5", "gb2312": "gb2312", "gbk": "gbk", "gb18030": "gb18030"}
+ALIKE |= {"sjis": "shift_jis", "cp932": "cp932", "ujis": "euc_jp", "euckr": "euc_kr"}
+"""Those in which it makes other letters of some bytes, but words end where they do there."""
+
+FREE = """
+CREATE [ OR REPLACE ] [ ALGORITHM = word ] [ DEFINER = user ] [ SQL SECURITY word ] VIEW ...
+CREATE [ OR REPLACE ] JSON [ RELATIONAL ] DUALITY VIEW ...
+CREATE [ OR REPLACE ] [ DEFINER = user ] [ AGGREGATE ] { PROCEDURE | FUNCTION | TRIGGER } ...
+CREATE [ OR REPLACE ] [ DEFINER = user ] { EVENT | PACKAGE } ...
+CREATE [ OR REPLACE ] { USER | ROLE | SERVER | LIBRARY | SPATIAL REFERENCE SYSTEM } ...
+CREATE [ ONLINE | OFFLINE ] [ OR REPLACE ] [ UNIQUE | FULLTEXT | SPATIAL | VECTOR ] INDEX ...
+CREATE { DATABASE | SCHEMA | TABLESPACE | UNDO TABLESPACE | SEQUENCE } ...
+ALTER [ ALGORITHM = word ] [ DEFINER = user ] [ SQL SECURITY word ] { VIEW | EVENT } ...
+ALTER { PROCEDURE | FUNCTION | USER | ROLE | SERVER | SEQUENCE | INSTANCE | LIBRARY } ...
+ALTER { DATABASE | SCHEMA } [ name ] [ DEFAULT ] { CHARACTER | CHARSET | COLLATE } ...
+ALTER { DATABASE | SCHEMA } [ name ] [ DEFAULT ] { COMMENT | ENCRYPTION | READ ONLY } ...
+DROP { VIEW | PROCEDURE | FUNCTION | TRIGGER | EVENT | PACKAGE | USER | ROLE | SERVER } ...
+DROP { SEQUENCE | LIBRARY | TABLESPACE | UNDO TABLESPACE | SPATIAL REFERENCE SYSTEM } ...
+DROP TEMPORARY { TABLE | TABLES | SEQUENCE } ...
+DROP [ ONLINE | OFFLINE ] INDEX [ IF EXISTS ] index ON ...
+RENAME USER ...
+GRANT ...
+REVOKE ...
+SET { PASSWORD | DEFAULT ROLE } ...
+FLUSH ...
+{ ANALYZE | OPTIMIZE | CHECK } [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } ...
+BEGIN
+COMMIT
+SAVEPOINT name
+XA { START | BEGIN | END | PREPARE | COMMIT | ROLLBACK } ...
+"""
+"""What changes no table, whatever follows these words."""
+
+BACK = "ROLLBACK [ WORK ] [ TO [ SAVEPOINT ] name ]"
+
+NAMING = """
+TRUNCATE [ TABLE ] name ...
+DROP { TABLE | TABLES } ...
+RENAME { TABLE | TABLES } ...
+REPAIR [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } ...
+"""
+"""What changes those tables alone that are named in it."""
+
+CREATING = "CREATE [ TEMPORARY ] TABLE ..."
+"""It changes no table that is there, if it has no query."""
+
+REPLACING = "CREATE OR REPLACE [ TEMPORARY ] { TABLE | SEQUENCE } [ IF NOT EXISTS ] (name) ..."
+"""MariaDB. A sequence replaces a table, too."""
+
+ALTERING = "ALTER [ ONLINE | OFFLINE ] (ignore) TABLE [ IF EXISTS ] (name) (...)"
+OF_DATABASE = "{ DROP | CREATE OR REPLACE } { DATABASE | SCHEMA } [ IF EXISTS ] (name) ..."
+
+SETTING = "SET STATEMENT setting = value [ , setting = value ] [ , setting = value ] FOR (...)"
+"""MariaDB. Settings that decide how the rest is read are none of these."""
+
+CLAUSES = """
+ADD { INDEX | KEY } [ IF NOT EXISTS ] [ index ] [ using ] () options
+ADD { UNIQUE | FULLTEXT | SPATIAL } [ INDEX | KEY ] [ IF NOT EXISTS ] [ index ] [ using ] () options
+ADD CONSTRAINT [ index ] UNIQUE [ INDEX | KEY ] [ index ] [ using ] () options
+ADD [ CONSTRAINT [ IF NOT EXISTS ] [ index ] ] CHECK () [ [ NOT ] ENFORCED ]
+ADD [ CONSTRAINT [ index ] ] FOREIGN KEY [ IF NOT EXISTS ] [ index ] () REFERENCES name () keeping
+DROP { INDEX | KEY | CHECK | CONSTRAINT | FOREIGN KEY } [ IF EXISTS ] index
+RENAME { INDEX | KEY } index TO index
+ALTER { INDEX | KEY } [ IF EXISTS ] index { VISIBLE | INVISIBLE | IGNORED | NOT IGNORED }
+ALTER { CHECK | CONSTRAINT } index [ NOT ] ENFORCED
+COMMENT [ = ] '
+AUTO_INCREMENT [ = ] word
+{ STATS_PERSISTENT | STATS_AUTO_RECALC | STATS_SAMPLE_PAGES } [ = ] word
+{ ALGORITHM | LOCK } [ = ] word
+{ ENABLE | DISABLE } KEYS
+"""
+"""Clauses of ALTER TABLE that change neither rows nor columns of the table."""
+
+WITHIN = "{ ADD | DROP | MODIFY | CHANGE | ALTER | RENAME { COLUMN | INDEX | KEY } } ..."
+"""Clauses that change no other table, whatever they name."""
+
+PART = r"(?:`\d+|[\w$]+) "
+OPTION = (
+    rf"(?:USING \w+ |COMMENT ' |KEY_BLOCK_SIZE (?:= )?\w+ |WITH PARSER {PART}|(?:IN)?VISIBLE"
+    " |(?:NOT )?IGNORED )*"
 )
-"""First words of statements that change neither; CREATE OR REPLACE is looked at before."""
+KEEPING = "(?:ON (?:DELETE|UPDATE) (?:RESTRICT|NO ACTION) )*"
+SETTINGS = "(?:MAX_STATEMENT_TIME|LOCK_WAIT_TIMEOUT|INNODB_LOCK_WAIT_TIMEOUT|ALTER_ALGORITHM) "
+SYMBOLS = {
+    "[": "(?:",
+    "]": ")?",
+    "{": "(?:",
+    "}": ")",
+    "|": "|",
+    "...": ".*",
+    "(...)": "(.*)",
+    "word": r"[\w$]+ ",
+    "name": rf"{PART}(?:\. {PART})?",
+    "(name)": rf"({PART}(?:\. {PART})?)",
+    "(ignore)": "(IGNORE )?",  # MariaDB; it deletes rows that a new unique key would refuse
+    "index": rf"(?!PRIMARY ){PART}",
+    "user": rf"(?:{PART}|' )(?:@ (?:{PART}|' )|\(\) )?",
+    "using": r"USING \w+ ",
+    "options": OPTION,
+    "keeping": KEEPING,
+    "setting": SETTINGS,
+    "value": r"(?:[\w$.']+ )+",
+}
+"""What stands for words of one's own in a form."""
+
+DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "WITH")
+"""First words of statements that leave columns as they are."""
 
 
 class Effect(enum.Enum):
-    """What a statement may have changed of a table."""
+    """What a statement may have changed of a table; or it took back rows that were logged."""
 
     NOTHING = 0
     ROWS = 1
     COLUMNS = 2
+    TAKEN_BACK = 3
 
 
 class Token(NamedTuple):
-    """A word, a name in quotes, or a sign."""
+    """A word, a name in quotes (`), a string (') or a sign, which is its own kind."""
 
+    kind: str
     text: str
-    quoted: bool
-
-    @property
-    def word(self) -> str:
-        """As a keyword; nothing if it is none."""
-        return "" if self.quoted else self.text.upper()
 
 
-def effect(text: str, default: str, table: tuple[str, str]) -> Effect:
+UNKNOWN = Token("?", "")
+"""Behind it nothing tells for certain which words a text has."""
+
+LONGEST = 1 << 20
+"""Bytes of a statement that are looked at."""
+
+
+def effect(query: Query, table: tuple[str, str], *, mariadb: bool) -> Effect:
     """What a statement may have changed.
 
     Args:
-        text: of the statement.
-        default: the database of names without one.
+        query: the statement, as it was logged.
         table: its database and its name.
+        mariadb: whether such a server ran it.
     """
-    tokens = _without_settings([*_tokens(text)])
-    words = [one.word for one in tokens[:4]]
-    if words[:1] == ["DROP"] and words[1:2] in (["DATABASE"], ["SCHEMA"]):
-        found = _past(tokens, 2, "IF", "EXISTS")
-        return Effect.COLUMNS if _same(_name(found, "")[1:], table[:1]) else Effect.NOTHING
-    names = _tables(tokens, words)
-    if names is None:
-        return _of_rows(tokens, words, default, table)
-    if not any(_same(_name(name, default), table) for name in names):
-        return Effect.NOTHING
-    return _of_table(tokens, words[0])
+    text, is_whole = _decoded(query, table)
+    tokens = [*_tokens(text, query.mode, mariadb=mariadb), *([] if is_whole else [UNKNOWN])]
+    return _Statement(tokens, query.database, table).effect()
 
 
-def _of_table(tokens: Sequence[Token], verb: str) -> Effect:
-    if verb == "TRUNCATE":
-        return Effect.ROWS
-    clauses = [*_clauses(tokens)] if verb == "ALTER" else [""]
-    if any(not ON_INDEXES.match(one) for one in clauses):
-        return Effect.COLUMNS
-    return Effect.ROWS if any(map(CASCADES.search, clauses)) else Effect.NOTHING
+class _Statement:
+    """A statement in tokens.
+
+    Args:
+        tokens: all of them.
+        default: the database of names without one.
+        table: that is asked about.
+    """
+
+    def __init__(self, tokens: Sequence[Token], default: str, table: tuple[str, str]) -> None:
+        self.tokens, self.default = tokens, _folded(default)
+        self.database, self.table = map(_folded, table)
+        self.shape = _shape(tokens)
+        if found := _form(SETTING).fullmatch(self.shape):
+            self.shape = found[1]
+
+    def effect(self) -> Effect:
+        """See `effect`."""
+        if not self.shape or _is_one_of(FREE, self.shape):
+            return Effect.NOTHING
+        if _is_one_of(BACK, self.shape):
+            return Effect.TAKEN_BACK
+        if UNKNOWN not in self.tokens and self._passes():
+            return Effect.NOTHING
+        return Effect.ROWS if self.shape.split(" ")[0] in DATA else Effect.COLUMNS
+
+    def _passes(self) -> bool:
+        """Whether it is one of the forms that change nothing of the table."""
+        if _is_one_of(NAMING, self.shape):
+            return not self._names(self.shape)
+        if _is_one_of(CREATING, self.shape):
+            return not self._has_query
+        if found := _form(REPLACING).fullmatch(self.shape):
+            return not self._has_query and not self._names(found[1])
+        if found := _form(ALTERING).fullmatch(self.shape):
+            ignore, name, clauses = found.groups()
+            return self._alters_other(name, clauses) or (not ignore and _keeps(clauses))
+        found = _form(OF_DATABASE).fullmatch(self.shape)
+        return found is not None and self._text(found[1].strip()) != self.database
+
+    def _alters_other(self, name: str, clauses: str) -> bool:
+        """Whether an ALTER is of another table, and of no clause that takes this one."""
+        return not self._names(name) and not any(
+            self._names(one) for one in _split(clauses) if not _is_one_of(WITHIN, one)
+        )
+
+    @property
+    def _has_query(self) -> bool:
+        """Whether rows may come of a query, which may call functions that change any table."""
+        words = [one.text.upper() if one.kind == "word" else one.kind for one in self.tokens]
+        values = [words[at + 1] for at, one in enumerate(words[:-1]) if one == "VALUES"]
+        queries = "SELECT" in words or any(one not in ("LESS", "IN") for one in values)
+        return queries or words.count("TABLE") > 1
+
+    def _names(self, shape: str) -> bool:
+        """Whether a part of the statement has the table's name, or may have it."""
+        parts = shape.split(" ")
+        near = self.default in ("", self.database) or self.database in map(self._text, parts)
+        for at, one in enumerate(parts):
+            if self._text(one) == self.table:
+                is_full = at > 1 and parts[at - 1] == "."
+                if self._text(parts[at - 2]) == self.database if is_full else near:
+                    return True
+        return False
+
+    def _text(self, part: str) -> str:
+        """A word of the shape, as names are compared."""
+        return _folded(self.tokens[int(part[1:])].text if part[:1] == "`" else part)
 
 
-def _tables(tokens: Sequence[Token], words: Sequence[str]) -> list[list[Token]] | None:
-    """The names of the tables that a statement is about; None if it is about none."""
-    if words[:1] == ["TRUNCATE"]:
-        return [_past(tokens, 1, "TABLE")]
-    if words[:3] == ["CREATE", "OR", "REPLACE"]:
-        return [_past(tokens, 4)] if words[3:] == ["TABLE"] else []
-    if words[:1] not in (["ALTER"], ["DROP"], ["RENAME"]):
-        return None
-    rest = _past(tokens, 1, "ONLINE", "IGNORE")
-    if not rest or rest[0].word not in ("TABLE", "TABLES"):
-        return []
-    names = _past(rest, 1, "IF", "EXISTS")
-    if words[0] == "ALTER":
-        return [names, *_given_and_taken(names)]
-    ends = [at for at, one in enumerate(names) if one.text == "," or one.word == "TO"]
-    return [names[at:] for at in (0, *(end + 1 for end in ends))]
+def _keeps(clauses: str) -> bool:
+    """Whether clauses of ALTER TABLE leave rows and columns as they are."""
+    return all(_is_one_of(CLAUSES, one) for one in _split(clauses))
 
 
-def _given_and_taken(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The name that an ALTER TABLE gives to a table, and the table whose rows it takes."""
-    for at, one in enumerate(tokens[:-1]):
-        after = tokens[at + 1]
-        if one.word == "RENAME" and after.word not in ("COLUMN", "INDEX", "KEY"):
-            yield _past(tokens, at + 1, "TO", "AS") if after.text != "=" else _past(tokens, at + 2)
-        elif (one.word, after.word) == ("WITH", "TABLE"):
-            yield _past(tokens, at + 2)
+def _split(clauses: str) -> list[str]:
+    return [one + " " for one in clauses.rstrip(" ").split(" , ")]
 
 
-def _of_rows(
-    tokens: Sequence[Token], words: Sequence[str], default: str, table: tuple[str, str]
-) -> Effect:
-    """Of a statement that a session logs as it is, by ``binlog_format=STATEMENT`` or ``MIXED``."""
-    if not words or ADMINISTRATION.fullmatch(words[0]):
-        return Effect.NOTHING
-    into = next((at for at, one in enumerate(tokens) if one.word == "INTO"), None)
-    if words[0] in ("INSERT", "REPLACE") and into is not None:
-        is_ours = _same(_name(tokens[into + 1 :], default), table)
-        return Effect.ROWS if is_ours else Effect.NOTHING
-    is_near = _same((default,), table[:1]) or any(_same((one.text,), table[:1]) for one in tokens)
-    return Effect.ROWS if is_near else Effect.NOTHING
+def _shape(tokens: Sequence[Token]) -> str:
+    """Words, and what stands for names, strings and lists in parentheses; a blank behind each."""
+    depth, found = 0, list[str]()
+    for at, (kind, text) in enumerate(tokens):
+        depth += kind == "("
+        if depth == 0:
+            is_word = kind == "word" or (kind == "`" and _folded(text) == "primary")
+            found.append(text.upper() if is_word else f"`{at}" if kind == "`" else kind)
+        elif kind == ")":
+            depth -= 1
+            found += ["()"] * (depth == 0)
+    if found[-1:] == [";"]:
+        found.pop()
+    return "".join(one + " " for one in found)
 
 
-def _clauses(tokens: Sequence[Token]) -> Iterator[str]:
-    """The first words of what an ALTER TABLE does."""
-    named = _past(_past(tokens, 1, "ONLINE", "IGNORE"), 1, "IF", "EXISTS")
-    at = 3 if named[1:2] == [Token(".", quoted=False)] else 1
-    depth, clause = 0, list[str]()
-    for one in [*named[at:], Token(",", quoted=False)]:
-        depth += (one.text == "(") - (one.text == ")")
-        if one.text == "," and depth == 0:
-            yield " ".join(clause)
-            clause = []
-        else:
-            clause.append(one.word or "name")
+def _is_one_of(forms: str, shape: str) -> bool:
+    return any(one.fullmatch(shape) for one in _forms(forms))
 
 
-def _without_settings(tokens: list[Token]) -> list[Token]:
-    """Without MariaDB's SET STATEMENT ... FOR."""
-    if [one.word for one in tokens[:2]] != ["SET", "STATEMENT"]:
-        return tokens
-    ends = [at for at, one in enumerate(tokens) if one.word == "FOR"]
-    return tokens[ends[0] + 1 :] if ends else tokens
+@lru_cache
+def _forms(text: str) -> list[re.Pattern[str]]:
+    return [_form(one) for one in text.strip().splitlines()]
 
 
-def _past(tokens: Sequence[Token], at: int, *optional: str) -> list[Token]:
-    """What follows so many tokens, and such words."""
-    rest = list(tokens[at:])
-    while rest and rest[0].word in optional and rest[0].word:
-        rest.pop(0)
-    return rest
+@lru_cache
+def _form(text: str) -> re.Pattern[str]:
+    """An expression for shapes."""
+    return re.compile("".join(SYMBOLS.get(one) or re.escape(one + " ") for one in text.split()))
 
 
-def _name(tokens: Sequence[Token], default: str) -> tuple[str, ...]:
-    """A name with its database."""
-    found = [one.text for one in tokens[:3]]
-    return (found[0], found[2]) if found[1:2] == ["."] else (default, *found[:1])
+def _folded(name: str) -> str:
+    """A name without cases and accents, as some servers and indexes compare them."""
+    parts = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(one for one in parts if not unicodedata.combining(one))
 
 
-def _same(name: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether names are the same, in any case of letters: some servers tell no difference."""
-    return [one.lower() for one in name] == [one.lower() for one in other]
+def _decoded(query: Query, table: tuple[str, str]) -> tuple[str, bool]:
+    """The text of a statement as far as it is read as the server read it; and whether that is all.
+
+    Of texts in most character sets that is what is ASCII.
+    """
+    charsets: Any = pymysql.charset  # the stubs don't have their names
+    try:
+        name = charsets.charset_by_id(query.collation).name if query.collation else "utf8mb4"
+    except KeyError:  # newer than the client's list: of utf8mb4
+        name = "utf8mb4"
+    if name == "swe7":  # it has letters in place of signs
+        return "", False
+    codec = CODECS.get(name, "ascii")
+    if "".join(table).isascii():  # what is no ASCII is not its name
+        codec = ALIKE.get(name, codec)
+    text = query.text[:LONGEST]
+    try:
+        return text.decode(codec), len(text) == len(query.text)
+    except ValueError:
+        first = next(at for at, one in enumerate(text) if one > 127)
+        return text[:first].decode(), False
 
 
-def _tokens(text: str) -> Iterator[Token]:
-    for found in TOKEN.finditer(text):
-        kind = found.lastgroup
-        if kind == "ticks":
-            yield Token(found[kind].replace("``", "`"), quoted=True)
-        elif kind == "quotes":
-            yield Token(found[kind].replace('""', '"'), quoted=True)
-        elif kind:
-            yield Token(found[kind], quoted=False)
+SPACE = r"[ \t\n\v\f\r]"
+WORD = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+
+
+@lru_cache
+def _expression(mode: int, *, mariadb: bool) -> re.Pattern[str]:
+    """What a token is. What a server runs though it is in a comment is no comment."""
+    escaped = "" if mode & NO_BACKSLASH_ESCAPES else r"|\\."
+    inside = "" if mode & NO_BACKSLASH_ESCAPES else r"\\"
+    double = f'"(?:[^"{inside}]{escaped}|"")*"'
+    quotes = r'(?P<quotes>"(?:[^"]|"")*")' if mode & ANSI_QUOTES else f"(?P<double>{double})"
+    brackets = r"|(?P<brackets>\[(?:[^\]]|\]\])*\])" if mode & MSSQL and mariadb else ""
+    run = "M?!" if mariadb else "!"
+    return re.compile(
+        rf"(?P<space>{SPACE}+)"
+        rf"|(?P<opens>/\*{run}(?:\d{{5,6}}(?!\d)|(?!\d)))|(?P<closes>\*/)"
+        rf"|(?P<comment>/\*(?!{run}).*?\*/|--(?=[\x00-\x20\x7f]|\Z)[^\n]*|\#[^\n]*)"
+        rf"|(?P<string>'(?:[^'{inside}]{escaped}|'')*')"
+        rf"|(?P<ticks>`(?:[^`]|``)*`)|{quotes}{brackets}"
+        rf"|(?!\$\w*\$)(?P<word>{WORD}+)"  # MySQL's newer strings begin so
+        r"|(?P<sign>/(?!\*)|[^\x00-\x20\x7f\u0080-\U0010ffff/'\"`\\\[\]])",
+        re.DOTALL,
+    )
+
+
+def _tokens(text: str, mode: int, *, mariadb: bool) -> Iterator[Token]:
+    """The tokens of a text; `UNKNOWN` where one is none, or may be another one for the server."""
+    expression, at, inside = _expression(mode, mariadb=mariadb), 0, False
+    while at < len(text):
+        found = expression.match(text, at)
+        kind = found.lastgroup if found else None
+        if found is None or kind is None or kind == ("opens" if inside else "closes"):
+            break
+        inside = inside != (kind in ("opens", "closes"))
+        yield from _token(kind, found[0])
+        at = found.end()
+    if inside or at < len(text):
+        yield UNKNOWN
+
+
+def _token(kind: str, text: str) -> Iterator[Token]:
+    if kind in ("ticks", "quotes", "brackets"):
+        yield Token("`", text[1:-1].replace(text[-1] * 2, text[-1]))
+    elif kind in ("string", "double"):
+        yield Token("'", text)
+    elif kind == "word":  # a blank beyond ASCII is none for some servers
+        yield UNKNOWN if any(map(str.isspace, text)) else Token(kind, text)
+    elif kind == "sign":
+        yield Token(text, text)

@@ -19,6 +19,7 @@ import pymysql
 
 from pyspark_mysql.binlog.gtids import gtids
 from pyspark_mysql.binlog.log import Log, Refusal, Rows, Step
+from pyspark_mysql.binlog.places import Place
 from pyspark_mysql.binlog.transactions import Everything, Gtids, Stretch
 from pyspark_mysql.following import fitness, snapshot
 from pyspark_mysql.following.changes import Changes
@@ -34,7 +35,7 @@ from pyspark_mysql.following.losses import (
     strange,
 )
 from pyspark_mysql.following.readable import require_columns
-from pyspark_mysql.following.request import log_behind
+from pyspark_mysql.following.request import NOT_THERE, log_behind
 from pyspark_mysql.following.snapshot import Piece, Snapshot
 from pyspark_mysql.following.table import Followed, followed, warn
 from pyspark_mysql.server.client import Session
@@ -47,8 +48,6 @@ log = logging.getLogger("sparkonce")
 
 READING = "reading the binary log"
 SNAPSHOT = "snapshot"
-NOT_THERE = 1236
-"""The number of the error of a server that has no such place in its log."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,13 @@ class Transactions:
 
     Attributes:
         layout: of rows whose columns have no names in the log; None where that was not looked at.
+        place: of the last transaction before them, where it is known.
     """
 
     behind: str
     end: str
     layout: Layout | None = None
+    place: Place | None = None
 
 
 QUIET_SECONDS = 600
@@ -92,6 +93,7 @@ class MySqlFeed:
         self.session, self.options, self.schema = session, options, wanted.schema
         self._quiet = Quiet({}, "", 0.0)
         self._named, self._is_laid_out = True, False
+        self._places: dict[str, Place] = {}
 
     def begin(self) -> Position:
         """See `Feed.begin`. A table that can't be followed is refused."""
@@ -125,6 +127,8 @@ class MySqlFeed:
             self._quiet = Quiet(after, begin, time.monotonic())
         quiet = "" if server.lacks(self._quiet.upto) else self._quiet.upto
         scanned = self._gtids(begin).joined(quiet)
+        kept = [str(self._gtids(one)) for one in (begin, scanned)]
+        self._places = {at: one for at, one in self._places.items() if at in kept}
         stretch = self._gtids(scanned).to(goal["gtids"])
         epoch = Epoch(most)
         with self._steps(scanned, stretch) as steps:
@@ -158,7 +162,7 @@ class MySqlFeed:
             if self._gtids(begin).to(upto).done:
                 return pieces
             layout = None if self._named else self._layout(begin)
-        return [*pieces, Transactions(begin, upto, layout)]
+        return [*pieces, Transactions(begin, upto, layout, self._place(begin))]
 
     def behind(self, after: Position, end: Position) -> int:
         """See `Feed.behind`. It tells of transactions of all tables."""
@@ -176,6 +180,8 @@ class MySqlFeed:
 
     def _changes(self, split: Transactions) -> Iterator[pa.RecordBatch]:
         stretch, known = self._gtids(split.behind).to(split.end), split.layout
+        if split.place:
+            self._places[str(self._gtids(split.behind))] = split.place
 
         def rows() -> Iterator[Rows]:
             for one in self._rows(split, stretch):
@@ -229,6 +235,10 @@ class MySqlFeed:
     def _gtids(self, text: str) -> Gtids:
         return gtids(text, mariadb=self._mariadb)
 
+    def _place(self, behind: str) -> Place | None:
+        """Where the last of some transactions is in the log, if that is known."""
+        return self._places.get(str(self._gtids(behind)))
+
     def _begin(self, after: Position, server: Server) -> str:
         """What was read, where the server has it, and all behind it."""
         read = self._there(after["gtids"], server)
@@ -273,10 +283,13 @@ class MySqlFeed:
     ) -> Iterator[Iterator[Step]]:
         skipped = (skips and self.options["skipTransactions"]) or ()
         with translated(READING):
-            found = Log(self.table.name, stretch, skipped, mariadb=self._mariadb)
+            place, mariadb = self._place(behind), self._mariadb
+            found = Log(self.table.name, stretch, skipped, mariadb=mariadb, behind=place)
             try:
-                with log_behind(self.session, behind) as events:
+                with log_behind(self.session, behind, place, mariadb=mariadb) as events:
                     yield found.steps(events)
+                if found.place and (reached := stretch.reached()):
+                    self._places[reached] = found.place
             except pymysql.MySQLError as error:
                 if number(error) == NOT_THERE:
                     self._require_kept(behind)
