@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -24,16 +25,41 @@ FIELDS = {
     "at": {"type": "date"},
 }
 AT_ONCE = 5000
+WHOLE = (-1, 0, 1, 99, 100, "5", 1.0)
+TEXTS = ("", " ", "a", "A", "á", "ab", "a*", "a?b", "\\", "long " * 9, "1", "1.10", "true", "😀", 5)
+DATES = ("1969-12-31T23:59:59.999Z", "1970-01-01", "2026-03-29T01:30:00.123456Z", 1700000000000)
+DRAWN: list[tuple[dict[str, object], Sequence[object]]] = [
+    *(({"type": kind}, WHOLE) for kind in ("byte", "short", "integer", "long")),
+    ({"type": "byte"}, (-128, 127)),
+    ({"type": "long"}, (-(2**63), -(2**53) - 1, 2**53 + 1, 2**63 - 1)),
+    ({"type": "long", "null_value": 7}, (7, 8)),
+    ({"type": "long", "index": False}, WHOLE),
+    ({"type": "long", "doc_values": False}, WHOLE),
+    ({"type": "long", "ignore_malformed": True}, (1, 2, 3)),
+    ({"type": "unsigned_long"}, (0, 1, 2**63 - 1, 2**63, 2**64 - 1)),
+    *(({"type": kind}, (0.0, -0.0, 0.1, 1.5, -2.5)) for kind in ("double", "float", "half_float")),
+    ({"type": "double"}, (5e-324, 1.7976931348623157e308, 2.0**53, 1 / 3)),
+    ({"type": "scaled_float", "scaling_factor": 10}, (0.0, 0.1, 0.14, 0.16, 1.5)),
+    ({"type": "boolean"}, (True, False, "true", "false", "")),
+    ({"type": "keyword"}, TEXTS),
+    ({"type": "keyword", "ignore_above": 5}, TEXTS),
+    ({"type": "keyword", "normalizer": "low"}, TEXTS),
+    ({"type": "keyword", "null_value": "none"}, TEXTS),
+    ({"type": "text"}, TEXTS),
+    ({"type": "ip"}, ("10.0.0.1", "::1", "0:0:0:0:0:0:0:1")),
+    ({"type": "date"}, DATES),
+    ({"type": "date", "format": "epoch_second"}, (0, 1, 1700000000)),
+    ({"type": "date_nanos"}, ("2026-03-29T01:30:00.123456789Z", "1970-01-01T00:00:00Z")),
+]
+"""Mappings of a field, and values that it takes."""
 
 
 class ElasticsearchReads(ConnectorReads):
     """An index of one shard, which is read in several slices."""
 
     connector = ElasticsearchConnector()
-    limits: Mapping[str, str] = {
-        "draw": "its mappings are drawn by tests of their own",
-        "slow": "has tests of its own",
-    }
+    limits: Mapping[str, str] = {"slow": "has tests of its own"}
+    columns = 4
 
     def __init__(self, proxy: Proxy, client: Elasticsearch, index: str) -> None:
         self.proxy, self.client, self.index = proxy, client, index
@@ -59,6 +85,19 @@ class ElasticsearchReads(ConnectorReads):
             index=self.index, id=f"new{number}", document={"id": -number}, refresh=True
         )
         self.client.options(ignore_status=404).delete(index=self.index, id=f"new{number // 2}")
+
+    def draw(self, random: Random) -> str:
+        mapping, values = random.choice(DRAWN)
+        settings = {"analysis": {"normalizer": {"low": {"type": "custom", "filter": "lowercase"}}}}
+        self.index = self.raw["index"] = f"{self.index.partition('.')[0]}.{next(self.numbers)}"
+        properties = {"v": mapping, "other": {"type": "long"}}
+        self.client.indices.create(
+            index=self.index, settings=settings, mappings={"properties": properties}
+        )
+        rows = [*values, *random.choices([*values, None], k=60)]
+        lines = ('{"create": {}}\n' + json.dumps({"v": one, "other": 1}) for one in rows)
+        self.client.bulk(index=self.index, body="\n".join(lines) + "\n", refresh=True)
+        return str(mapping)
 
     def spoil(self) -> str:
         self.client.index(index=self.index, document={"n": [1, 2]}, refresh=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import count
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -17,22 +19,29 @@ from integration.servers.redis import RedisProcess, version_at
 from integration.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
+from pyspark_redis.models import template
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
+from sparkonce.tck.reading import TEXTS
 from sparkonce.values.text import to_text
 
 pytestmark = pytest.mark.variants
 
 AT_ONCE = 5000
+DRAWN: list[tuple[pa.DataType, list[object]]] = [
+    (pa.int64(), [0, 1, -1, 2**63 - 1, -(2**63)]),
+    (pa.string(), [*filter(None, TEXTS)]),
+    (pa.bool_(), [True, False]),
+    (pa.date32(), [dt.date(1, 1, 1), dt.date(2026, 3, 29), dt.date(9999, 12, 31)]),
+    (pa.float64(), [0.5, -0.25, 1e22]),
+]
+"""Types of a column in a key, and its values."""
 
 
 class RedisReads(ConnectorReads):
     """Hashes whose keys begin alike."""
 
-    connector, many = RedisConnector(), 6000
-    limits: Mapping[str, str] = {
-        "draw": "it has texts alone",
-        "slow": "has tests of its own",
-    }
+    connector, many, columns = RedisConnector(), 6000, 2
+    limits: Mapping[str, str] = {"slow": "has tests of its own"}
 
     def __init__(self, proxy: Proxy, client: redis.Redis, unique: str) -> None:
         self.proxy, self.client = proxy, client
@@ -67,6 +76,16 @@ class RedisReads(ConnectorReads):
             new, old = (f"{self.unique}:-{one * 100 + at}" for one in (number, number // 2))
             self.of(new).hset(new, "name", "new")
             self.of(old).delete(old)
+
+    def draw(self, random: Random) -> str:
+        """Keys that are made of the column, beside ones that are not."""
+        kind, values = random.choice(DRAWN)
+        self.raw["key"] = f"{self.unique}d{next(self.numbers)}:{{v}}"
+        named = template.parsed(self.raw["key"])
+        column = pa.array(random.choices(values, k=60), kind)
+        for key in template.keys(named, pa.RecordBatch.from_arrays([column], ["v"])).to_pylist():
+            self.of(key.decode()).hset(key, "other", "1")
+        return str(kind)
 
     def spoil(self) -> str:
         key = f"{self.unique}:3"

@@ -83,10 +83,12 @@ class ReadSubject(Limited, ABC):
     Attributes:
         limits: see `Limited`; ``spoil``, ``outage``, ``draw``, ``slow`` are methods here.
         many: rows that are enough for several splits and several batches each.
+        columns: that are drawn in a check.
     """
 
     abilities = frozenset({"spoil", "outage", "draw", "slow"})
     many: int = 20_000
+    columns: int = 12
 
     @abstractmethod
     def fill(self, table: pa.Table) -> None:

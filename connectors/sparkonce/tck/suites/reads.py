@@ -24,8 +24,8 @@ Row = tuple[Any, ...]
 ENDS = 3.0
 """Seconds after which a store has ended what it was told to end."""
 
-DRAWS, COLUMNS = 4, 12
-"""Checks of drawn columns, and columns of each."""
+DRAWS = 4
+"""Checks of columns that are drawn."""
 
 
 class ReadRules(Contract):
@@ -76,7 +76,7 @@ class ReadRules(Contract):
         """Checks R03, for columns whose type, index and values the subject draws."""
         reading.need("draw")
         random = Random(seed)  # noqa: S311
-        for _ in range(COLUMNS):
+        for _ in range(reading.columns):
             drew = reading.draw(random)
             field = reading.infer().field(DRAWN)
             everything = _values(reading, field)
