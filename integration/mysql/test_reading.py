@@ -26,6 +26,7 @@ from sparkonce.errors import (
     StoreUnreachable,
     ValueUnreadable,
 )
+from sparkonce.spark import features
 
 Read = Callable[..., DataFrame]
 MANY = 25_000
@@ -297,6 +298,7 @@ def test_conditions_give_the_same_rows_whether_pushed_or_not(
     assert set(pushed) == plain
 
 
+@pytest.mark.skipif(not features.keeps_filters_apart, reason="this Spark is asked for all rows")
 def test_spark_says_what_to_set_where_conditions_can_not_be_pushed(read: Read) -> None:
     with pytest.raises(PySparkException, match=r"spark\.sql\.python\.filterPushdown\.enabled"):
         read(pushFilters="true").count()

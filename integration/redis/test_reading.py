@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from sparkonce.errors import (
 )
 from sparkonce.filters import Compare, Filter, OneOf
 from sparkonce.reading import Scan
+from sparkonce.values import spark_types
 
 pytestmark = pytest.mark.variants
 
@@ -569,6 +571,61 @@ def test_conditions_that_name_keys_spare_the_scan(
         )
 
 
+NAIVE = [datetime(1, 1, 1), datetime(2024, 3, 10, 2, 30), datetime(2026, 1, 2, 3, 4, 5, 1)]
+EDGES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.bool_(), [True, False]),
+    (pa.int8(), [-128, -1, 0, 7, 127]),
+    (pa.int64(), [-(2**63), -1, 0, 1, 99, 2**63 - 1]),
+    (pa.decimal128(10, 2), [Decimal(n).scaleb(-2) for n in (0, -10, 150, 9_999_999_999)]),
+    (pa.decimal128(38, 0), [Decimal(10) ** 37, Decimal(0)]),
+    (
+        pa.string(),
+        ["", "a", "A", "a ", "é", "e\u0301", "😀", "07", "%", "*", "a:b", "x\ny", "\x01"],
+    ),
+    (pa.binary(), [b"", b"a", b"\xff\x00", b"{"]),
+    (pa.date32(), [date(1, 1, 1), date(1582, 10, 4), date(2024, 2, 29), date(9999, 12, 31)]),
+    (pa.timestamp("us", "UTC"), [one.replace(tzinfo=timezone.utc) for one in NAIVE]),
+    (pa.timestamp("us"), NAIVE),
+]
+"""Values of each type that may be in a key, its edges among them."""
+
+
+@pytest.mark.parametrize(("kind", "values"), EDGES, ids=str)
+def test_conditions_on_a_key_take_away_no_row_that_matches(
+    redis_url: str, unique: str, kind: pa.DataType, values: list[Any]
+) -> None:
+    """Drawn values, some of which no row has, or can have."""
+    schema = pa.schema([("k", kind), ("n", pa.int64())])
+    raw = {"url": redis_url, "key": f"{unique}:{{k}}"}
+    written = [{"k": value, "n": at} for at, value in enumerate(values)]
+    DirectQuery(schema, **raw).run(0, written)
+    everything = rows(source(schema=schema, **raw))
+    assert [row["n"] for row in sorted(everything, key=lambda row: row["n"])] == [
+        *range(len(values))
+    ]
+    drawn = Random(str(kind))
+    others = [*values, Decimal("1e40"), 2**70, "a\0", Decimal("0.001"), 0.5]
+    for _ in range(30):
+        some = tuple(drawn.sample(others if drawn.random() < 0.2 else values, 2))
+        one = drawn.choice([Compare("k", "=", some[0]), OneOf("k", some)])
+        asked = some[:1] if isinstance(one, Compare) else some
+        came = rows(source(schema=schema, filters=[one], **raw))
+        assert [row for row in everything if row["k"] in asked] == [
+            row for row in came if row["k"] in asked
+        ], one
+
+
+def test_a_condition_by_a_collation_names_no_keys(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    """By that several keys are equal."""
+    for name in ("a", "A"):
+        client.hset(f"{unique}:{name}", "n", 1)
+    schema = pa.schema([spark_types.typed("k", pa.string(), "string collate UTF8_LCASE")])
+    named = [Compare("k", "=", "a")]
+    assert rows(source(redis_url, schema, named, key=f"{unique}:{{k}}")) == [{"k": "A"}, {"k": "a"}]
+
+
 # -- a cluster
 
 
@@ -640,6 +697,22 @@ def test_hashes_are_read_by_guessed_types_by_given_ones_and_by_some_columns(
     assert given.where("id = 1").collect() == [(1, Decimal("0.125"))]
     some = spark.read.format("redis").options(**where, columns="name").load()
     assert some.columns == ["name"]
+
+
+def test_a_condition_of_one_query_narrows_no_other(
+    spark: SparkSession, client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    """Spark up to 4.3 gives it to whatever else is read of the same DataFrame."""
+    for at in range(5):
+        client.hset(f"{unique}:{at}", "n", at)
+    with pushing(spark):
+        reader = spark.read.format("redis").option("url", redis_url).option("pushFilters", "true")
+        frame = reader.schema("id int, n int").load(key=f"{unique}:{{id}}")
+        one, other = frame.where("id = 1"), frame.where("id = 2")
+        assert one.count() == 1
+        assert frame.count() == 5
+        assert sorted(one.union(other).union(frame).toPandas().id) == [0, 1, 1, 2, 2, 3, 4]
+        assert one.crossJoin(frame).count() == 5
 
 
 @pytest.mark.parametrize(

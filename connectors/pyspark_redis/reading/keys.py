@@ -19,6 +19,7 @@ from sparkonce import checks
 from sparkonce.errors import OptionError, ValueUnreadable
 from sparkonce.filters import Compare, Filters, OneOf
 from sparkonce.options import Options
+from sparkonce.values.spark_types import spark_type
 
 WHOLE = "_key"
 """The column of a key as it is."""
@@ -92,6 +93,8 @@ class Naming:
         """
         if self.key is None or not set(self.columns) <= set(schema.names):
             return None
+        if not all(_is_one_text(schema.field(name)) for name in self.columns):
+            return None
         values = [[*_equal(filters, name)] for name in self.columns]
         many = 1
         for each in values:
@@ -102,7 +105,7 @@ class Naming:
         kinds = pa.schema([schema.field(name) for name in self.columns])
         try:
             made = template.keys(self.key, pa.RecordBatch.from_pylist(rows, kinds))
-        except pa.ArrowInvalid:  # a value that no row has
+        except (pa.ArrowException, OverflowError):  # a value that no row has
             return None
         return [*dict.fromkeys(made.to_pylist())]
 
@@ -213,6 +216,12 @@ def _unescaped(texts: pa.Array) -> pa.Array:
     return pa.array(
         [one if one is None else unquote_to_bytes(one) for one in texts.to_pylist()], pa.binary()
     )
+
+
+def _is_one_text(field: pa.Field) -> bool:
+    """Whether values that Spark takes for equal have one text, so that conditions name keys."""
+    known = any(is_known(field.type) for is_known in template.EXACT)
+    return known and "collate" not in spark_type(field)
 
 
 def _equal(filters: Filters, column: str) -> Iterator[Any]:

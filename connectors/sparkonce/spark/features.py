@@ -21,6 +21,7 @@ __all__ = [
     "StreamArrowWriter",
     "StreamReader",
     "WriterCommitMessage",
+    "keeps_filters_apart",
     "limits",
     "require_arrow",
 ]
@@ -34,6 +35,11 @@ limits: Any = None
 """Where Spark's limits of an epoch are, which a reader of streams is told since 4.2; else None."""
 with suppress(ImportError):
     from pyspark.sql.streaming import datasource as limits
+
+keeps_filters_apart = hasattr(getattr(api, "DataSourceReader", None), "pushLimit")
+"""Whether conditions that one query pushed stay with it. Spark gave them to whatever else was read
+of the same DataFrame, until it learnt to push limits: https://github.com/apache/spark/pull/57752
+"""
 
 
 def _stream_writer() -> Any:

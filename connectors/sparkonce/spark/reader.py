@@ -18,7 +18,7 @@ from sparkonce.filters import Filter
 from sparkonce.options import parse
 from sparkonce.reading import Readable, Rows, Scan, Source
 from sparkonce.registry import extra, load
-from sparkonce.spark import arrival
+from sparkonce.spark import arrival, features
 from sparkonce.spark.features import InputPartition
 from sparkonce.spark.features import Reader as SparkReader
 from sparkonce.spark.filters import understood
@@ -116,7 +116,15 @@ def reader(connector: str, raw: dict[str, str], schema: StructType) -> Reader:
     Spark fails each read by one that takes filters, where ``filterPushdown`` is off.
     """
     _, options = opened(connector, raw)
-    return (FilteringReader if options["pushFilters"] else Reader)(connector, raw, schema)
+    if options["pushFilters"] and features.keeps_filters_apart:
+        return FilteringReader(connector, raw, schema)
+    if options["pushFilters"]:
+        log.warning(
+            "Option pushFilters is not kept. Why: this Spark gives conditions of one query to"
+            " whatever else is read of the same DataFrame, and rows would be missing there"
+            " (SPARK-58551). What to do: leave it out; MySQL and Elasticsearch have option query"
+        )
+    return Reader(connector, raw, schema)
 
 
 def opened(connector: str, raw: dict[str, str]) -> tuple[Readable, Options]:
