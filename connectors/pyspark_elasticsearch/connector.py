@@ -10,6 +10,7 @@ from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from pyspark_elasticsearch.models.plan import overwriting, plan
 from pyspark_elasticsearch.options import FOLLOWING, OPTIONS, READING
+from pyspark_elasticsearch.reading import refusals
 from pyspark_elasticsearch.reading.source import ElasticsearchSource, inferred
 from pyspark_elasticsearch.server.answers import Unread
 from pyspark_elasticsearch.server.client import Cluster
@@ -46,11 +47,11 @@ class ElasticsearchConnector:
 
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`."""
-        return inferred(Cluster(options), options)
+        return inferred(_read(options), options)
 
     def source(self, options: Options, scan: Scan) -> ElasticsearchSource:
         """See `Readable.source`."""
-        return ElasticsearchSource(Cluster(options, Unread), options, scan)
+        return ElasticsearchSource(_read(options), options, scan)
 
     def infer_feed(self, options: Options) -> pa.Schema:
         """See `Followable.infer_feed`. As of batches."""
@@ -58,8 +59,13 @@ class ElasticsearchConnector:
 
     def feed(self, options: Options, scan: Scan) -> ElasticsearchFeed:
         """See `Followable.feed`."""
-        return ElasticsearchFeed(Cluster(options, Unread), options, scan)
+        return ElasticsearchFeed(_read(options), options, scan)
 
     def ddl(self) -> list[str]:
         """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""
         return []
+
+
+def _read(options: Options) -> Cluster:
+    """The cluster for whoever only reads it."""
+    return Cluster(options, Unread, refusals.known)

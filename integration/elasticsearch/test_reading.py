@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -19,6 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.reading import pages
+from pyspark_elasticsearch.reading.documents import Shape
+from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.reading.source import ElasticsearchSource
 from sparkonce import options
 from sparkonce.errors import (
@@ -31,6 +36,7 @@ from sparkonce.errors import (
 )
 from sparkonce.filters import Compare, Filter, Like, Null, OneOf
 from sparkonce.reading import Scan
+from sparkonce.tck.suites.reads import COMPARES, LIKE
 
 Into = Callable[..., ElasticsearchQuery]
 UTC = pa.timestamp("us", "UTC")
@@ -185,9 +191,14 @@ def test_a_type_that_would_change_values_is_refused(
     elastic: Elasticsearch, elasticsearch_url: str, index: str, mapped: str, kind: pa.DataType
 ) -> None:
     filled(elastic, index, {"s": {"properties": {"v": {"type": mapped}}}}, [{}])
-    schema = pa.schema([("s", pa.struct([("v", kind)]))])
-    with pytest.raises(OptionError, match=r"'s\.v' can't be read as"):
-        source(elasticsearch_url, index, schema).splits()
+    inside = (
+        pa.struct([("v", kind)]),
+        pa.map_(pa.string(), kind),
+        pa.list_(pa.struct([("v", kind)])),
+    )
+    for column in ("s.v", kind), ("s.v", pa.list_(kind)), *(("s", one) for one in inside):
+        with pytest.raises(OptionError, match=r"'s\.v' can't be read as"):
+            source(elasticsearch_url, index, pa.schema([column])).splits()
 
 
 def test_a_column_that_no_index_knows_is_null_and_told(
@@ -345,6 +356,58 @@ def test_what_indices_have_of_an_object_is_put_together_whatever_its_kind(
         ]
     finally:
         elastic.indices.delete(index=f"{index}-0,{index}-1,{index}-2", ignore_unavailable=True)
+
+
+VECTORED = {
+    "v": {"type": "dense_vector", "dims": 2},
+    "o": {"properties": {"v": {"type": "dense_vector", "dims": 2}, "b": {"type": "keyword"}}},
+    "n": {"type": "nested", "properties": {"v": {"type": "dense_vector", "dims": 2}}},
+    "bytes": {"type": "dense_vector", "dims": 2, "element_type": "byte"},
+    "s": {"type": "sparse_vector"},
+    "d": {"type": "double"},
+    "k": {"type": "keyword"},
+}
+
+
+@pytest.mark.variants
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "in the document"])
+def test_vectors_come_wherever_the_index_keeps_them(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, apart: bool
+) -> None:
+    vector = [0.25, 0.5]
+    many = {"v": vector, "o": {"v": vector, "b": "x"}, "n": [{"v": vector}, {}], "s": {"a": 0.5}}
+    is_old = elastic.info()["version"]["number"] < "9.2"
+    settings = {} if is_old else {"index.mapping.exclude_source_vectors": apart}
+    filled(elastic, index, VECTORED, [{**many, "bytes": "12ff"}], settings=settings)
+    wanted = {
+        **many,
+        "n": [{"v": vector}, {"v": None}],
+        "s": {"a": 0.5},
+        "bytes": [18.0, -1.0],
+        "d": None,
+        "k": None,
+    }
+    for names in ("v", "o", "n", "s", "bytes", "o,d", ",".join(VECTORED)):
+        (row,) = rows(source(elasticsearch_url, index, columns=names))
+        row = {name: json.loads(one) if name == "s" else one for name, one in row.items()}
+        assert row == {name: wanted[name] for name in names.split(",")}
+    dotted = pa.schema([("o.v", pa.list_(pa.float32()))])
+    assert rows(source(elasticsearch_url, index, dotted)) == [{"o.v": vector}]
+
+
+@pytest.mark.variants
+def test_numbers_beside_vectors_keep_their_digits_where_the_index_does(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    is_old = elastic.info()["version"]["number"] < "9.2"
+    settings = {} if is_old else {"index.mapping.exclude_source_vectors": False}
+    filled(elastic, index, VECTORED, [], settings=settings)
+    line = '{"v":[0.5,1],"d":0.12345678901234567890}'
+    elastic.bulk(index=index, body=f'{{"index":{{"_id":"1"}}}}\n{line}\n', refresh=True)
+    schema = pa.schema([("d", pa.decimal128(30, 20)), ("v", pa.list_(pa.float32()))])
+    assert rows(source(elasticsearch_url, index, schema)) == [
+        {"d": Decimal("0.12345678901234567890"), "v": [0.5, 1.0]}
+    ]
 
 
 # -- places
@@ -558,6 +621,81 @@ def test_pages_are_of_about_the_same_bytes(
     assert max(sizes) < 50
 
 
+LOOP = "int n = 0; for (int i = 0; i < 500000; i++) { n += i % 7 } return n > 0"
+SLOW = json.dumps({"script": {"script": LOOP}})
+
+
+@pytest.mark.variants
+@pytest.mark.parametrize("step", ["plan", "page"])
+def test_a_search_that_takes_too_long_is_ended_and_names_the_option(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, step: str
+) -> None:
+    """Whoever is first, the cluster or the reader that goes away."""
+    filled(elastic, index, {"n": {"type": "long"}}, ({"n": at} for at in range(3000)))
+    made = source(elasticsearch_url, index, timeout="1", query=SLOW)
+    split = Slice(
+        pages.opened(made.cluster, index, "1m"), 0, 1, {"query": json.loads(SLOW)}, Shape(), 1000
+    )
+    with pytest.raises((StoreRefused, StoreUnreachable), match="option timeout") as told:
+        made.splits() if step == "plan" else [*made.read(split)]
+    assert "raise option timeout" in str(told.value)
+    end = time.monotonic() + 10
+    while any(index in one or "pit" in one.lower() for one in searches(elastic)):
+        assert time.monotonic() < end, "the search runs on"
+        time.sleep(0.1)
+
+
+def searches(elastic: Elasticsearch) -> list[str]:
+    """What the cluster searches at the moment."""
+    told = elastic.perform_request(
+        "GET",
+        "/_tasks?actions=*search*&detailed=true",
+        headers={"accept": "application/json"},
+    )
+    tasks = [task for node in told["nodes"].values() for task in node["tasks"].values()]
+    return [str(task["description"]) for task in tasks]
+
+
+@pytest.mark.parametrize("by_arrow", [True, False])
+def test_what_was_found_until_the_time_was_over_is_no_page(
+    elasticsearch_url: str, index: str, elastic: Elasticsearch, by_arrow: bool
+) -> None:
+    filled(elastic, index, {}, [{"n": 1} if by_arrow else {"n": 1, "x.y": 2}])
+    made = source(elasticsearch_url, index, pa.schema([("n", pa.int64())]))
+    (split,) = made.splits()
+    ask = made.cluster.ask
+
+    def late(*given: Any, **more: Any) -> Any:
+        said = ask(*given, **more)
+        body = said.body["bytes"].replace(b'"timed_out":false', b'"timed_out":true')
+        return said._replace(body={"bytes": body})
+
+    made.cluster.ask = late  # type: ignore[method-assign]
+    with pytest.raises(StoreRefused, match="option timeout"):
+        list(made.read(split))
+
+
+@pytest.mark.parametrize("query", ['{"nope": {}}', '{"range": {"at": {"gte": "xx"}}}'])
+def test_a_query_that_the_cluster_refuses_is_told_as_such(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, query: str
+) -> None:
+    filled(elastic, index, {"at": {"type": "date"}}, [{"at": 0}])
+    with pytest.raises(StoreRefused, match="mend option query") as told:
+        source(elasticsearch_url, index, query=query).splits()
+    assert "unknown query [nope]" in str(told.value) or "[xx]" in str(told.value)
+    assert not any(of_sink in str(told.value) for of_sink in ("deadLetter", "mapping", "restart"))
+
+
+def test_columns_that_are_not_there_are_told_with_those_that_are(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    fields = {"name": {"type": "keyword"}, "other": {"type": "alias", "path": "name"}}
+    filled(elastic, index, fields, [])
+    for wrong in ("nosuch", "nam", "other"):
+        with pytest.raises(OptionError, match=f"'{wrong}'.*its columns are name, _id, _index"):
+            source(elasticsearch_url, index, columns=wrong)
+
+
 # -- conditions
 
 
@@ -658,6 +796,100 @@ def test_an_index_that_has_something_else_than_documents_is_not_asked(
     schema = pa.schema([("c", pa.string())])
     wanted = {"c": None} if isinstance(condition, Null) else {"c": "x"}
     assert wanted in rows(source(elasticsearch_url, index, schema, [condition]))
+
+
+EDGES: dict[str, list[Any]] = {
+    "byte": [-128, 127, 0, "5", 5.0],
+    "short": [-(2**15), 2**15 - 1, "7"],
+    "integer": [-(2**31), 2**31 - 1, 0],
+    "long": [-(2**63), 2**63 - 1, 2**53 + 1, 2**53, "12"],
+    "double": [0.0, -0.0, 5e-324, 1.7976931348623157e308, 0.1, 2**53 + 1, "0.5"],
+    "boolean": [True, False, "true", ""],
+    "keyword": ["", "a", "A", "a*", "ab", "x" * 30, "\U0001f600a", "\uffffb", 1.5, 7, True],
+    "date": [
+        *("0001-01-01", "1969-12-31T23:59:59.999999Z", "2026-01-01T00:00:00.0009Z", 0, -1),
+        *("9999-12-31T23:59:59.999Z", "2026-01-01T01:00:00+01:00", "2026-01-01"),
+    ],
+    "text": ["a"],
+    "float": [0.1],
+}
+PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "keyword": [
+        *({"ignore_above": 20}, {"normalizer": "lowercase"}, {"null_value": "a"}),
+        *({"index": False}, {"doc_values": False}, {"norms": True}),
+    ],
+    "date": [
+        {"null_value": 0},
+        {"format": "strict_date_optional_time"},
+        {"ignore_malformed": True},
+    ],
+    "long": [{"null_value": 7}, {"ignore_malformed": True}, {"coerce": False}, {"index": False}],
+    "double": [{"null_value": 0.1}, {"doc_values": False}],
+}
+
+
+def drawn(draw: random.Random, column: str, kind: pa.DataType, values: list[Any]) -> Filter:
+    """A condition as Spark would push it."""
+    one = draw.choice([value for value in values if value is not None] or [1])
+    some = tuple({draw.choice([*values, one]) or one for _ in range(3)})
+    if kind == pa.string() and draw.random() < 0.3:
+        return Like(column, draw.choice(["begins", "ends", "contains"]), one[:1])
+    orders = ["="] if kind in (pa.string(), pa.bool_()) else ["=", "<", "<=", ">", ">="]
+    return draw.choice(
+        [
+            *(Compare(column, operator, one) for operator in orders),
+            OneOf(column, some),
+            Null(column),
+            Null(column, inverted=True),
+        ]
+    )
+
+
+def holds(value: Any, condition: Filter) -> bool:
+    """What Spark makes of a condition."""
+    match condition:
+        case Null(inverted=inverted):
+            return (value is None) != inverted
+        case _ if value is None:
+            return False
+        case OneOf(values=values):
+            return value in values
+        case Like(how=how, text=text):
+            return bool(LIKE[how](value, text))
+    return bool(COMPARES[condition.operator](value, condition.value))
+
+
+@pytest.mark.parametrize("cheap", [False, True], ids=["all queries", "no expensive ones"])
+def test_drawn_conditions_take_no_row_away(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, cheap: bool
+) -> None:
+    draw = random.Random(7)
+    fields, columns = {}, {}
+    for kind, values in EDGES.items():
+        for at, more in enumerate([{}, *PARAMETERS.get(kind, [])]):
+            fields[f"{kind}{at}"] = {"type": kind, **more}
+            columns[f"{kind}{at}"] = [*values, None]
+    filled(elastic, index, fields, [], settings={"index.max_terms_count": 2 if cheap else 100})
+    lines = [
+        f'{{"index":{{}}}}\n{json.dumps({name: draw.choice(columns[name]) for name in columns})}\n'
+        for _ in range(300)
+    ]
+    elastic.bulk(index=index, body="".join(lines), refresh=True)
+    persistent = {"search.allow_expensive_queries": False if cheap else None}
+    elastic.cluster.put_settings(persistent=persistent)
+    try:
+        for name in columns:
+            schema = source(elasticsearch_url, index, columns=f"_id,{name}").scan.schema
+            plain = rows(source(elasticsearch_url, index, schema))
+            values = [row[name] for row in plain]
+            for _ in range(5):
+                condition = drawn(draw, name, schema.field(name).type, values)
+                pushed = rows(source(elasticsearch_url, index, schema, [condition]))
+                wanted = [row for row in plain if holds(row[name], condition)]
+                missing = [row for row in wanted if row not in pushed]
+                assert not missing, (condition, fields[name], missing)
+    finally:
+        elastic.cluster.put_settings(persistent={"search.allow_expensive_queries": None})
 
 
 def test_ids_are_asked_for_as_texts_alone(

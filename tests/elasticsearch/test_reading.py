@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,12 @@ from pyspark_elasticsearch.reading.hits import Reader
 from sparkonce.errors import ValueUnreadable
 
 NOON = datetime(2026, 1, 2, 12, 30, tzinfo=timezone.utc)
-SHAPE = Shape(any_json=("any",), mixed=("mixed",), millis=("at", "s.at"))
+SHAPE = Shape(
+    any_json=("any",),
+    kinds={"v": "double", "v.b": "double"},
+    vectors={"bytes": {2}, "floats": ()},
+    millis=("at", "s.at"),
+)
 
 
 def body(*sources: dict[str, Any]) -> bytes:
@@ -175,6 +181,59 @@ def test_what_is_none_of_its_type_is_told_with_its_document(
     with pytest.raises(ValueUnreadable, match="document 'd1' in index i") as told:
         read(kind, None, stored, name=name)
     assert said in str(told.value)
+
+
+WRONG: list[tuple[pa.DataType, Any, str]] = [
+    (pa.float32(), 0.123456789, "digits"),
+    (pa.float64(), 2**53 + 1, "digits"),
+    (pa.bool_(), 1, "boolean"),
+    (pa.bool_(), "yes", "boolean"),
+    (pa.decimal128(3, 0), 12345, "precision"),
+    (pa.decimal128(5, 2), "12345.00", "precision"),
+    (pa.timestamp("us", "UTC"), "0000-12-31T23:59:59Z", "0000-12-31"),
+    (pa.timestamp("us"), "-0001-05-01T00:00:00Z", "-0001"),
+    (pa.timestamp("us", "UTC"), "9999-12-31T23:59:59-01:00", "9999"),
+    (pa.date32(), "0000-01-01", "0000-01-01"),
+    (pa.int8(), 128, "128"),
+]
+NESTINGS: dict[str, tuple[Callable[[pa.DataType], pa.Field], Callable[[Any], dict[str, Any]]]] = {
+    "plain": (lambda kind: pa.field("u", kind), lambda one: {"u": one}),
+    "dotted": (lambda kind: pa.field("u.w", kind), lambda one: {"u": {"w": one}}),
+    "struct": (lambda kind: pa.field("u", pa.struct([("w", kind)])), lambda one: {"u": {"w": one}}),
+    "list": (lambda kind: pa.field("u", pa.list_(kind)), lambda one: {"u": [one]}),
+    "map": (lambda kind: pa.field("u", pa.map_(pa.string(), kind)), lambda one: {"u": {"w": one}}),
+    "deep": (
+        lambda kind: pa.field("u", pa.list_(pa.struct([("w", pa.map_(pa.string(), kind))]))),
+        lambda one: {"u": [{}, {"w.x": one}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("nesting", NESTINGS)
+@pytest.mark.parametrize(("kind", "stored", "said"), WRONG, ids=str)
+def test_a_value_is_checked_whatever_it_is_inside_of(
+    kind: pa.DataType, stored: Any, said: str, nesting: str
+) -> None:
+    column, document = NESTINGS[nesting]
+    reader = Reader(pa.schema([column(kind)]), SHAPE)
+    with pytest.raises(ValueUnreadable, match="document 'd1' in index i") as told:
+        reader.page(body({}, document(stored)))
+    assert said in str(told.value)
+
+
+@pytest.mark.parametrize("year", [-1, 0, 10_000])
+def test_milliseconds_of_no_year_that_spark_has_are_told(year: int) -> None:
+    days = {-1: -719_529 - 300, 0: -719_528, 10_000: 2_932_897}[year]
+    with pytest.raises(ValueUnreadable, match="document 'd0'"):
+        read(pa.timestamp("us", "UTC"), days * 86_400_000, name="at")
+
+
+def test_vectors_are_numbers_or_the_hexadecimal_form_of_their_bytes() -> None:
+    kind = pa.list_(pa.float32())
+    assert read(kind, "12ff", [1, -2], name="bytes") == [[18.0, -1.0], [1.0, -2.0]]
+    for name, text in ("bytes", "1200ff"), ("bytes", "Ev8="), ("floats", "12ff"):
+        with pytest.raises(ValueUnreadable, match="unknown form"):
+            read(kind, text, name=name)
 
 
 @pytest.mark.parametrize("other", [{}, {"x.y": 2}])

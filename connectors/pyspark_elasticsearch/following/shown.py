@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_elasticsearch.following.shards import Index, refresh
+from pyspark_elasticsearch.reading.pages import WHOLE, within
+from pyspark_elasticsearch.reading.refusals import require_whole
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.target import visibility
 from pyspark_elasticsearch.target.visibility import Shown
@@ -100,9 +102,11 @@ def _hidden(cluster: Cluster, index: str, about: Index, by: Shown) -> Iterator[i
         "size": 1,
         "_source": False,
         "track_total_hits": False,
+        **within(cluster),
     }
     for number, shard in enumerate(about.shards):
-        params = {"preference": f"_shards:{number}", "allow_partial_search_results": "false"}
+        params = {"preference": f"_shards:{number}", **WHOLE}
         answer = cluster.ask(DOING, "POST", path(index, "_search"), params=params, body=body).body
+        require_whole(answer, DOING)
         hits = answer["hits"]["hits"]
         yield int(hits[0]["sort"][0]) if hits else shard.final + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -41,6 +41,9 @@ KINDS = {
 WHOLE = ("byte", "short", "integer", "long")
 """Each holds all values of those before it."""
 
+VECTORS = ("dense_vector", "sparse_vector", "rank_vectors")
+"""Types that newer clusters leave out of documents unless they are asked for."""
+
 TEXTS = (
     *("keyword", "text", "wildcard", "constant_keyword", "match_only_text", "ip", "version"),
     *("search_as_you_type", "date", "date_nanos", "token_count"),
@@ -62,12 +65,14 @@ class Described:
         fields: of all of them, merged; None where they contradict each other.
         most: documents that one page may have.
         left_out: indices of which nothing is read, by whatever name they come.
+        tells_vectors: whether documents have vectors without being asked for them.
     """
 
     mappings: Sequence[Mapped]
     fields: Mapping[str, Mapped | None]
     most: int
     left_out: Collection[str] = ()
+    tells_vectors: bool = True
 
     def same(self, name: str) -> Mapped | None:
         """The mapping of a field that every index has alike, and that says what documents hold."""
@@ -75,6 +80,16 @@ class Described:
         if self.lenient or not all(one and one == found[0] for one in found):
             return None
         return None if name in self._elsewhere else found[0]
+
+    @cached_property
+    def every(self) -> Sequence[tuple[str, Mapped]]:
+        """All fields of all indices by their paths, as each has them."""
+        return [
+            (at, one)
+            for mapping in self.mappings
+            for at, one in flat(mapping.get("properties", {}))
+            if one
+        ]
 
     @cached_property
     def lenient(self) -> bool:
@@ -124,7 +139,19 @@ def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Descri
     windows = [_window(about.get("settings", {})) for about in abouts.values()]
     merged = _merged([one.get("properties", {}) for one in mappings])
     fields = {name: one for name, one in merged.items() if name != OWN}
-    return Described(mappings, fields, min(windows), out)
+    plain = Described(mappings, fields, min(windows), out)
+    return replace(plain, tells_vectors=not _hides_vectors(cluster, index, plain))
+
+
+def _hides_vectors(cluster: Cluster, index: str, there: Described) -> bool:
+    """Whether vectors must be asked for: older clusters don't know how, and leave none out."""
+    if not any(kind_of(one) in VECTORS for _, one in there.every):
+        return False
+    body = {"size": 0, "query": {"match_none": {}}, "_source": {"exclude_vectors": False}}
+    params = {"ignore_unavailable": "true"}
+    target = path(index, "_search")
+    told = cluster.ask("asking for vectors", "POST", target, params=params, body=body, allow=(400,))
+    return "[exclude_vectors]" not in str(told.body.get("error"))
 
 
 def _window(settings: Mapping[str, Any]) -> int:

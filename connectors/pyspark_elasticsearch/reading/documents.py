@@ -5,10 +5,12 @@ One value where an array is mapped, a number as text, ``"a.b"`` for ``b`` inside
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -20,6 +22,16 @@ from sparkonce.values import untext
 from sparkonce.values.spark_types import type_name
 from sparkonce.values.untext import Number
 
+SMALL = ("half_float", "float", "dense_vector")
+FLOATS: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
+    (types.is_float32, SMALL),
+    (types.is_float64, (*SMALL, "double", "scaled_float", "byte", "short", "integer")),
+)
+"""Types of fields that are no more than the nearest float, or fit into one."""
+
+BOOLEANS = {"": False, "false": False, "true": True}
+"""Texts that the cluster takes for booleans."""
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -27,16 +39,22 @@ class Shape:
 
     Attributes:
         any_json: paths of fields whose text is the JSON of whatever is there.
-        mixed: paths of fields that are of several types.
+        kinds: types of fields by their paths, of those that all indices have alike.
+        vectors: of each path of vectors, how many bytes one may have that is a text of them.
         millis: paths of dates in which a number is milliseconds since 1970.
         stems: paths of fields that have no objects, and whose names others go on from, behind a
             dot (``subobjects: false``).
     """
 
     any_json: Collection[str] = ()
-    mixed: Collection[str] = ()
+    kinds: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    vectors: Mapping[str, Collection[int]] = dataclasses.field(default_factory=dict)
     millis: Collection[str] = ()
     stems: Collection[str] = ()
+
+    def is_exact(self, kind: pa.DataType, at: str) -> bool:
+        """Whether the nearest value of a type is what the index has."""
+        return all(self.kinds.get(at) in kinds for accepts, kinds in FLOATS if accepts(kind))
 
 
 class Page(NamedTuple):
@@ -47,12 +65,14 @@ class Page(NamedTuple):
         hits: how many they are.
         last: the place of the last one, behind which the next page begins.
         point: the point in time, as the cluster wants it named from now on.
+        timed_out: whether the cluster ended the search before it was done.
     """
 
     rows: pa.RecordBatch
     hits: int
     last: Sequence[int]
     point: str
+    timed_out: bool
 
 
 def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
@@ -67,7 +87,7 @@ def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
     columns = [_column([row[at] for row in rows], field, hits) for at, field in enumerate(schema)]
     last = [int(one) for one in hits[-1]["sort"]] if hits else []
     made = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return Page(made, len(hits), last, answer["pit_id"])
+    return Page(made, len(hits), last, answer["pit_id"], answer["timed_out"])
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
@@ -140,6 +160,7 @@ def _fitted(values: list[Any], kind: pa.DataType, shape: Shape, at: str) -> Any:
     if not there:
         return None
     if types.is_list(kind):
+        there = [_components(one, shape, at) for one in there]
         each = [one for many in there for one in (many if isinstance(many, list) else [many])]
         return [_fitted([one], kind.value_type, shape, at) for one in each]
     if types.is_string(kind) and at in shape.any_json:
@@ -158,6 +179,15 @@ def _fitted(values: list[Any], kind: pa.DataType, shape: Shape, at: str) -> Any:
             key: _fitted([one], kind.item_type, shape, f"{at}.{key}") for key, one in whole.items()
         }
     return _leaf(_one(there), kind, shape, at)
+
+
+def _components(vector: Any, shape: Shape, at: str) -> Any:
+    """What a vector is of, that may be a text of its bytes."""
+    if at not in shape.vectors or not isinstance(vector, str):
+        return vector
+    if len(vector) // 2 not in shape.vectors[at] or not re.fullmatch("([0-9a-fA-F]{2})+", vector):
+        raise ValueError("it is a vector in a text of unknown form")
+    return [Number(one - 256 if one > 127 else one) for one in bytes.fromhex(vector)]
 
 
 def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
@@ -189,13 +219,11 @@ def _leaf(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
         raise ValueError("it is an object")
     if types.is_string(kind):
         return json.dumps(tree) if isinstance(tree, bool) else str(tree)
+    if types.is_boolean(kind):
+        return _boolean(tree)
     if isinstance(tree, bool):
-        if types.is_boolean(kind):
-            return tree
         raise ValueError("it is a boolean")
-    if types.is_boolean(kind) and not tree:  # as the cluster takes an empty text
-        return False
-    if types.is_floating(kind) and at in shape.mixed and _is_rounded(tree, kind):
+    if types.is_floating(kind) and not shape.is_exact(kind, at) and _is_rounded(tree, kind):
         raise ValueError("it has more digits")
     if types.is_timestamp(kind) and isinstance(tree, Number):
         if at not in shape.millis or re.fullmatch("[0-9]{4}", tree):
@@ -204,10 +232,18 @@ def _leaf(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
     return tree
 
 
+def _boolean(tree: Any) -> bool:
+    if isinstance(tree, bool):
+        return tree
+    if isinstance(tree, Number) or tree not in BOOLEANS:
+        raise ValueError("it is no boolean")
+    return BOOLEANS[tree]
+
+
 def _is_rounded(text: str, kind: pa.DataType) -> bool:
-    """Whether a whole number is another one as a float."""
-    whole = text.lstrip("-").isdigit()
-    return whole and int(pa.array([float(text)]).cast(kind)[0].as_py()) != int(text)
+    """Whether a number is another one as a float, by the digits that it is shown with."""
+    (shown,) = pa.array([float(text)]).cast(kind).cast(pa.string()).to_pylist()
+    return Decimal(shown) != Decimal(text)
 
 
 def _dumped(tree: Any) -> str:

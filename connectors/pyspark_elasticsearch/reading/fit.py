@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyarrow import types
 
 from pyspark_elasticsearch.reading.described import (
     META,
+    VECTORS,
     Described,
     Mapped,
     flat,
@@ -18,17 +20,15 @@ from pyspark_elasticsearch.reading.described import (
     is_millis,
     kind_of,
 )
-from pyspark_elasticsearch.reading.documents import Shape
+from pyspark_elasticsearch.reading.documents import FLOATS, Shape
 from sparkonce.errors import OptionError
 from sparkonce.suggestions import suggestion
 from sparkonce.values.spark_types import type_name
 
 log = logging.getLogger("sparkonce")
 
-SMALL = ("half_float", "float", "dense_vector")
 EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
-    (types.is_float32, SMALL),
-    (types.is_float64, (*SMALL, "double", "scaled_float", "byte", "short", "integer")),
+    *FLOATS,
     (types.is_boolean, ("boolean",)),
     (types.is_binary, ("binary",)),
 )
@@ -41,9 +41,29 @@ def require(schema: pa.Schema, there: Described) -> None:
     Raises:
         OptionError: there are such.
     """
-    for field in schema:
-        if field.name in there.fields:
-            _require(field.type, there.fields[field.name], field.name)
+    for at, kind in leaves(schema):
+        for path, mapping in flat(there.fields):
+            if mapping and "properties" not in mapping and (path == at or _is_in(path, at)):
+                _require(kind, mapping, path)
+
+
+def leaves(fields: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """What is inside columns, by paths of fields: of a map, that of the map and a ``*``."""
+    for field in fields:
+        path, kind = f"{at}{field.name}", field.type
+        while types.is_list(kind):
+            kind = kind.value_type
+        if types.is_struct(kind):
+            yield from leaves(kind, f"{path}.")
+        elif types.is_map(kind):
+            yield from leaves([pa.field("*", kind.item_type)], f"{path}.")
+        else:
+            yield path, kind
+
+
+def _is_in(path: str, at: str) -> bool:
+    """Whether a field may be a value in a map, or inside one."""
+    return "*" in at and fnmatchcase(path, at)
 
 
 def tell_unknown(schema: pa.Schema, there: Described) -> None:
@@ -57,16 +77,8 @@ def tell_unknown(schema: pa.Schema, there: Described) -> None:
             )
 
 
-def _require(kind: pa.DataType, mapping: Mapped | None, at: str) -> None:
-    if mapping is None:
-        return
-    if types.is_list(kind):
-        _require(kind.value_type, mapping, at)
-    elif types.is_struct(kind):
-        inner = mapping.get("properties", {})
-        for one in kind:
-            _require(one.type, inner.get(one.name), f"{at}.{one.name}")
-    elif any(accepts(kind) and kind_of(mapping) not in exact for accepts, exact in EXACT):
+def _require(kind: pa.DataType, mapping: Mapped, at: str) -> None:
+    if any(accepts(kind) and kind_of(mapping) not in exact for accepts, exact in EXACT):
         raise OptionError(
             f"Field {at!r} can't be read as {type_name(kind)}",
             why=f"it is a field of type {kind_of(mapping)}, of which values would be lost or"
@@ -96,7 +108,8 @@ def shape(there: Described) -> Shape:
     known = [*flat(there.fields)]
     return Shape(
         any_json=frozenset(at for at, mapping in known if mapping and is_json(mapping)),
-        mixed=frozenset(at for at, mapping in known if mapping is None),
+        kinds={at: kind_of(mapping) for at, mapping in known if mapping},
+        vectors={at: _sizes(at, there) for at, one in there.every if kind_of(one) in VECTORS},
         millis=frozenset(at for at, mapping in known if mapping and is_millis(mapping)),
         stems=frozenset(
             _stems([at for at, mapping in known if "properties" not in (mapping or {})])
@@ -122,7 +135,7 @@ def search(
 
 def source(
     schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
-) -> list[str] | bool:
+) -> dict[str, Any] | list[str] | bool:
     """What of documents the cluster is to give: some fields, or all as they were written.
 
     It writes numbers anew where it leaves something out: 1.10 is 1.1, and digits are lost.
@@ -133,24 +146,27 @@ def source(
         exact: what types don't tell of it.
         asked: fields of which a condition is pushed.
     """
-    fields = [one for one in schema if one.name not in META]
-    if not fields:
+    inside = [*leaves(one for one in schema if one.name not in META)]
+    if not inside:
         return False
-    names = [one.name for one in fields]
-    if any(kind_of(there.fields.get(name) or {}) == "dense_vector" for name in names):
-        return names  # of whole documents newer clusters leave vectors out
+    names = [one for one in schema.names if one not in META]
     whole = {*there.fields} <= {*names}
     texts = any(kind_of(there.fields.get(name) or {}) == "keyword" for name in asked)
-    digits = any(_has_digits(one.type, one.name, exact) for one in fields)
-    return True if whole or texts or digits else names
+    digits = any(_has_digits(kind, at, exact) for at, kind in inside)
+    some = not (whole or texts or digits)
+    if exact.vectors and not there.tells_vectors:
+        return {"exclude_vectors": False, **({"includes": names} if some else {})}
+    return names if some else True
 
 
 def _has_digits(kind: pa.DataType, at: str, exact: Shape) -> bool:
     """Whether digits of numbers count that a double has not."""
-    if types.is_decimal(kind) or types.is_map(kind) or at in exact.mixed or at in exact.any_json:
-        return True
-    if types.is_list(kind):
-        return _has_digits(kind.value_type, at, exact)
-    return types.is_struct(kind) and any(
-        _has_digits(one.type, f"{at}.{one.name}", exact) for one in kind
-    )
+    return types.is_decimal(kind) or at not in exact.kinds or at in exact.any_json
+
+
+def _sizes(path: str, there: Described) -> Collection[int]:
+    """The bytes that a vector has, where its text is their hexadecimal form."""
+    parts = {"byte": 1, "bit": 8}
+    found = [one for at, one in there.every if at == path]
+    plain = all(one.get("element_type") in parts for one in found)
+    return {one.get("dims", 0) // parts[one["element_type"]] for one in found} if plain else ()

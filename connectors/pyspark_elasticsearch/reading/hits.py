@@ -64,7 +64,8 @@ class Reader:
         made = [from_json.finished(*pair) for pair in zip(found, self.schema.types, strict=True)]
         rows = pa.RecordBatch.from_arrays(made, schema=self.schema)
         last = hits["sort"][-1].as_py() if len(hits["sort"]) else []
-        return Page(rows, len(hits["sort"]), last, answer.column("pit_id")[0].as_py())
+        point, timed_out = (answer.column(one)[0].as_py() for one in ("pit_id", "timed_out"))
+        return Page(rows, len(hits["sort"]), last, point, timed_out)
 
 
 def _members(objects: pa.StructArray) -> dict[str, pa.Array]:
@@ -91,7 +92,7 @@ def _answer(source: pa.DataType) -> pa.Schema:
     if source.num_fields:
         members.append(("_source", source))
     hits = pa.struct([("hits", pa.list_(pa.struct(members)))])
-    return pa.schema([("pit_id", pa.string()), ("hits", hits)])
+    return pa.schema([("pit_id", pa.string()), ("timed_out", pa.bool_()), ("hits", hits)])
 
 
 def _inside(kind: pa.DataType) -> Iterator[pa.Field]:
@@ -105,7 +106,7 @@ def _leaf(dates: pa.DataType, shape: Shape) -> from_json.Leaf:
     """What Arrow reads values as, where dates are of this type."""
 
     def leaf(at: str, kind: pa.DataType) -> pa.DataType | None:
-        if at in shape.mixed or (types.is_string(kind) and at in shape.any_json):
+        if not shape.is_exact(kind, at) or (types.is_string(kind) and at in shape.any_json):
             return None
         if types.is_timestamp(kind):
             return None if types.is_integer(dates) and at not in shape.millis else dates

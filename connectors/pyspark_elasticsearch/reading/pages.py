@@ -6,6 +6,7 @@ https://www.elastic.co/guide/en/elasticsearch/reference/current/paginate-search-
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,16 @@ import pyarrow as pa
 
 from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.hits import Reader
+from pyspark_elasticsearch.reading.refusals import require_whole
 from pyspark_elasticsearch.server.client import Cluster, path
 from sparkonce.errors import SnapshotBroken
 
-READING = "reading documents"
+log = logging.getLogger("sparkonce")
+
+READING, COUNTING = "reading documents", "counting documents"
 WHOLE = {"allow_partial_search_results": "false"}
+SHARE = 0.9
+"""Of option ``timeout``, after which the cluster ends a search: it tells before nobody listens."""
 BLOCK = 4 * 1024 * 1024
 """Bytes that a page is to have, by what the one before it had."""
 
@@ -46,10 +52,27 @@ class Slice:
     most: int
 
 
-def counted(cluster: Cluster, index: str, query: Mapping[str, Any]) -> tuple[int, int]:
-    """How many documents match, and the shards that they lie in."""
-    told = cluster.ask("counting documents", "POST", path(index, "_count"), body={"query": query})
-    return int(told.body["count"]), int(told.body["_shards"]["total"])
+def taken(
+    cluster: Cluster, index: str, search: Mapping[str, Any], *wider: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], int, int]:
+    """The first of several searches that the cluster takes, its documents, and their shards.
+
+    It may refuse one (`search.allow_expensive_queries`, `index.max_terms_count`).
+    """
+    body = {"query": search["query"], "size": 0, "track_total_hits": True, **within(cluster)}
+    allow = (400,) if wider else ()
+    target = path(index, "_search")
+    answer = cluster.ask(COUNTING, "POST", target, params=WHOLE, body=body, allow=allow)
+    if answer.status in allow:
+        log.warning("The cluster refuses the conditions of a query, so all rows are read")
+        return taken(cluster, index, *wider)
+    require_whole(answer.body, COUNTING)
+    return search, int(answer.body["hits"]["total"]["value"]), int(answer.body["_shards"]["total"])
+
+
+def within(cluster: Cluster) -> dict[str, str]:
+    """What a search says of the time that it may take on a shard."""
+    return {"timeout": f"{max(1, int(1000 * SHARE * cluster.timeout))}ms"}
 
 
 def opened(cluster: Cluster, index: str, keep: str, **of: str) -> str:
@@ -85,6 +108,7 @@ def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterato
     """
     reader = Reader(schema, part.shape)
     asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+    asked |= within(cluster)
     if part.many > 1:
         asked["slice"] = {"id": part.number, "max": part.many}
     point, size = part.point, min(FIRST, part.most)
@@ -94,6 +118,7 @@ def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterato
         if answer.status == 404:
             raise _lost(keep)
         page = reader.page(answer.body["bytes"])
+        require_whole(page._asdict(), READING)
         if page.hits:
             yield page.rows
         if page.hits < size:

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_elasticsearch.reading import fit, pages, where
-from pyspark_elasticsearch.reading.described import META, Described, described, natural
+from pyspark_elasticsearch.reading.described import META, Described, described, kind_of, natural
 from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.server.client import Cluster
+from sparkonce import checks
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
@@ -34,12 +35,12 @@ def inferred(cluster: Cluster, options: Options) -> pa.Schema:
     there = described(cluster, options["index"])
     arrays = options["arrayFields"] or ()
     fit.require_arrays(arrays, there)
-    wanted = [one.lower() for one in options["columns"] or ()]
-    fields = {
-        name: mapping
-        for name, mapping in there.fields.items()
-        if not wanted or name.lower() in wanted
-    }
+    if not options["columns"]:
+        return pa.schema([*natural(there.fields, arrays)])
+    held = {name: one for name, one in there.fields.items() if kind_of(one or {}) != "alias"}
+    known = pa.schema([(name, pa.null()) for name in (*held, *META)])
+    wanted = [checks.column("columns", one, known) for one in options["columns"]]
+    fields = {name: one for name, one in held.items() if name in wanted}
     meta = [one for one in META.items() if one[0] in wanted]
     return pa.schema([*meta, *natural(fields, arrays)])
 
@@ -58,8 +59,8 @@ class ElasticsearchSource:
         fit.require(self.scan.schema, there)
         fit.tell_unknown(self.scan.schema, there)
         shape = fit.shape(there)
-        search = self._search(there, shape)
-        documents, shards = pages.counted(self.cluster, index, search["query"])
+        searches = self._searches(there, shape)
+        search, documents, shards = pages.taken(self.cluster, index, *searches)
         many = self.options["numPartitions"] or max(LEAST, shards)
         many = max(1, min(many, documents // FEW + 1, MOST))
         point = pages.opened(self.cluster, index, self.options["keepAlive"])
@@ -69,23 +70,34 @@ class ElasticsearchSource:
         """See `Source.read`. Nothing is asked but pages: other indices may match the name now."""
         return pages.read(self.cluster, split, self.scan.schema, self.options["keepAlive"])
 
-    def _search(self, there: Described, shape: Shape) -> Mapping[str, Any]:
-        """What is asked for, but for the place of a page."""
+    def _searches(self, there: Described, shape: Shape) -> Iterator[Mapping[str, Any]]:
+        """What is asked for, but for the place of a page: by conditions, then without."""
         fields = self._asked(there)
-        narrowed = [*where.conditions(self.scan.filters, fields)]
         asked = [one.column for one in self.scan.filters if one.column in fields]
+        if narrowed := [*where.conditions(self.scan.filters, fields)]:
+            yield self._search(there, shape, narrowed, asked)
+        yield self._search(there, shape, [], [])
+
+    def _search(
+        self, there: Described, shape: Shape, narrowed: Sequence[Any], asked: Sequence[str]
+    ) -> Mapping[str, Any]:
         out = {"terms": {"_index": [*there.left_out]}}
+        matching = [self.options["query"], *narrowed]
         return {
-            "query": {"bool": {"filter": [self.options["query"], *narrowed], "must_not": [out]}},
+            "query": {"bool": {"filter": matching, "must_not": [out]}},
             **fit.search(self.scan.schema, there, shape, asked),
         }
 
     def _asked(self, there: Described) -> Mapping[str, Any]:
-        """Fields that are read as what they are, and that all indices have alike."""
+        """Fields that are read as what they are, and that all indices have alike.
+
+        Beside vectors, a number in a keyword is another text in the document than in the index.
+        """
         same = {one.name: there.same(one.name) for one in self.scan.schema}
         return {
             name: mapping
             for name, mapping in same.items()
             if mapping
+            and (there.tells_vectors or kind_of(mapping) != "keyword")
             and self.scan.schema.field(name).type == dict(natural({name: mapping}, ())).get(name)
         }

@@ -59,9 +59,10 @@ def _or_ignored(query: Query, field: str) -> Query:
 
 
 def _is_searched(mapping: Mapped) -> bool:
-    """Whether what is indexed is what documents hold."""
-    plain = mapping.get("index", True) is True and "script" not in mapping
-    return plain and kind_of(mapping) in (*WHOLE, "double", "boolean", "keyword", "date")
+    """Whether what is indexed is what documents hold, as far as is known of all that it says."""
+    known = {*ALWAYS, *PARAMETERS.get(kind_of(mapping), ())}
+    found = kind_of(mapping) in PROVEN and {*mapping} <= known
+    return found and mapping.get("index", True) is True
 
 
 def _condition(one: Filter, mapping: Mapped) -> Query | None:
@@ -70,30 +71,65 @@ def _condition(one: Filter, mapping: Mapped) -> Query | None:
         case Null(inverted=inverted) if "null_value" not in mapping:
             there = {"exists": {"field": field}}
             return there if inverted else {"bool": {"must_not": [there]}}
-        case Compare(operator=operator, value=value) if _is_of(value, kind):
+        case Compare(operator=operator, value=value) if _is_proven(operator, value, kind):
             return _compared(field, operator, value)
         case OneOf(values=values) if len(values) <= LONGEST:
-            exact = kind not in ("double", "date") and all(_is_of(each, kind) for each in values)
+            exact = all(_is_proven("in", each, kind) for each in values)
             return {"terms": {field: [*values]}} if exact else None
-        case Like(how="begins", text=text) if kind == "keyword" and "normalizer" not in mapping:
-            return {"prefix": {field: {"value": text}}}
+        case Like(how="begins", text=text) if "normalizer" not in mapping:
+            found = {"prefix": {field: {"value": text}}}
+            return found if _is_proven("begins", text, kind) else None
     return None
 
 
-OF: dict[str, Callable[[Any], bool]] = {
-    "boolean": lambda value: isinstance(value, bool),
-    "keyword": _is_text,
-    "double": lambda value: isinstance(value, float) and not math.isinf(value),
-    "date": lambda value: (
-        isinstance(value, datetime.datetime) and value.tzinfo is not None and 1 < value.year < 9999
-    ),
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isinf(value)
+
+
+def _is_moment(value: Any) -> bool:
+    is_instant = isinstance(value, datetime.datetime) and value.tzinfo is not None
+    return is_instant and 1 < value.year < 9999
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+ORDER = ("=", *BOUNDS)
+PROVEN: Mapping[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
+    **dict.fromkeys(WHOLE, ((*ORDER, "in"), _is_whole)),
+    "double": (ORDER, _is_finite),
+    "boolean": (("=", "in"), _is_boolean),
+    "keyword": (("=", "in", "begins"), _is_text),
+    "date": (ORDER, _is_moment),
 }
+"""By which operators and values the cluster finds in fields of a type all that Spark does."""
+
+ALWAYS = ("type", "index", "doc_values", "store", "meta", "fields", "copy_to")
+NUMERIC = (
+    *("coerce", "ignore_malformed", "null_value"),
+    *("time_series_dimension", "time_series_metric", "synthetic_source_keep"),
+)
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys((*WHOLE, "double", "boolean"), NUMERIC),
+    "keyword": (
+        *("ignore_above", "null_value", "normalizer", "split_queries_on_whitespace"),
+        *("eager_global_ordinals", "index_options", "norms", "similarity"),
+        *("time_series_dimension", "synthetic_source_keep"),
+    ),
+    "date": ("format", "locale", "ignore_malformed", "null_value", "synthetic_source_keep"),
+}
+"""What mappings may say beside: with it, a field is still found, or listed as ignored."""
 
 
-def _is_of(value: Any, kind: str) -> bool:
+def _is_proven(operator: str, value: Any, kind: str) -> bool:
     """Whether the cluster compares it with a field as Spark does."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return OF[kind](value) if kind in OF else whole
+    operators, fits = PROVEN[kind]
+    return operator in operators and fits(value)
 
 
 def _compared(field: str, operator: str, value: Any) -> Query:

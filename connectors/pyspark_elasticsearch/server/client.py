@@ -10,9 +10,8 @@ from urllib.parse import quote
 import elasticsearch
 from urllib3.exceptions import ConnectTimeoutError
 
-from pyspark_elasticsearch.server import address
+from pyspark_elasticsearch.server import address, failures
 from pyspark_elasticsearch.server.answers import Answers, Lines
-from pyspark_elasticsearch.server.failures import translated
 from sparkonce import tls
 from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
@@ -62,12 +61,19 @@ class Cluster:
     Args:
         options: as parsed.
         answers: how these are read.
+        known: says what an answer that says no asks for.
 
     Raises:
         OptionError: address, credentials and TLS contradict each other, or a file is not there.
     """
 
-    def __init__(self, options: Mapping[str, Any], answers: type[Answers] = Answers) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        answers: type[Answers] = Answers,
+        known: failures.Knows = failures.known,
+    ) -> None:
+        self.known = known
         self.options, self.address, self.answers = options, address.parse(options), answers
         self.timeout = float(options["timeout"])
         self.parallelism = int(options.get("parallelism", 1))
@@ -120,7 +126,7 @@ class Cluster:
             StoreError: no answer came, or it says no.
         """
         headers = LINES if target.endswith("/_bulk") else JSON
-        with translated(doing), self._lent.client() as client:
+        with failures.translated(doing, self.known), self._lent.client() as client:
             sender = client.options(ignore_status=allow) if allow else client
             send = partial(
                 sender.perform_request, method, target, params=params, headers=headers, body=body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
@@ -187,6 +187,10 @@ MAPPING_LATE = Known(
 )
 
 
+Knows = Callable[[int, Any], Known]
+"""Says what is known of an answer, by its status and error."""
+
+
 def known(status: int, error: Any) -> Known:
     """What is known of an answer, of a request or of one item of a bulk."""
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
@@ -217,12 +221,12 @@ def _of_illegal(error: Mapping[str, Any]) -> Known:
     if reason.startswith("pipeline with id [") and reason.endswith("] does not exist"):
         return NO_PIPELINE
     for words, about in _CONDITIONS.items():
-        if any(str(cause.get("reason")).startswith(words) for cause in _causes(error)):
+        if any(str(cause.get("reason")).startswith(words) for cause in causes(error)):
             return about
     if "sparkonce: the guard has" in message(error):
         return LATE
     if reason == "failed to execute script":
-        return _of_script([*_causes(error)])
+        return _of_script([*causes(error)])
     return BY_TYPE["illegal_argument_exception"]
 
 
@@ -234,10 +238,12 @@ def _of_script(causes: Sequence[Mapping[str, Any]]) -> Known:
     return BY_TYPE["script_exception"] if ran else NO_SCRIPTS
 
 
-def _causes(error: Any) -> Iterator[Mapping[str, Any]]:
+def causes(error: Any) -> Iterator[Mapping[str, Any]]:
+    """An error, what caused it, and so on; of a search that failed, as its first shard has it."""
     while isinstance(error, Mapping):
         yield error
-        error = error.get("caused_by")
+        shards = error.get("failed_shards") or [{}]
+        error = error.get("caused_by") or shards[0].get("reason")
 
 
 def advice(status: int, error: Any) -> tuple[str, str]:
@@ -258,21 +264,26 @@ def advice(status: int, error: Any) -> tuple[str, str]:
 
 def message(error: Any) -> str:
     """The server's own words: the reason, and what caused it."""
-    causes = islice(_causes(error), 3)
-    words = [f"{cause.get('type', '')}: {cause.get('reason', '')}" for cause in causes]
+    known = islice(causes(error), 3)
+    words = [f"{cause.get('type', '')}: {cause.get('reason', '')}" for cause in known]
     return "; ".join(words) or str(error)
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Raise what the client raises as one of our errors; `doing` says what was tried."""
+def translated(doing: str, known: Knows = known) -> Iterator[None]:
+    """Raise what the client raises as one of our errors.
+
+    Args:
+        doing: what was tried.
+        known: says what an answer asks for.
+    """
     try:
         yield
     except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
-        raise _translated(error, doing) from None
+        raise _translated(error, doing, known) from None
 
 
-def _translated(error: Exception, doing: str) -> StoreError:
+def _translated(error: Exception, doing: str, known: Knows) -> StoreError:
     if isinstance(error, elasticsearch.UnsupportedProductError):
         about = error.body.get("version") if isinstance(error.body, Mapping) else None
         name = about.get("distribution") if isinstance(about, Mapping) else None
@@ -285,7 +296,7 @@ def _translated(error: Exception, doing: str) -> StoreError:
     if isinstance(error, elasticsearch.ApiError):
         body = error.body
         told = body.get("error") if isinstance(body, Mapping) else str(body)[:200]
-        return of_answer(error.meta.status, told, doing)
+        return of_answer(error.meta.status, told, doing, known)
     if isinstance(error, elasticsearch.SSLError):
         return StoreRefused(
             f"TLS to the cluster failed while {doing}: {error.message}",
@@ -293,14 +304,17 @@ def _translated(error: Exception, doing: str) -> StoreError:
             todo=f"set option tlsCaFile, or mend option url, {GOES_ON}",
         )
     said = getattr(error, "message", str(error))
+    is_late = isinstance(error, elasticsearch.ConnectionTimeout)
     return StoreUnreachable(
         f"Elasticsearch did not answer while {doing}: {type(error).__name__}: {said}",
-        why="it is down, too slow (option timeout), or the network or option url is wrong",
-        todo=AGAIN,
+        why="nothing came within option timeout: it is too slow, has too much to do, or is away"
+        if is_late
+        else "it is down, too slow (option timeout), or the network or option url is wrong",
+        todo=f"raise option timeout, or {AGAIN}" if is_late else AGAIN,
     )
 
 
-def of_answer(status: int, error: Any, doing: str) -> StoreError:
+def of_answer(status: int, error: Any, doing: str, known: Knows = known) -> StoreError:
     """Our error for an answer that says no."""
     kind, why, todo = known(status, error)
     if kind in (Kind.LOST, Kind.PASSING):

@@ -123,13 +123,22 @@ def _moments(values: pa.Array, kind: pa.DataType) -> pa.Array:
     years = pc.and_(pc.greater_equal(values, 1000), pc.less(values, 10_000))
     if pc.any(years).as_py():
         raise ValueError("a number of four digits may be a year")
-    return values.view(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(kind)
+    moments = values.view(pa.timestamp("ms")).cast(pa.timestamp("us"))
+    if pc.any(from_text.outside_years(moments)).as_py():
+        raise ValueError("a moment is out of range")
+    return moments.cast(kind)
+
+
+def _whole(values: pa.Array, _: pa.DataType) -> pa.Array:
+    values.validate(full=True)  # Arrow takes a decimal that is too long for its type
+    return values
 
 
 _FINISH: tuple[
     tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...
 ] = (
     (types.is_floating, _finite),
+    (types.is_decimal, _whole),
     (types.is_timestamp, _moments),
     (types.is_duration, lambda values, kind: values.view(pa.duration("us")).cast(kind)),
     (types.is_binary, lambda values, _: from_text.from_base64(values)),

@@ -21,6 +21,9 @@ _CLOCK = r"([T ][0-9:.]+)$"
 
 _EPOCH = "1970-01-01T"
 
+_FIRST, _BEHIND = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 and 10000 in microseconds."""
+
 _NO_NUMBER = r"[xX]|^[+]|^-?0[0-9]"
 """Of what is no whole number: 07 is a name."""
 
@@ -59,6 +62,12 @@ def _whole(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts.cast(pa.decimal128(38, 18)).cast(kind)
 
 
+def _decimal(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    found = texts.cast(kind)
+    found.validate(full=True)  # else a number may have more digits than its type
+    return found
+
+
 def _floating(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     found = texts.cast(kind)
     said = pc.match_substring(texts, "inf", ignore_case=True)
@@ -78,12 +87,15 @@ def _moment(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         whole = pc.replace_substring_regex(texts, _DAY, r"\1T00:00")
         found = pc.replace_substring_regex(whole, _CLOCK, r"\1Z").cast(zoned)
+    _refuse(texts, outside_years(found), kind)
     return found.cast(pa.timestamp("us")).cast(kind) if kind.tz is None else found.cast(kind)
 
 
 def _date(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
-        return texts.cast(kind)
+        days = texts.cast(kind)
+        _refuse(texts, outside_years(days.cast(pa.timestamp("us"))), kind)
+        return days
     except pa.ArrowInvalid:
         moments = _moment(texts, pa.timestamp("us"))
         days = moments.cast(kind)
@@ -100,6 +112,7 @@ _READERS: tuple[
     tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...
 ] = (
     (types.is_integer, _whole),
+    (types.is_decimal, _decimal),
     (types.is_floating, _floating),
     (types.is_duration, _duration),
     (types.is_timestamp, _moment),
@@ -107,6 +120,12 @@ _READERS: tuple[
     (types.is_time, _time),
 )
 """Types by whose texts Arrow makes no value, or another one."""
+
+
+def outside_years(moments: pa.Array) -> pa.Array:
+    """Of microseconds, which are not in the years from 1 to 9999, which Spark and Python have."""
+    found = moments.cast(pa.int64())
+    return pc.or_(pc.less(found, _FIRST), pc.greater_equal(found, _BEHIND))
 
 
 def from_base64(texts: pa.Array) -> pa.Array:
