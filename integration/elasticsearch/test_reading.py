@@ -205,9 +205,11 @@ def test_a_column_that_no_index_knows_is_null_and_told(
     elastic: Elasticsearch, elasticsearch_url: str, index: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(elastic, index, {"name": {"type": "keyword"}}, [{"name": "a"}])
-    schema = pa.schema([("name", pa.string()), ("nam", pa.string())])
-    assert rows(source(elasticsearch_url, index, schema)) == [{"name": "a", "nam": None}]
-    assert "Column 'nam' is null in each row" in caplog.text
+    inner = pa.struct([("nam", pa.string())])
+    schema = pa.schema([("name", pa.string()), ("nam", pa.string()), ("o", inner)])
+    assert rows(source(elasticsearch_url, index, schema)) == [{"name": "a", "nam": None, "o": None}]
+    for unknown in ("nam", "o.nam"):
+        assert f"Column '{unknown}' is null in each row" in caplog.text
 
 
 def test_documents_that_are_not_kept_can_not_be_read(

@@ -262,6 +262,12 @@ def test_names_with_dots_are_seen_whatever_else_they_have(name: str) -> None:
     assert found.column(0).to_pylist() == [{name[2:]: 1}]
 
 
+def test_json_that_is_deeper_than_python_reads_is_told() -> None:
+    page = body({"any": "@"}).replace(b'"@"', b"[" * 5000 + b"]" * 5000)
+    with pytest.raises(ValueUnreadable, match="page of documents"):
+        Reader(pa.schema([("any", pa.string())]), SHAPE).page(page)
+
+
 def test_json_may_be_as_deep_as_the_cluster_takes_it() -> None:
     deep = '{"a":[' * 400 + "1.10" + "]}" * 400
     page = body({"any": "@"}).replace(b'"@"', deep.encode())

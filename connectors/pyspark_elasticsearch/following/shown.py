@@ -78,8 +78,8 @@ def _hides(index: str, told: Told, how: str) -> StoreRefused:
     return StoreRefused(
         f"Index {index} can't be followed by alias {aliases}, which has {how}",
         why="it may change at any time: what it hides when the query passes would never come",
-        todo=f"name {index} itself in option index, and say which documents by option query, or by"
-        " where() in Spark",
+        todo="name the index itself, or its data stream, in option index, and say which documents"
+        " by option query, or by where() in Spark",
     )
 
 

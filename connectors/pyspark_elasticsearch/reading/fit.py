@@ -67,13 +67,14 @@ def _is_in(path: str, at: str) -> bool:
 
 
 def tell_unknown(schema: pa.Schema, there: Described) -> None:
-    """Warn of columns that no mapping knows."""
-    for field in schema:
-        if field.name not in (*there.fields, *META) and not there.lenient:
-            known = suggestion(field.name, [*there.fields]) or "mend its name, if it has another"
+    """Warn of columns, and of fields in structs, that no mapping knows."""
+    known = {*META, *(at for at, _ in flat(there.fields))}
+    any_json = tuple(f"{at}." for at, one in flat(there.fields) if one is None or is_json(one))
+    for at, _ in [] if there.lenient else leaves(schema):
+        if at not in known and "*" not in at and not at.startswith(any_json):
             log.warning(
                 "Column %r is null in each row. Why: no index has such a field. What to do: %s",
-                *(field.name, known),
+                *(at, suggestion(at, [*known]) or "mend its name, if it has another"),
             )
 
 

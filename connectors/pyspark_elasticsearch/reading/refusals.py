@@ -21,6 +21,9 @@ NOT_THERE = Known(
 NO_SEARCH = Known(
     Kind.REFUSED, "the cluster can't do what it is asked", "mend option query, if that is named"
 )
+BLOCKED = Known(
+    Kind.REFUSED, "a block of the index forbids to read it", "remove it (index.blocks.read)"
+)
 BY_TYPE = {"search_timeout_exception": LATE, "index_not_found_exception": NOT_THERE}
 OF_READS = "index_closed_exception", "media_type_header_exception"
 
@@ -29,9 +32,14 @@ def known(status: int, error: Any) -> Known:
     """What is known of an answer to a read."""
     kinds = [str(cause.get("type")) for cause in failures.causes(error)]
     found = next((BY_TYPE[kind] for kind in kinds if kind in BY_TYPE), None)
-    if found is None and status == 400 and not {*OF_READS} & {*kinds}:
+    if found:
+        return found
+    if status == 400 and not {*OF_READS} & {*kinds}:
         return NO_SEARCH
-    return found or failures.known(status, error)
+    if status == 403 and "cluster_block_exception" in kinds:
+        return BLOCKED
+    kind, why, todo = failures.known(status, error)
+    return Known(kind, why, todo.replace(failures.GOES_ON, "then start it again"))
 
 
 def require_whole(answer: Mapping[str, Any], doing: str) -> None:
