@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.marks import slow_cases
-from integration.mysql.following import between, feed, logging_server, read, told
+from integration.mysql.following import between, feed, logging_server, read, rows, told
 from integration.mysql.reading import source, values
 from integration.servers.finder import or_skip
 from integration.servers.mysql import MySqlProcess, connect
@@ -455,3 +455,33 @@ def test_a_key_that_the_server_has_made_and_hides_is_the_key(
     mysql.execute(f"UPDATE {unique} SET my_row_id = 2")
     expected = [("r", 1, 7), ("u", 1, 8), ("d", 1, 8), ("c", 2, 8)]
     assert told(made, begin, made.latest(), "my_row_id", "n") == expected, metadata
+
+
+PERIODS = {
+    "ADD SYSTEM VERSIONING": "DROP SYSTEM VERSIONING",
+    "DROP PRIMARY KEY, ADD SYSTEM VERSIONING": "DROP SYSTEM VERSIONING",
+    "ADD s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, ADD e TIMESTAMP(6) GENERATED ALWAYS AS ROW"
+    " END, ADD PERIOD FOR SYSTEM_TIME (s, e), ADD SYSTEM VERSIONING": "DROP SYSTEM VERSIONING,"
+    " DROP COLUMN s, DROP COLUMN e",
+}
+"""How a table gets a history, and loses it."""
+
+
+@pytest.mark.parametrize("begins", PERIODS)
+def test_rows_from_when_a_table_had_a_history_are_refused(
+    mysql: Cursor, url: str, unique: str, metadata: str, mysql_name: str, begins: str
+) -> None:
+    if mysql_name == "mysql":
+        pytest.skip("MySQL has no such tables")
+    mysql.execute(f"CREATE TABLE {unique} (id INT PRIMARY KEY, n INT)")
+    made = feed(url, unique)
+    mysql.execute(f"ALTER TABLE {unique} {begins}")
+    begin = made.latest()
+    mysql.execute(f"INSERT INTO {unique} (id, n) VALUES (1, 1)")
+    mysql.execute(f"UPDATE {unique} SET n = 2")
+    end = made.latest()
+    mysql.execute("SET SESSION system_versioning_alter_history = KEEP")
+    mysql.execute(f"ALTER TABLE {unique} {PERIODS[begins]}")
+    why = "system versioned" if metadata == "FULL" else "can't be told that were logged before"
+    with pytest.raises(StoreRefused, match=why):
+        rows(feed(url, unique), begin, end)

@@ -58,6 +58,12 @@ ESCAPES = re.compile(r"''|\\(.)")
 ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
 """What stands for another character in them."""
 
+PERIOD = {"row_start", "row_end"}
+"""Columns of MariaDB's system versioned tables. A table may have named them otherwise."""
+
+END_OF_ROW = types.TIMESTAMP2, 6
+"""What the second one is, by which each key of such a table ends."""
+
 UTF8 = Charset("utf8mb4")
 
 
@@ -70,8 +76,8 @@ class Layout:
         key: those of its primary key.
         charsets: of the server.
         whole: whether these are all columns that it has.
-        hashed: whether more may stand behind them in the log: MariaDB's hashes, one for each
-            unique key that is too long for an index. Such keys come and go without a new layout.
+        mariadb: whether more may stand behind them in the log: hashes, one for each unique key that
+            is too long for an index. Such keys come and go without a new layout.
     """
 
     def __init__(
@@ -82,10 +88,10 @@ class Layout:
         charsets: Charsets,
         *,
         whole: bool,
-        hashed: bool,
+        mariadb: bool,
     ) -> None:
         self.table, self.columns, self.key = table, columns, key
-        self.charsets, self.whole, self.hashed = charsets, whole, hashed
+        self.charsets, self.whole, self.mariadb = charsets, whole, mariadb
 
     def named(self, logged: binlog.Table) -> dict[str, int]:
         """The place of each column, by its name in lower case."""
@@ -99,6 +105,8 @@ class Layout:
             StoreRefused: the log does not tell.
         """
         known, key = list[Column](), logged.key
+        if self.mariadb and logged.named:
+            self._require_no_history(logged)
         if not logged.named:
             self._require_same(logged)
             known = [*self.columns]
@@ -115,6 +123,20 @@ class Layout:
         charset = UTF8 if words and charset else charset
         return replace(logged, name=known.name, unsigned=is_unsigned, charset=charset, words=words)
 
+    def _require_no_history(self, logged: binlog.Table) -> None:
+        """Refuse rows of a time when the table was system versioned: those of its history, too."""
+        gone = {one.name for one in logged.columns} - {one.name for one in self.columns}
+        last = [logged.columns[at] for at in logged.key[1:]][-1:]
+        ends = {one.name for one in last if (one.type.code, one.type.meta) == END_OF_ROW}
+        if gone >= PERIOD or gone & ends:
+            raise StoreRefused(
+                f"Rows of table {'.'.join(self.table)} were logged when it was system versioned, or"
+                " may have been",
+                why="the log has rows of its history, which look like rows that are there",
+                todo="bring the target in line with the table, and begin a new query behind the"
+                " ALTER",
+            )
+
     def _require_same(self, logged: binlog.Table) -> None:
         if not self.whole:
             raise StoreRefused(
@@ -126,7 +148,7 @@ class Layout:
             )
         codes = [one.type.code for one in logged.columns]
         known = [_code(one, code) for one, code in zip(self.columns, codes, strict=False)]
-        known += [types.LONGLONG] * (len(codes) - len(self.columns)) if self.hashed else []
+        known += [types.LONGLONG] * (len(codes) - len(self.columns)) if self.mariadb else []
         if codes != known or len(codes) < len(self.columns):
             raise StoreRefused(
                 f"Rows of table {'.'.join(self.table)} were logged with other columns than it has",

@@ -104,7 +104,7 @@ def _described(session: Session, name: tuple[str, str], engine: str) -> Followed
     layout = Layout(
         *(name, target.columns, primary, charsets(session)),
         whole=bool(lookup.definitions(session, [name])),  # shown to nobody who sees only some
-        hashed=session.live.mariadb,
+        mariadb=session.live.mariadb,
     )
     logs_names = session.run(LOGS_NAMES) == (("binlog_row_metadata", "FULL"),)
     cascade = _cascade(session, name)
