@@ -62,6 +62,11 @@ KEYS = {
 }
 
 
+DROPS = (
+    "ALTER TABLE {table} DROP PRIMARY KEY",
+    "ALTER TABLE {table} DROP INDEX `PRIMARY`",
+    "DROP INDEX `PRIMARY` ON {table}",
+)
 NUMBERS = ("INT", "BIGINT", "BIGINT UNSIGNED", "DECIMAL(12,0)")
 TEXTS = (
     "VARCHAR(9)",
@@ -75,6 +80,7 @@ class History:
     """A table whose key and columns change between its rows, and what a stream must say of these.
 
     Attributes:
+        named: whether the log has their key.
         parts: where the rows between two changes begin and end, and how they must be told.
         altered: transactions that changed the table.
     """
@@ -83,7 +89,9 @@ class History:
     table: str
     made: MySqlFeed
     draw: random.Random
+    named: bool
     key: str = ""
+    unique: str = ""
     rows: list[Row] = field(default_factory=list)
     parts: list[tuple[Position, Position, list[Told]]] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
@@ -109,7 +117,7 @@ class History:
         values = ", ".join(f"{one} = '{value}'" for one, value in new.items())
         self._run(f"UPDATE {self.table} SET {values} WHERE a = {row['a']} AND b = {row['b']}")
         row |= new
-        moved = {*changed} & {*self.key}
+        moved = {*changed} & {*(self.key or (self.unique if self.named else ""))}
         return [("d", old), ("c", row.copy())] if moved else [("u", row.copy())]
 
     def _delete(self) -> list[tuple[str, Row]]:
@@ -119,7 +127,7 @@ class History:
 
     def alter(self) -> None:
         """Change the key or the columns, by one of the ways there are."""
-        keys = (self._other_key, self._no_key)
+        keys = (self._other_key, self._no_key, self._unique)
         columns = (self._swap_names, self._move, self._retype)
         tables = (self._anew, self._copy)
         self.draw.choice(keys + columns + tables)()
@@ -132,14 +140,23 @@ class History:
 
     def _no_key(self) -> None:
         if self.key:
-            self._alter(f"ALTER TABLE {self.table} DROP PRIMARY KEY")
+            self._alter(self.draw.choice(DROPS).format(table=self.table))
             self.key = ""
+
+    def _unique(self) -> None:
+        """The server takes it for the key where there is none."""
+        if self.unique:
+            self._run(f"DROP INDEX u ON {self.table}")
+        self.unique = self.draw.choice(("", *NAMES))
+        if self.unique:
+            self._run(f"CREATE UNIQUE INDEX u ON {self.table} ({self.unique})")
 
     def _swap_names(self) -> None:
         one, other = self.draw.sample("abc", 2)
         renamed = f"RENAME COLUMN {one} TO {other}, RENAME COLUMN {other} TO {one}"
         self._alter(f"ALTER TABLE {self.table} {renamed}")
-        self.key = self.key.translate({ord(one): other, ord(other): one})
+        swapped = {ord(one): other, ord(other): one}
+        self.key, self.unique = (each.translate(swapped) for each in (self.key, self.unique))
         for row in self.rows:
             row[one], row[other] = row[other], row[one]
 
@@ -165,7 +182,7 @@ class History:
         self._alter(f"RENAME TABLE {self.table} TO {old}, {new} TO {self.table}")
 
     def _create(self, table: str) -> None:
-        shown, self.key = self.draw.choice([*KEYS.items()])
+        self.unique, (shown, self.key) = "", self.draw.choice([*KEYS.items()])
         ints = ", ".join(f"{one} INT NOT NULL" for one in self.draw.sample("abc", 3))
         self._run(f"CREATE TABLE {table} ({ints}, t VARCHAR(9) NOT NULL, PRIMARY KEY {shown})")
 
@@ -187,9 +204,10 @@ def test_the_key_of_a_row_is_the_one_that_it_was_logged_with(
     mysql: Cursor, url: str, unique: str, metadata: str, seed: int
 ) -> None:
     """Whoever reads it again, after each ALTER, is told the same, or that nothing can be told."""
-    mysql.execute(f"CREATE TABLE {unique} (a INT, b INT, c INT, t VARCHAR(9))")
+    columns = "a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, t VARCHAR(9) NOT NULL"
+    mysql.execute(f"CREATE TABLE {unique} ({columns})")
     made = feed(url, unique, pa.schema([(one, pa.string()) for one in (*NAMES, "_op")]))
-    history = History(mysql, unique, made, random.Random(seed))
+    history = History(mysql, unique, made, random.Random(seed), metadata == "FULL")
     for _ in range(10):
         history.alter()
         history.write()
