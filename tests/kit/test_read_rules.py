@@ -256,7 +256,7 @@ MUTANTS: list[tuple[type[MemorySource], str, Callable[[ReadSubject], None]]] = [
     (LeftOver, "R07", RULES.test_r07_a_read_that_is_given_up),
     (Silent, "R07", RULES.test_r07_a_store_that_goes_away),
     (Pages, "R08", RULES.test_r08_rows_that_nobody_touches),
-    (RunsOn, "R12", RULES.test_r12_an_answer_that_takes_too_long),
+    (RunsOn, "R09", RULES.test_r09_an_answer_that_takes_too_long),
 ]
 
 

@@ -67,7 +67,7 @@ READS: Sequence[Rule] = (
         "Source.read: a snapshot, a cursor, a point in time; never pages by number",
     ),
     Rule(
-        "R12",
+        "R09",
         MUST,
         "An answer that takes longer than option `timeout` is an error that names the option, and"
         " the store ends what it was doing.",

@@ -29,7 +29,7 @@ DRAWS = 4
 
 
 class ReadRules(Contract):
-    """Rules R01 to R12."""
+    """Rules R01 to R09."""
 
     @pytest.fixture
     def reading(self) -> ReadSubject:
@@ -155,8 +155,8 @@ class ReadRules(Contract):
         stored = _rows(table.to_batches())
         require(sorted(came, key=_id) == sorted(stored, key=_id), f"{len(came)} rows came")
 
-    def test_r12_an_answer_that_takes_too_long(self, reading: ReadSubject) -> None:
-        """Checks R12."""
+    def test_r09_an_answer_that_takes_too_long(self, reading: ReadSubject) -> None:
+        """Checks R09."""
         reading.need("slow")
         reading.fill(rows(3))
         with reading.slow() as running:
