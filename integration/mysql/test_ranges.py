@@ -28,6 +28,9 @@ DIVIDED = (
     "TIMESTAMP",
 )
 ROWS = 300
+FAR = ("'0001-01-01'", "'9999-12-31'")
+FARTHEST = (str(-(2**70)), str(2**70))
+"""Bounds beyond what a column can hold."""
 
 
 def _fill(mysql: Cursor, table: str, column: str, values: list[str]) -> list[int]:
@@ -73,7 +76,8 @@ def test_each_row_lies_in_one_split_whatever_the_key(
         _, made = source(mysql_url, None, dbtable=table, numPartitions="5")
         assert _ids(made) == stored, column
         assert len(made.splits()) == 1 or column.startswith(DIVIDED), column
-        low, high = (one.strip("'") or "0" for one in random.choices(values, k=2))
+        edges = FAR if values[0].startswith("'") else FARTHEST
+        low, high = (one.strip("'") or "0" for one in random.choices([*values, *edges], k=2))
         bounds = {"partitionColumn": "v", "lowerBound": low, "upperBound": high}
         _, ranged = source(mysql_url, None, dbtable=table, numPartitions="5", **bounds)
         if column.startswith(DIVIDED):

@@ -56,6 +56,7 @@ def drawn(random: Random, field: pa.Field, stored: Sequence[Any]) -> Iterator[Fi
     values = [each for one in stored for each in (one, *_neighbours(one, field.type))]
     if types.is_nested(field.type) or not values:
         return
+    values += [*_edges(field.type)] * (1 + len(values) // 10)
     for _ in range(MANY):
         value = random.choice(values)
         if random.random() < 0.2:
@@ -91,6 +92,22 @@ def _neighbours(value: Any, kind: pa.DataType) -> list[Any]:
         except (pa.ArrowInvalid, OverflowError):  # there is none
             continue
     return near
+
+
+def _edges(kind: pa.DataType) -> Iterator[Any]:
+    """The least and the largest value that a condition of Spark can have."""
+    if types.is_signed_integer(kind):
+        yield from (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1)
+    elif types.is_decimal(kind):
+        largest = Decimal((0, (9,) * kind.precision, -kind.scale))
+        yield from (-largest, largest)
+    elif types.is_date(kind):
+        yield from (dt.date.min, dt.date.max)
+    elif types.is_timestamp(kind):
+        zone = dt.timezone.utc if kind.tz else None
+        yield from (dt.datetime.min.replace(tzinfo=zone), dt.datetime.max.replace(tzinfo=zone))
+    elif types.is_float64(kind):
+        yield from (-math.inf, math.inf)
 
 
 def _step(value: Any) -> Any:
