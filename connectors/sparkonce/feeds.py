@@ -46,9 +46,11 @@ class Feed(Rows, Protocol):
 
     Attributes:
         unit: what a query can be behind by: ``rows``, if the store can count them.
+        of: what is followed, if its positions don't say so; or empty.
     """
 
     unit: str
+    of: str
 
     def begin(self) -> Position:
         """Where a new query begins, as option ``startingPosition`` says.

@@ -20,8 +20,15 @@ from pyspark.sql import SparkSession
 
 from pyspark_mysql.following import request
 from pyspark_mysql.following.feed import MySqlFeed
-from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
+from sparkonce.errors import (
+    OptionError,
+    StoreRefused,
+    StoreUnreachable,
+    UnreadLost,
+    UnsupportedQuery,
+)
 from sparkonce.feeds import Position
+from sparkonce.following import Follower
 
 
 @pytest.fixture(scope="module")
@@ -525,6 +532,16 @@ def _at(made: MySqlFeed, end: Position) -> str:
     """The transaction behind a position."""
     first = made.advance(end, made.latest(), 1)
     return between(made, end, first)
+
+
+def test_a_checkpoint_of_another_table_is_refused(mysql: Cursor, url: str, table: str) -> None:
+    """Or changes of the first table were missed while the other one was followed."""
+    mysql.execute(f"CREATE TABLE {table}_other (id INT PRIMARY KEY)")
+    one, other = Follower(feed(url, table)), Follower(feed(url, f"{table}_other"))
+    first = one.end(one.beginning(), None)
+    with pytest.raises(UnsupportedQuery, match=f"{table}, and the query follows .*{table}_other"):
+        other.end(first, None)
+    assert Follower(feed(url, table)).end(first, None) == first
 
 
 def test_gtids_of_another_kind_of_server_are_refused(url: str, table: str, mysql_name: str) -> None:

@@ -15,7 +15,7 @@ from sparkonce.following import BEGINNING, Follower, Offset
 class Numbers:
     """A feed of numbers that begins at its end; each split is a number."""
 
-    unit = "rows"
+    unit, of = "rows", ""
 
     def __init__(self, end: int) -> None:
         self.there = end
@@ -210,6 +210,27 @@ def test_progress_tells_how_many_rows_a_query_is_behind() -> None:
     feed.there = 7
     query.end(offset, 3)
     assert query.report() == {"version": 1, "at": {"n": 7}, "rowsBehind": 4}
+
+
+def test_a_place_in_one_table_is_none_in_another() -> None:
+    """It would be left out for a time, and its changes missed."""
+    orders, refunds = Numbers(0), Numbers(0)
+    orders.of, refunds.of = "shop.orders", "shop.refunds"
+    first = kept(Follower(orders).end(BEGINNING, None))
+    orders.there = refunds.there = 5
+    second = kept(Follower(orders).end(first, None))
+    assert Follower(orders).between(first, second) == [1, 2, 3, 4, 5]
+    for ask in (
+        lambda: Follower(refunds).end(first, None),
+        lambda: Follower(refunds).between(first, second),
+        lambda: Follower(refunds).between(BEGINNING, first),
+    ):
+        with pytest.raises(
+            UnsupportedQuery, match=r"of shop\.orders, and .* follows shop\.refunds"
+        ):
+            ask()
+    before_names = {"version": 1, "at": first["at"]}
+    assert Follower(orders).between(before_names, second) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("offset", [{"topic": {"0": 1}}, {"version": 2, "at": {"n": 1}}])

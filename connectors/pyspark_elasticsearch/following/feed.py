@@ -29,7 +29,7 @@ LARGE = 50_000
 class ElasticsearchFeed:
     """See `sparkonce.feeds.Feed`."""
 
-    unit = "changes"
+    unit, of = "changes", ""
 
     def __init__(self, cluster: Cluster, options: Options, wanted: Scan) -> None:
         self.cluster, self.options, self.schema = cluster, options, wanted.schema

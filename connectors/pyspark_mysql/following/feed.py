@@ -91,6 +91,7 @@ class MySqlFeed:
 
     def __init__(self, session: Session, options: Options, wanted: Scan) -> None:
         self.session, self.options, self.schema = session, options, wanted.schema
+        self.of = ".".join(filter(None, (session.database, *options["dbtable"])[-2:]))
         self._quiet = Quiet({}, "", 0.0)
         self._named, self._is_laid_out = True, False
         self._places: dict[str, Place] = {}

@@ -63,7 +63,7 @@ class Range:
 class RedisFeed:
     """See `sparkonce.feeds.Feed`."""
 
-    unit = "rows"
+    unit, of = "rows", ""
 
     def __init__(self, places: Places, options: Options, wanted: Scan) -> None:
         self.places, self.options = places, options
