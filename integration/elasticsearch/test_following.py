@@ -222,6 +222,42 @@ def test_indices_that_join_are_read_from_their_beginning(
     assert numbers(made, at, made.latest()) == [*range(5, 20)]
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["takes writes", "takes no writes"])
+def test_an_index_that_is_left_out_for_a_time_goes_on_where_it_was(
+    elastic: Elasticsearch, elasticsearch_url: str, unique: str, ended: bool
+) -> None:
+    one, other = f"{unique}-1", f"{unique}-2"
+    for index in (one, other):
+        make(elastic, index, ONE)
+        put(elastic, index, range(5))
+    if ended:
+        elastic.indices.add_block(index=other, block="write")
+    both, fewer = feed(elasticsearch_url, f"{unique}-*"), feed(elasticsearch_url, one)
+    tolerant = feed(elasticsearch_url, one, failOnDataLoss="false")
+    first = both.latest()
+    put(elastic, one, range(5, 10))
+    at = fewer.advance(first, fewer.latest(), None)
+    if ended:
+        assert numbers(fewer, first, at) == [*range(5, 10)]
+    else:
+        with pytest.raises(UnreadLost, match=f"{other} is gone.*named again"):
+            fewer.between(first, at)
+        assert numbers(tolerant, first, at) == [*range(5, 10)]
+        put(elastic, other, range(20, 25))
+    put(elastic, one, range(10, 15))
+    again = fewer.advance(at, fewer.latest(), None)
+    assert numbers(fewer, at, again) == [*range(10, 15)]
+    assert fewer.passed(again, fewer.latest()) == again
+    end = both.advance(again, both.latest(), None)
+    assert numbers(both, again, end) == ([] if ended else [*range(20, 25)])
+    assert end == both.latest()
+    elastic.indices.delete(index=other)
+    assert [*fewer.advance(again, fewer.latest(), None)] == [one]
+    make(elastic, other, ONE)
+    put(elastic, other, range(30, 33))
+    assert numbers(both, again, both.latest()) == [30, 31, 32]
+
+
 @pytest.mark.parametrize("kind", ["alias", *slow_cases("data stream")])
 def test_a_name_that_rolls_over_and_forgets_is_followed(
     elastic: Elasticsearch, elasticsearch_url: str, unique: str, kind: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,9 @@ SETTINGS = (
     *("verified_before_close", "blocks.read_only", "blocks.write"),
 )
 SHOWN = ",".join(f"*.settings.index.{one}" for one in SETTINGS)
+AT_ONCE = 12
+"""Names in the line of a request, which has 4 KB at most."""
+
 NUMBERED = ("standard", "logsdb", "lookup")
 """Modes of indices that keep numbers, as long as no setting says otherwise."""
 
@@ -58,6 +61,17 @@ def abouts(cluster: Cluster, index: str, *, all_there: bool) -> dict[str, About]
     told = objects(body) if body and status == 200 else {}
     off, out = _off_by_mode(cluster, index, told), left_out(cluster, index)
     return {name: _about(about, name in off) for name, about in told.items() if name not in out}
+
+
+def existing(cluster: Cluster, names: Sequence[str]) -> set[str]:
+    """Those of some indices that exist, and that the user may see."""
+    params = {"filter_path": SHOWN, "features": "settings", "ignore_unavailable": "true"}
+    found = set[str]()
+    for at in range(0, len(names), AT_ONCE):
+        asked = path(",".join(names[at : at + AT_ONCE]))
+        status, body = cluster.ask(LOOKING, "GET", asked, params=params, allow=(403, 404))
+        found.update(objects(body) if body and status == 200 else ())
+    return found
 
 
 def _about(told: Told, is_off: bool) -> About:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from pyspark_elasticsearch.following import losses, positions, shards, splits, steady
+from pyspark_elasticsearch.following.abouts import existing
 from pyspark_elasticsearch.following.positions import Stretch
 from pyspark_elasticsearch.following.shards import Index
 from pyspark_elasticsearch.following.shown import shown
@@ -47,12 +48,18 @@ class ElasticsearchFeed:
         return self._there()
 
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
-        """See `Feed.advance`. What is gone is told when it is planned."""
-        return positions.towards(goal, after, most)
+        """See `Feed.advance`. What is gone is told when it is planned.
+
+        Indices that the names do not stand for at the moment keep their places.
+        """
+        names = [name for name in after if name not in goal]
+        there = existing(self.cluster, names)
+        away = {name: {**after[name], "away": True} for name in names if name in there}
+        return {**positions.towards(goal, after, most), **away}
 
     def passed(self, after: Position, goal: Position) -> Position:
         """See `Feed.passed`."""
-        return positions.towards(goal, after, None)
+        return self.advance(after, goal, None)
 
     def between(self, after: Position, end: Position) -> Sequence[Part]:
         """See `Feed.between`. What is planned is made visible to searches first."""

@@ -44,9 +44,11 @@ def unknown(after: Position, end: Position) -> Iterator[UnreadLost]:
     One that was over when all of it was read may go.
     """
     for name, known in after.items():
-        if name not in end:
-            yield from [] if known["over"] else [_gone(name)]
-        elif not known["over"] and _histories(known["read"]) != _histories(end[name]["read"]):
+        if name not in end or "away" in end[name]:
+            yield from [] if known["over"] or "away" in known else [_gone(name)]
+        elif not (known["over"] or "away" in known) and _histories(known["read"]) != _histories(
+            end[name]["read"]
+        ):
             yield _made_anew(name)
         elif "sink" in known and known["sink"] != end[name].get("sink"):
             yield _shown_otherwise(name)
@@ -57,7 +59,8 @@ def _gone(index: str) -> UnreadLost:
         f"Index {index} is gone, and may have had changes that were not read",
         why="it took writes when it was read last, and was deleted since, or the name in option"
         " index does not stand for it any more",
-        todo=f"{GOES_ON} without it; before an index is deleted, set index.blocks.write (action"
+        todo=f"{GOES_ON} without it, and where it was when it is named again; before an index is"
+        " deleted, set index.blocks.write (action"
         " readonly of a lifecycle policy), and let the query see that",
     )
 

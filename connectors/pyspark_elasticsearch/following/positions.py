@@ -2,7 +2,8 @@
 
 ``{"logs-1": {"read": [["VWc8wwMg", 12], ["zF_S5D2_", 7]], "over": false}}``, of an index of two
 shards that is still written. Of one that is over, nothing is lost if it is gone later. Where the
-alias of a sink shows its decisions alone, ``"sink"`` says whose.
+alias of a sink shows its decisions alone, ``"sink"`` says whose. ``"away": true`` is said of an
+index that is there, and that the names which are followed do not stand for at the moment.
 """
 
 from __future__ import annotations
