@@ -454,6 +454,7 @@ def test_patterns_lists_and_aliases_are_read_whole(
     assert both.field("n").type == pa.int64()
 
 
+@pytest.mark.variants
 @pytest.mark.parametrize("left", ["{0}-1", "{0}-1*", "{0}-old"])
 def test_what_a_minus_leaves_out_does_not_come_by_an_alias(
     elastic: Elasticsearch, elasticsearch_url: str, two: str, left: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark_elasticsearch.reading.names import left_out
+from pyspark_elasticsearch.reading.names import asked, left_out
 from pyspark_elasticsearch.server.client import Cluster, Told, objects, path
 from sparkonce.errors import StoreRefused
 
@@ -57,7 +57,7 @@ def abouts(cluster: Cluster, index: str, *, all_there: bool) -> dict[str, About]
     if "," in index and not all_there:  # of a single name, a lack of rights would pass for a lack
         params["ignore_unavailable"] = "true"
     allowed = () if all_there else (404,)
-    status, body = cluster.ask(LOOKING, "GET", path(index), params=params, allow=allowed)
+    status, body = cluster.ask(LOOKING, "GET", path(asked(index)), params=params, allow=allowed)
     told = objects(body) if body and status == 200 else {}
     off, out = _off_by_mode(cluster, index, told), left_out(cluster, index)
     return {name: _about(about, name in off) for name, about in told.items() if name not in out}
@@ -113,7 +113,7 @@ def _off_by_mode(cluster: Cluster, index: str, told: Mapping[str, Told]) -> set[
     if not any(_may_be_off(about["settings"]["index"]) for about in told.values()):
         return set()
     params = {"include_defaults": "true", "flat_settings": "true", "ignore_unavailable": "true"}
-    shown = cluster.ask(LOOKING, "GET", path(index, "_settings", OFF), params=params).body
+    shown = cluster.ask(LOOKING, "GET", path(asked(index), "_settings", OFF), params=params).body
     return {name for name, about in shown.items() if about["defaults"].get(OFF) == "true"}
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_elasticsearch.following.abouts import About, abouts, require_fit
+from pyspark_elasticsearch.reading.names import asked
 from pyspark_elasticsearch.server.client import Cluster, path
 from sparkonce.errors import StoreUnreachable
 
@@ -148,7 +149,8 @@ def _pauses(most: float) -> Iterator[float]:
 
 def _copies(cluster: Cluster, index: str) -> dict[str, Copies]:
     params = {"level": "shards", "filter_path": SHOWN, "ignore_unavailable": "true"}
-    told = cluster.ask("looking at shards", "GET", path(index, "_stats", "docs"), params=params)
+    target = path(asked(index), "_stats", "docs")
+    told = cluster.ask("looking at shards", "GET", target, params=params)
     return {name: about["shards"] for name, about in told.body.get("indices", {}).items()}
 
 

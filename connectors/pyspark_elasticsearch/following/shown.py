@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_elasticsearch.following.shards import Index, refresh
+from pyspark_elasticsearch.reading.names import asked
 from pyspark_elasticsearch.reading.pages import WHOLE, within
 from pyspark_elasticsearch.reading.refusals import require_whole
 from pyspark_elasticsearch.server.client import Cluster, path
@@ -47,7 +48,7 @@ def shown(cluster: Cluster, index: str, there: Mapping[str, Index]) -> dict[str,
 
 def _searched(cluster: Cluster, index: str) -> Told:
     shown = {"ignore_unavailable": "true", "filter_path": "indices,shards.index,shards.shard"}
-    body = cluster.ask(DOING, "GET", path(index, "_search_shards"), params=shown).body
+    body = cluster.ask(DOING, "GET", path(asked(index), "_search_shards"), params=shown).body
     told: Told = {"indices": {}, "shards": [], **body}
     if not all(told["shards"]):
         raise StoreUnreachable(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch.reading.names import left_out
+from pyspark_elasticsearch.reading.names import asked, left_out
 from pyspark_elasticsearch.server.client import Cluster, objects, path
 from pyspark_elasticsearch.target.mappings import OWN
 from sparkonce.errors import OptionError, StoreRefused
@@ -123,7 +123,7 @@ def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Descri
     """
     shown = "*.mappings,*.settings.index.max_result_window"
     params = {"filter_path": shown, "ignore_unavailable": str(not all_there).lower()}
-    answer = cluster.ask("asking for the fields", "GET", path(index), params=params)
+    answer = cluster.ask("asking for the fields", "GET", path(asked(index)), params=params)
     out = left_out(cluster, index)
     found = {name: about for name, about in answer.body.items() if name not in out}
     if not found:
@@ -149,7 +149,7 @@ def _hides_vectors(cluster: Cluster, index: str, there: Described) -> bool:
         return False
     body = {"size": 0, "query": {"match_none": {}}, "_source": {"exclude_vectors": False}}
     params = {"ignore_unavailable": "true"}
-    target = path(index, "_search")
+    target = path(asked(index), "_search")
     told = cluster.ask("asking for vectors", "POST", target, params=params, body=body, allow=(400,))
     return "[exclude_vectors]" not in str(told.body.get("error"))
 

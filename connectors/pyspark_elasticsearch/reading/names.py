@@ -32,6 +32,12 @@ def _is_left_out(name: str) -> bool:
     return name.startswith("-")
 
 
+def asked(index: str) -> str:
+    """The list as any cluster takes it: some refuse `-name` where no pattern stands before it."""
+    names = [name for name in index.split(",") if not _is_left_out(name)]
+    return index if any("*" in name for name in names) else ",".join(names)
+
+
 def left_out(cluster: Cluster, index: str) -> frozenset[str]:
     """All indices that stand behind the names with a minus.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark_elasticsearch.reading import fit, pages, where
 from pyspark_elasticsearch.reading.described import META, Described, described, kind_of, natural
 from pyspark_elasticsearch.reading.documents import Shape
+from pyspark_elasticsearch.reading.names import asked
 from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce import checks
@@ -53,8 +54,7 @@ class ElasticsearchSource:
 
     def splits(self) -> Sequence[Slice]:
         """See `Source.splits`. Slices of one point in time."""
-        index = self.options["index"]
-        there = described(self.cluster, index)
+        there, index = described(self.cluster, self.options["index"]), asked(self.options["index"])
         fit.require_arrays(self.options["arrayFields"] or (), there)
         fit.require(self.scan.schema, there)
         fit.tell_unknown(self.scan.schema, there)
@@ -73,19 +73,19 @@ class ElasticsearchSource:
     def _searches(self, there: Described, shape: Shape) -> Iterator[Mapping[str, Any]]:
         """What is asked for, but for the place of a page: by conditions, then without."""
         fields = self._asked(there)
-        asked = [one.column for one in self.scan.filters if one.column in fields]
+        columns = [one.column for one in self.scan.filters if one.column in fields]
         if narrowed := [*where.conditions(self.scan.filters, fields)]:
-            yield self._search(there, shape, narrowed, asked)
+            yield self._search(there, shape, narrowed, columns)
         yield self._search(there, shape, [], [])
 
     def _search(
-        self, there: Described, shape: Shape, narrowed: Sequence[Any], asked: Sequence[str]
+        self, there: Described, shape: Shape, narrowed: Sequence[Any], columns: Sequence[str]
     ) -> Mapping[str, Any]:
         out = {"terms": {"_index": [*there.left_out]}}
         matching = [self.options["query"], *narrowed]
         return {
             "query": {"bool": {"filter": matching, "must_not": [out]}},
-            **fit.search(self.scan.schema, there, shape, asked),
+            **fit.search(self.scan.schema, there, shape, columns),
         }
 
     def _asked(self, there: Described) -> Mapping[str, Any]:
