@@ -152,7 +152,41 @@ GRAMMAR = {
         "IMPORT TABLE FROM 't.sdi'",
         "XA RECOVER",
     ],
-    "sentence": ["{define}", "{define}", "{write}", "{harmless}", "{harmless}", "{set}", "{odd}"],
+    # -- several, one behind the other
+    "session": [
+        "BEGIN|{write}|SAVEPOINT a|{write}|ROLLBACK TO a|{write}|COMMIT",
+        "BEGIN|{write}|CREATE TEMPORARY TABLE tmp (a INT)|{write}|ROLLBACK",
+        "SET autocommit = 0|{write}|SAVEPOINT t|{write}|ROLLBACK TO SAVEPOINT t|COMMIT|{write}",
+        "BEGIN|{write}|{define}|{write}|ROLLBACK",
+        "XA START 't'|{write}|{write}|XA END 't'|XA COMMIT 't' ONE PHASE",
+        "XA START '{db}'|{write}|XA END '{db}'|XA PREPARE '{db}'|XA COMMIT '{db}'",
+        "XA START '{db}'|{write}|XA END '{db}'|XA PREPARE '{db}'|XA ROLLBACK '{db}'",
+        "SET sql_mode = '{mode}'|{prepare}|SET sql_mode = '{mode}'|EXECUTE s",
+        "SET NAMES {names}|{prepare}|SET NAMES {names}|EXECUTE s",
+        "LOCK TABLES t WRITE, o WRITE|{write}|{alter}|UNLOCK TABLES|{write}",
+        "SET foreign_key_checks = 0|{define}|SET foreign_key_checks = 1|{write}",
+        "CREATE TEMPORARY TABLE t LIKE o|{write}|{define}|DROP TEMPORARY TABLE t|{write}",
+    ],
+    "prepare": ["SET @s = {text_of}|PREPARE s FROM @s"],
+    "mode": ["", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"],
+    "names": ["utf8mb4", "latin1", "sjis", "gbk"],
+    "text_of": [
+        "CONCAT('DROP TABLE o, ', 0x22, 't', 0x22)",
+        "CONCAT('ALTER TABLE o EXCHANGE PARTITION p0 WITH TABLE ', 0x22, 't', 0x22)",
+        "CONCAT('ALTER TABLE t COMMENT ', 0x2761, 0x5C27, ', DROP COLUMN n -- ', 0x27)",
+        "CONCAT('ALTER TABLE t COMMENT ', 0x22, 0x5C22, ', DROP COLUMN n -- ', 0x22)",
+        "CONCAT('ALTER TABLE t COMMENT ', 0x27, 0x835C27, ', DROP COLUMN n -- ', 0x27)",
+    ],
+    "sentence": [
+        "{define}",
+        "{define}",
+        "{write}",
+        "{harmless}",
+        "{harmless}",
+        "{set}",
+        "{odd}",
+        "{session}",
+    ],
 }
 
 SESSIONS = {

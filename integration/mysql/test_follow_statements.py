@@ -110,11 +110,12 @@ def _run(url: str, drawn: Drawn) -> bool:
             sign = " " if name == "NAMES" else "="
             with suppress(pymysql.MySQLError):
                 session.execute(f"SET {name}{sign}'{value}'")
-        try:
-            session.execute(drawn.text.encode())
-        except pymysql.MySQLError:
-            return False
-        return True
+        done = False
+        for one in drawn.text.split("|"):
+            with suppress(pymysql.MySQLError):
+                session.execute(one.encode())
+                done = True
+        return done
 
 
 def _content(mysql: Cursor) -> dict[int, Any]:

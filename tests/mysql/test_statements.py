@@ -147,7 +147,14 @@ def test_a_name_may_hold_anything(name: str, written: str) -> None:
 MODES = [
     ('ALTER TABLE x COMMENT "a, RENAME TO orders, c"', 0, Effect.NOTHING),
     ('ALTER TABLE x RENAME TO "orders"', ANSI_QUOTES, Effect.COLUMNS),
-    (BACKSLASHED, 0, Effect.NOTHING),
+    (BACKSLASHED, 0, Effect.COLUMNS),  # it may have been prepared in the other mode
+    (r"ALTER TABLE orders COMMENT 'it\'s'", 0, Effect.NOTHING),
+    ('ALTER TABLE orders COMMENT "x", ADD INDEX (n)', 0, Effect.NOTHING),
+    ('DROP TABLE x, "orders"', 0, Effect.COLUMNS),
+    ('DROP TABLE "x"', ANSI_QUOTES, Effect.NOTHING),
+    ('RENAME TABLE x TO "y"', ANSI_QUOTES, Effect.NOTHING),
+    ('ALTER TABLE "x" ADD "y" INT', ANSI_QUOTES, Effect.NOTHING),
+    ('ALTER TABLE x EXCHANGE PARTITION p WITH TABLE "orders"', 0, Effect.COLUMNS),
     (BACKSLASHED, NO_BACKSLASH_ESCAPES, Effect.COLUMNS),
     ("ALTER TABLE x ADD [a'b] INT, RENAME TO [orders], ADD [c'd] INT", MSSQL, Effect.COLUMNS),
     ("ALTER TABLE x ADD [a'b] INT, ADD [c'd] INT", MSSQL, Effect.NOTHING),
@@ -164,6 +171,8 @@ SJIS, LATIN1, SWE7, BINARY = 13, 8, 10, 63
 CHARSETS = [
     (b"ALTER TABLE x COMMENT '\x83\x5c', RENAME TO orders -- '", SJIS, "COLUMNS"),
     (b"ALTER TABLE x COMMENT '\x83\x5c, RENAME TO orders'", SJIS, "NOTHING"),
+    (b"ALTER TABLE x COMMENT '\x83\x5c', RENAME TO orders -- '", LATIN1, "COLUMNS"),
+    (b"ALTER TABLE orders COMMENT '\x83\x5c'", SJIS, "NOTHING"),
     (b"TRUNCATE x # \xe9\n, orders", 3, "ROWS"),
     (b"CREATE PROCEDURE p() SELECT '\xff'", 3, "NOTHING"),
     (b"DROP TABLE `x\xf6`", LATIN1, "NOTHING"),

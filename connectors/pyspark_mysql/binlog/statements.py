@@ -59,10 +59,10 @@ XA { START | BEGIN | END | PREPARE | COMMIT | ROLLBACK } ...
 BACK = "ROLLBACK [ WORK ] [ TO [ SAVEPOINT ] name ]"
 
 NAMING = """
-TRUNCATE [ TABLE ] name ...
-DROP { TABLE | TABLES } ...
-RENAME { TABLE | TABLES } ...
-REPAIR [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } ...
+TRUNCATE [ TABLE ] name [ waiting ]
+DROP { TABLE | TABLES } [ IF EXISTS ] names [ RESTRICT | CASCADE ] [ waiting ]
+RENAME { TABLE | TABLES } [ IF EXISTS ] renamed
+REPAIR [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } names ...
 """
 """What changes those tables alone that are named in it."""
 
@@ -100,6 +100,9 @@ WITHIN = "{ ADD | DROP | MODIFY | CHANGE | ALTER | RENAME { COLUMN | INDEX | KEY
 """Clauses that change no other table, whatever they name."""
 
 PART = r"(?:`\d+|[\w$]+) "
+NAME = rf"{PART}(?:\. {PART})?"
+WAITING = r"(?:WAIT \w+ |NOWAIT )"
+RENAMED = rf"{NAME}{WAITING}?TO {NAME}"
 OPTION = (
     rf"(?:USING \w+ |COMMENT ' |KEY_BLOCK_SIZE (?:= )?\w+ |WITH PARSER {PART}|(?:IN)?VISIBLE"
     " |(?:NOT )?IGNORED )*"
@@ -115,8 +118,11 @@ SYMBOLS = {
     "...": ".*",
     "(...)": "(.*)",
     "word": r"[\w$]+ ",
-    "name": rf"{PART}(?:\. {PART})?",
-    "(name)": rf"({PART}(?:\. {PART})?)",
+    "name": NAME,
+    "(name)": f"({NAME})",
+    "names": f"{NAME}(?:, {NAME})*",
+    "renamed": f"{RENAMED}(?:, {RENAMED})*",
+    "waiting": WAITING,
     "(ignore)": "(IGNORE )?",  # MariaDB; it deletes rows that a new unique key would refuse
     "index": rf"(?!PRIMARY ){PART}",
     "user": rf"(?:{PART}|' )(?:@ (?:{PART}|' )|\(\) )?",
@@ -127,6 +133,11 @@ SYMBOLS = {
     "value": r"(?:[\w$.']+ )+",
 }
 """What stands for words of one's own in a form."""
+
+IMPOSSIBLE = re.compile(
+    r"COMMENT (?:= )?[^'= ]|(?:TABLES?|TRUNCATE|EXISTS|TO|,|\.|ADD|COLUMN|INDEX|KEY|SEQUENCE) '"
+)
+"""What no server reads so: a name for a string, or a string for a name."""
 
 DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "WITH")
 """First words of statements that leave columns as they are."""
@@ -163,9 +174,28 @@ def effect(query: Query, table: tuple[str, str], *, mariadb: bool) -> Effect:
         table: its database and its name.
         mariadb: whether such a server ran it.
     """
+    first, *others = _readings(query, table, mariadb=mariadb)
+    done = first.effect()
+    found = (one.effect() for one in others if one.is_possible and done is Effect.NOTHING)
+    return next((one for one in found if one is not Effect.NOTHING), done)
+
+
+def _readings(query: Query, table: tuple[str, str], *, mariadb: bool) -> Iterator[_Statement]:
+    """As the log says that its text is to be read, and then how else it may have been.
+
+    A prepared statement is logged with the settings of the session that executes it, and was read
+    by those of one that prepared it.
+    """
     text, is_whole = _decoded(query, table)
-    tokens = [*_tokens(text, query.mode, mariadb=mariadb), *([] if is_whole else [UNKNOWN])]
-    return _Statement(tokens, query.database, table).effect()
+    texts = [text]
+    if not query.text.isascii() and mariadb:
+        texts.append(query.text.decode("latin1"))
+    for one in texts:
+        for other in (0, ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ANSI_QUOTES | NO_BACKSLASH_ESCAPES):
+            if not other or any(sign in one for sign in '"\\'):
+                tokens = [*_tokens(one, query.mode ^ other, mariadb=mariadb)]
+                tokens += [] if is_whole else [UNKNOWN]
+                yield _Statement(tokens, query.database, table)
 
 
 class _Statement:
@@ -193,6 +223,11 @@ class _Statement:
         if UNKNOWN not in self.tokens and self._passes():
             return Effect.NOTHING
         return Effect.ROWS if self.shape.split(" ")[0] in DATA else Effect.COLUMNS
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether a server may have read it so."""
+        return UNKNOWN not in self.tokens and not IMPOSSIBLE.search(self.shape)
 
     def _passes(self) -> bool:
         """Whether it is one of the forms that change nothing of the table."""

@@ -240,6 +240,15 @@ class MySqlFeed:
         """Where the last of some transactions is in the log, if that is known."""
         return self._places.get(str(self._gtids(behind)))
 
+    def _remember(self, reached: str, place: Place | None) -> None:
+        """Keep the place behind which nothing of the log was read.
+
+        From a place MariaDB sends what was read before, too, as far as it lies behind that: of
+        several domains one may have been read further on.
+        """
+        if place and reached and not (self._mariadb and "," in reached):
+            self._places[reached] = place
+
     def _begin(self, after: Position, server: Server) -> str:
         """What was read, where the server has it, and all behind it."""
         read = self._there(after["gtids"], server)
@@ -289,8 +298,7 @@ class MySqlFeed:
             try:
                 with log_behind(self.session, behind, place, mariadb=mariadb) as events:
                     yield found.steps(events)
-                if found.place and (reached := stretch.reached()):
-                    self._places[reached] = found.place
+                self._remember(stretch.reached(), found.place)
             except pymysql.MySQLError as error:
                 if number(error) == NOT_THERE:
                     self._require_kept(behind)
