@@ -95,6 +95,8 @@ GRAMMAR = {
         "CREATE OR REPLACE VIEW w AS SELECT * FROM t",
         "ALTER VIEW v AS SELECT id FROM t",
         "DROP VIEW {db}2.v",
+        "DROP SEQUENCE IF EXISTS t",
+        "DROP INDEX `PRIMARY` ON {other}",
         "DROP TRIGGER into_t",
         "DROP FUNCTION f",
         "CREATE TABLE begin (id INT) COMMENT 'START TRANSACTION'",

@@ -63,11 +63,18 @@ TRUNCATE [ TABLE ] name [ waiting ]
 DROP { TABLE | TABLES } [ IF EXISTS ] names [ RESTRICT | CASCADE ] [ waiting ]
 RENAME { TABLE | TABLES } [ IF EXISTS ] renamed
 REPAIR [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } names ...
+DROP [ ONLINE | OFFLINE ] INDEX [ IF EXISTS ] PRIMARY ON name ...
 """
 """What changes those tables alone that are named in it."""
 
 CREATING = "CREATE [ TEMPORARY ] TABLE ..."
 """It changes no table that is there, if it has no query."""
+
+OF_AMAZON = """
+INSERT INTO MYSQL . rds () VALUES () [ ON DUPLICATE KEY UPDATE word = word ]
+DELETE FROM MYSQL . rds WHERE word = '
+"""
+"""What RDS logs as statements whatever the format is. No table of that database has triggers."""
 
 REPLACING = "CREATE OR REPLACE [ TEMPORARY ] { TABLE | SEQUENCE } [ IF NOT EXISTS ] (name) ..."
 """MariaDB. A sequence replaces a table, too."""
@@ -108,7 +115,7 @@ OPTION = (
     " |(?:NOT )?IGNORED )*"
 )
 KEEPING = "(?:ON (?:DELETE|UPDATE) (?:RESTRICT|NO ACTION) )*"
-SETTINGS = "(?:MAX_STATEMENT_TIME|LOCK_WAIT_TIMEOUT|INNODB_LOCK_WAIT_TIMEOUT|ALTER_ALGORITHM) "
+SETTINGS = "(?:MAX_STATEMENT_TIME|(?:INNODB_)?LOCK_WAIT_TIMEOUT|(?:FOREIGN_KEY|UNIQUE)_CHECKS) "
 SYMBOLS = {
     "[": "(?:",
     "]": ")?",
@@ -126,6 +133,7 @@ SYMBOLS = {
     "(ignore)": "(IGNORE )?",  # MariaDB; it deletes rows that a new unique key would refuse
     "index": rf"(?!PRIMARY ){PART}",
     "user": rf"(?:{PART}|' )(?:@ (?:{PART}|' )|\(\) )?",
+    "rds": "(?:RDS_HEARTBEAT2|RDS_SYSINFO|RDS_MONITOR) ",
     "using": r"USING \w+ ",
     "options": OPTION,
     "keeping": KEEPING,
@@ -235,6 +243,8 @@ class _Statement:
             return not self._names(self.shape)
         if _is_one_of(CREATING, self.shape):
             return not self._has_query
+        if _is_one_of(OF_AMAZON, self.shape):
+            return [one.kind for one in self.tokens].count("(") <= 2  # it calls no function
         if found := _form(REPLACING).fullmatch(self.shape):
             return not self._has_query and not self._names(found[1])
         if found := _form(ALTERING).fullmatch(self.shape):
