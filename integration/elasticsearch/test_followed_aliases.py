@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.test_following import ONE, SHARDS, feed, make, numbers, put
+from integration.elasticsearch.following import ONE, SHARDS, feed, make, numbers, put
 from integration.epochs import ElasticsearchQuery
 
 from pyspark_elasticsearch.delivery import visibility

@@ -5,25 +5,21 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.elasticsearch.following import ONE, SHARDS, drain, feed, make, numbers, put, rows
 from integration.marks import slow_cases
 from pyspark.sql import SparkSession
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.following.feed import ElasticsearchFeed
 from sparkonce import options
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.feeds import Position
-from sparkonce.reading import Scan
-
-ROWS = pa.schema([("_id", pa.string()), ("_seq_no", pa.int64()), ("n", pa.int64())])
-ONE, SHARDS = {"number_of_replicas": 0}, {"number_of_replicas": 0, "number_of_shards": 3}
 
 
 @pytest.fixture(autouse=True)
@@ -43,39 +39,6 @@ def gone(elastic: Elasticsearch, unique: str) -> Iterator[None]:
     for name in found.body:
         client.indices.delete(index=name)
     client.indices.delete_index_template(name=unique)
-
-
-def feed(url: str, index: str, schema: pa.Schema = ROWS, **raw: str) -> ElasticsearchFeed:
-    given = {"url": url, "index": index, "startingPosition": "earliest", **raw}
-    parsed = options.parse(ElasticsearchConnector.follows, given)
-    return ElasticsearchConnector().feed(parsed, Scan(schema))
-
-
-def make(elastic: Elasticsearch, index: str, settings: dict[str, Any], **more: Any) -> None:
-    """An index whose documents no search finds unless somebody refreshes it."""
-    elastic.indices.create(index=index, settings={"refresh_interval": "-1", **settings}, **more)
-
-
-def put(elastic: Elasticsearch, index: str, numbers: Iterable[int], n: int | None = None) -> None:
-    """Documents named as their numbers, which are their `n` unless there is another one."""
-    operations: list[dict[str, Any]] = []
-    for number in numbers:
-        operations += {"index": {"_id": str(number)}}, {"n": number if n is None else n}
-    told = elastic.bulk(index=index, operations=operations)
-    assert not told["errors"], told
-
-
-def drain(made: ElasticsearchFeed, splits: Iterable[Any]) -> list[dict[str, Any]]:
-    return [row for one in splits for batch in made.read(one) for row in batch.to_pylist()]
-
-
-def rows(made: ElasticsearchFeed, after: Position, end: Position) -> list[dict[str, Any]]:
-    return drain(made, made.between(after, end))
-
-
-def numbers(made: ElasticsearchFeed, after: Position, end: Position) -> list[int]:
-    """The `n` of each row, sorted; one that comes twice stands there twice."""
-    return sorted(row["n"] for row in rows(made, after, end))
 
 
 # -- changes

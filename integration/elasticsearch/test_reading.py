@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.elasticsearch.reading import source
 from integration.elasticsearch.round_trips import ROUND_TRIPS
 from integration.epochs import ElasticsearchQuery
 from integration.reading import pushing
@@ -20,12 +21,10 @@ from integration.servers.elasticsearch import ElasticsearchProcess, connect
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.reading import pages
 from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.pages import Slice
 from pyspark_elasticsearch.reading.source import ElasticsearchSource
-from sparkonce import options
 from sparkonce.errors import (
     OptionError,
     SnapshotBroken,
@@ -35,7 +34,6 @@ from sparkonce.errors import (
     ValueUnreadable,
 )
 from sparkonce.filters import Compare, Filter, Like, Null, OneOf
-from sparkonce.reading import Scan
 from sparkonce.tck.suites.reads import COMPARES, LIKE
 
 Into = Callable[..., ElasticsearchQuery]
@@ -48,18 +46,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splits and pages of few documents."""
     monkeypatch.setattr("pyspark_elasticsearch.reading.source.FEW", 100)
     monkeypatch.setattr("pyspark_elasticsearch.reading.pages.FIRST", 20)
-
-
-def source(
-    url: str,
-    index: str,
-    schema: pa.Schema | None = None,
-    filters: Iterable[Filter] = (),
-    **raw: str,
-) -> ElasticsearchSource:
-    parsed = options.parse(ElasticsearchConnector.reads, {"url": url, "index": index, **raw})
-    schema = schema or ElasticsearchConnector().infer(parsed)
-    return ElasticsearchConnector().source(parsed, Scan(schema, tuple(filters)))
 
 
 def rows(made: ElasticsearchSource) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.test_reading import source
+from integration.elasticsearch.reading import source
 
 from pyspark_elasticsearch.reading.described import flat
 from sparkonce.errors import ValueUnreadable
