@@ -34,7 +34,7 @@ from sparkonce.errors import (
     ValueUnreadable,
 )
 from sparkonce.filters import Compare, Filter, Like, Null, OneOf
-from sparkonce.tck.suites.reads import COMPARES, LIKE
+from sparkonce.tck.conditions import COMPARES, LIKE
 
 Into = Callable[..., ElasticsearchQuery]
 UTC = pa.timestamp("us", "UTC")
