@@ -244,6 +244,41 @@ def test_a_number_that_two_servers_gave_is_two_transactions(
         promoted.between(end, promoted.latest())
 
 
+def test_after_a_failover_that_lost_transactions_a_query_goes_on_with_the_new_ones(
+    private_mysql: Private, mysql_name: str
+) -> None:
+    """The new primary gives the numbers of the lost ones again; each case is a domain."""
+    if mysql_name == "mysql":
+        pytest.skip("its numbers are by server")
+    server, other = private_mysql(*LOGGED), private_mysql(*LOGGED)
+    create(server)
+    create(other)
+    expected = []
+    for domain, (lost, new) in enumerate([(1, 1), (2, 1), (1, 3), (3, 3)], 1):
+        begin = [f"SET gtid_domain_id = {domain}, gtid_seq_no = 50"]
+        both = [*begin, f"INSERT INTO t VALUES ({100 * domain})"]
+        run(server, *both, *(f"INSERT INTO t VALUES ({100 * domain + n + 1})" for n in range(lost)))
+        run(other, *both)
+        added = [100 * domain + n + 50 for n in range(new)]
+        run(
+            other,
+            "SET server_id = 2",
+            *begin[:1],
+            "SET gtid_seq_no = 51",
+            *(f"INSERT INTO t VALUES ({n})" for n in added),
+        )
+        expected += [("c", n) for n in added]
+    at = feed(server.url, "t").latest()
+    strict, tolerant = (feed(other.url, "t", failOnDataLoss=fails) for fails in ("true", "false"))
+    with pytest.raises(StoreUnreachable, match="has never had transactions"):
+        strict.between(at, strict.latest())
+    end = tolerant.advance(at, tolerant.latest(), None)
+    assert sorted(told(tolerant, at, end, "id")) == expected
+    assert tolerant.advance(end, tolerant.latest(), None) == end
+    with pytest.raises(StoreRefused, match=r"before transactions 0-7-60 can't be told"):
+        tolerant.between({"gtids": "0-7-60"}, end)
+
+
 def test_a_domain_that_was_deleted_is_none_any_more(
     followed: MySqlProcess, mysql_name: str
 ) -> None:

@@ -36,14 +36,6 @@ class GtidPosition:
         both.last |= GtidPosition(self.lacks(other)).last
         return str(both)
 
-    def common(self, other: str) -> str:
-        """See `Gtids.common`. Where the other is behind in a domain, its position."""
-        there, both = GtidPosition(other), GtidPosition(str(self))
-        for domain in GtidPosition(there.lacks(str(self))).last:
-            both.last[domain] = there.last.get(domain, NONE)
-        both.last = {domain: one for domain, one in both.last.items() if one != NONE}
-        return str(both)
-
     def many(self, end: str) -> int:
         """See `Gtids.many`."""
         last = GtidPosition(end).last
@@ -64,14 +56,41 @@ def lacking(state: str, position: str) -> str:
         state: the server's ``gtid_binlog_state``: the last transaction of each domain and server.
         position: what was read.
     """
-    had = {tuple(one.split("-")[:2]): _number(one) for one in state.split(",") if one}
-    found = GtidPosition()
+    had, found = _last_of_each(state), GtidPosition()
     found.last = {
         domain: one
         for domain, one in GtidPosition(position).last.items()
-        if had.get(tuple(one.split("-")[:2]), -1) < _number(one)
+        if _number(had.get(_giver(one), NONE)) < _number(one)
     }
     return str(found)
+
+
+def shared(state: str, position: str) -> str | None:
+    """How far a server has what was read; None where that can't be told.
+
+    The last of each domain that was read was given by one server. Up to the last number of that one
+    which the server has, all of the domain was read, and what other servers gave behind it was not.
+    Numbers alone tell nothing: a server that took over gives those again that were lost.
+    """
+    had, found = _last_of_each(state), GtidPosition(position)
+    domains = {domain for domain, _ in had}
+    for domain in GtidPosition(lacking(state, position)).last:
+        last = had.get(_giver(found.last.pop(domain)))
+        if last:
+            found.last[domain] = last
+        elif str(domain) in domains:
+            return None
+    return str(found)
+
+
+def _last_of_each(state: str) -> dict[tuple[str, str], str]:
+    return {_giver(one): one for one in state.split(",") if one}
+
+
+def _giver(gtid: str) -> tuple[str, str]:
+    """The domain and the server of a transaction."""
+    domain, server, _ = gtid.strip().split("-")
+    return domain, server
 
 
 class PositionStretch:

@@ -53,7 +53,7 @@ class GtidSet:
         return str(both)
 
     def common(self, other: str) -> str:
-        """See `Gtids.common`."""
+        """Those of these that are among the others, too."""
         strange = GtidSet(GtidSet(other).lacks(str(self)))
         return str(strange._without(self))
 

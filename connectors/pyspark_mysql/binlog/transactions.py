@@ -47,9 +47,6 @@ class Gtids(Protocol):
     def joined(self, other: str) -> str:
         """These and the others."""
 
-    def common(self, other: str) -> str:
-        """Those of these that are among the others, too."""
-
     def to(self, end: str) -> Stretch:
         """What lies between these and `end`."""
 

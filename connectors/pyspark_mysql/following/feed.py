@@ -33,6 +33,7 @@ from pyspark_mysql.following.losses import (
     require_all,
     require_dialect,
     strange,
+    untold,
 )
 from pyspark_mysql.following.readable import require_columns
 from pyspark_mysql.following.request import NOT_THERE, log_behind
@@ -269,7 +270,10 @@ class MySqlFeed:
         if self.options["failOnDataLoss"]:
             raise error
         log.warning("%s", error)
-        return self._gtids(read).common(server.executed)
+        shared = server.shared(read)
+        if shared is None:
+            raise untold(lacking)
+        return shared
 
     def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[Piece]:
         snapshot.require_fit(self.table)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pymysql
 
-from pyspark_mysql.binlog.positions import GtidPosition, lacking
+from pyspark_mysql.binlog.positions import GtidPosition, lacking, shared
 from pyspark_mysql.binlog.sets import GtidSet
 from pyspark_mysql.reading.snapshot import STATUS
 from pyspark_mysql.server.client import Session
@@ -50,6 +50,12 @@ class Server:
         if self.mariadb:
             return lacking(self.state, read)
         return GtidSet(self.executed).lacks(read)
+
+    def shared(self, read: str) -> str | None:
+        """Those of them that it has had; None where that can't be told."""
+        if self.mariadb:
+            return shared(self.state, read)
+        return GtidSet(read).common(self.executed)
 
 
 def server(session: Session) -> Server:

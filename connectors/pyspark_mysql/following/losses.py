@@ -51,6 +51,16 @@ def strange(gtids: str) -> StoreUnreachable:
     )
 
 
+def untold(gtids: str) -> StoreRefused:
+    """The error for a server of which nobody knows up to where it has what was read."""
+    return StoreRefused(
+        f"Up to where the server has what was read before transactions {gtids} can't be told",
+        why="the server that gave these gave none that this one has",
+        todo="bring the target in line with the table, and begin a new query with a new"
+        " checkpointLocation",
+    )
+
+
 def require_all(behind: str, stretch: Stretch) -> None:
     """Refuse an end of the log before all was read.
 
