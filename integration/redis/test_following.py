@@ -168,7 +168,7 @@ def test_several_streams_are_followed_and_one_that_comes_later(
 
 
 def test_a_stream_that_is_left_out_for_a_time_goes_on_where_it_was(
-    client: redis.Redis, redis_url: str, unique: str
+    client: redis.Redis, redis_url: str, unique: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, other = f"{unique}:a", f"{unique}:b"
     both, fewer = feed(redis_url, one, other), feed(redis_url, other)
@@ -184,6 +184,9 @@ def test_a_stream_that_is_left_out_for_a_time_goes_on_where_it_was(
         assert fewer.passed(at, fewer.latest()) == at
         at, found = followed(both, at, most)
         assert found == [0, 1, 2]
+    assert not caplog.messages
+    fewer.between(at, fewer.latest())  # as Spark before 4.2 has it
+    assert f"Stream '{one}' is not followed any more" in caplog.text
 
 
 def test_a_stream_that_is_named_later_has_its_place_before_it_is_read(

@@ -171,6 +171,8 @@ def test_a_sample_takes_a_part_of_what_is_large(private_redis: Callable[..., Red
     server = private_redis()
     with connect(server.url) as client:
         members = {f"member {at}": at for at in range(100_000)}
+        client.hset("hash:1", mapping=members)  # type: ignore[arg-type]
+        assert len(source(server.url, key="hash:{id}").wanted.schema.names) == 1001
         client.rpush("list:1", *members)
         client.sadd("set:1", *members)
         client.zadd("zset:1", members)

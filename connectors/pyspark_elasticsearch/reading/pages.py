@@ -133,6 +133,6 @@ def _lost(keep: str) -> SnapshotBroken:
         "The point in time that a read is made of is not there any more",
         why=f"the cluster keeps it for {keep} (option keepAlive) after its last page; a node that"
         " stops, or an index that is deleted, takes it away at once",
-        todo="read again; a plan that waits, or has more splits than Spark has cores, wants a"
-        " longer keepAlive",
+        todo="read again, from load() on: Spark plans a DataFrame once; a plan that waits, or has"
+        " more splits than Spark has cores, wants a longer keepAlive",
     )

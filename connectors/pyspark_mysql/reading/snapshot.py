@@ -205,8 +205,8 @@ def _tell(*, demanded: bool) -> None:
         raise SnapshotBroken(
             "The server was written to between the plan of a read and one of its splits",
             why="consistency=snapshot demands that all splits see one state",
-            todo="read again while nobody writes, from a replica whose SQL thread is stopped, or"
-            " with numPartitions=1",
+            todo="read again, from load() on, as Spark plans a DataFrame once: while nobody writes,"
+            " from a replica whose SQL thread is stopped, or with numPartitions=1",
         )
     log.warning(
         "Splits of this read saw different states of the server: it was written to meanwhile."

@@ -98,7 +98,7 @@ class Hash(Form):
     """A row is a hash, a column a field."""
 
     kind = b"hash"
-    some = (b"HGETALL",)
+    some = (b"HRANDFIELD", b"1000", b"WITHVALUES")
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self.columns = names or ()
