@@ -503,3 +503,36 @@ def test_rows_from_when_a_table_had_a_history_are_refused(
     why = "system versioned" if metadata == "FULL" else "can't be told that were logged before"
     with pytest.raises(StoreRefused, match=why):
         rows(feed(url, unique), begin, end)
+
+
+ALIKE = {
+    "VARCHAR(9)": "VARCHAR(10)",
+    "VARCHAR(8) CHARACTER SET latin1": "VARCHAR(2) CHARACTER SET utf8mb4",
+    "CHAR(8) CHARACTER SET ascii": "BINARY(8)",
+    "INT": "INT UNSIGNED",
+    "FLOAT": "FLOAT NOT NULL",
+    "DECIMAL(10,2)": "DECIMAL(10,3)",
+    "DATETIME(1)": "DATETIME(2)",
+    "BIT(9)": "BIT(10)",
+}
+
+
+def test_without_names_a_column_must_be_all_that_it_was(
+    mysql: Cursor, url: str, unique: str, set_global: Set
+) -> None:
+    """Where an ALTER is not in the log, its outcome tells of it."""
+    set_global("binlog_row_metadata", "MINIMAL")
+    for at, (was, became) in enumerate(ALIKE.items()):
+        table = f"{unique}_{at}"
+        mysql.execute(f"CREATE TABLE {table} (v {was})")
+        made = feed(url, table)
+        begin = made.begin()
+        mysql.execute(f"INSERT INTO {table} VALUES (NULL)")
+        mysql.execute(f"DELETE FROM {table}")
+        end = made.latest()
+        assert told(feed(url, table), begin, end, "v") == [("c", None), ("d", None)]
+        mysql.execute("SET SESSION sql_log_bin = 0")
+        mysql.execute(f"ALTER TABLE {table} MODIFY v {became}")
+        mysql.execute("SET SESSION sql_log_bin = 1")
+        with pytest.raises(StoreRefused, match="were logged with other columns than it has"):
+            told(feed(url, table), begin, end, "v")

@@ -133,6 +133,17 @@ def logging(mysql: Cursor, request: pytest.FixtureRequest) -> Iterator[None]:
         mysql.execute(f"SET GLOBAL {name} = {value}")
 
 
+def test_a_row_of_a_null_alone_is_one(mysql: Cursor, url: str, unique: str) -> None:
+    """No bytes are there in which a value could be looked for."""
+    for name, column in NAMES.items():
+        kind = column if "NULL" in column else f"{column} NULL"
+        mysql.execute(f"CREATE TABLE {unique}_{name} (v {kind}) CHARACTER SET utf8mb4")
+        made = feed(url, f"{unique}_{name}")
+        begin = made.begin()
+        mysql.execute(f"INSERT INTO {unique}_{name} VALUES (NULL)")
+        assert told(made, begin, made.latest(), "v") == [("c", None)], column
+
+
 def _write(url: str, table: str) -> None:
     """Each value of each column once; a connection of its own has the settings as they are now."""
     known = {name: COLUMNS[column] for name, column in NAMES.items()}

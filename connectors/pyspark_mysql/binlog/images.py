@@ -17,8 +17,9 @@ from sparkonce.errors import StoreRefused
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
-PADDING = b"\0" * 8
-"""Behind rows, so that eight bytes may be looked at where fewer are meant."""
+PADDING = b"\0" * 40
+"""Behind rows, so that eight bytes may be looked at where fewer are meant, also within the longest
+value of one size (a DECIMAL of 30 bytes), which is looked for at the beginning where it is null."""
 
 Steps: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
 

@@ -31,6 +31,7 @@ class Column:
     Attributes:
         type: how its values are stored.
         name: empty where the log has no names (``binlog_row_metadata``).
+        nullable: whether it may be null.
         unsigned: None where the log does not tell.
         collation: its number; 0 where the log does not tell.
         charset: None of bytes. Who reads the log says it.
@@ -39,7 +40,8 @@ class Column:
 
     type: Type
     name: str = ""
-    unsigned: bool = False
+    nullable: bool = True
+    unsigned: bool | None = None
     collation: int = 0
     charset: Charset | None = None
     words: tuple[bytes, ...] | None = ()
@@ -100,9 +102,11 @@ def table(body: bytes, *, mariadb: bool) -> Table:
     count, at = length(body, at + 1)
     codes = body[at : at + count]
     size, at = length(body, at + count)
-    columns = [Column(one) for one in _types(codes, body[at : at + size])]
+    nullable, end = int.from_bytes(body[at + size :], "little"), at + size + (count + 7) // 8
+    found = enumerate(_types(codes, body[at : at + size]))
+    columns = [Column(one, nullable=bool(nullable >> number & 1)) for number, one in found]
     told = _Told(columns, mariadb=mariadb)
-    for kind, value in _fields(body, at + size + (count + 7) // 8):
+    for kind, value in _fields(body, end):
         told.take(kind, value)
     return Table(database, name, tuple(told.columns), told.key)
 

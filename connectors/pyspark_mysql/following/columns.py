@@ -58,7 +58,7 @@ def described(logged: Column) -> Described:
     else:
         length = scale = 0
     code, binary = CODES.get(kind.code, kind.code), logged.charset is None
-    return Described(logged.name, code, length, scale, logged.unsigned, True, binary)
+    return Described(logged.name, code, length, scale, bool(logged.unsigned), True, binary)
 
 
 CODES = {

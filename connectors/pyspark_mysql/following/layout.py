@@ -51,6 +51,7 @@ WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
 SHOWN = ("ascii", "utf8", "utf8mb3")
 """Sets, beside those of one byte, of which the server shows each character."""
 
+DIGITS = re.compile(r"\d+")
 LOST, NOT_PLAIN = re.compile(r"\?"), re.compile(r"[^ ->@-~]")
 """What a word may have been another one by: in texts, and in bytes."""
 
@@ -76,8 +77,8 @@ class Layout:
         key: those of its primary key.
         charsets: of the server.
         whole: whether these are all columns that it has.
-        mariadb: whether more may stand behind them in the log: hashes, one for each unique key that
-            is too long for an index. Such keys come and go without a new layout.
+        mariadb: whether the server is one. Behind these columns its log may have hashes, one for
+            each unique key that is too long for an index; such keys come and go unseen.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Layout:
             StoreRefused: the log does not tell.
         """
         known, key = list[Column](), logged.key
-        if self.mariadb and logged.named:
+        if self.mariadb and self.whole and logged.named:
             self._require_no_history(logged)
         if not logged.named:
             self._require_same(logged)
@@ -118,10 +119,11 @@ class Layout:
         charset = self.charsets.of(logged.collation, known.charset if known else "")
         if known is None:
             return replace(logged, charset=charset)
-        is_unsigned = "unsigned" in known.shown.lower()
         words = words_of(known, charset) if known.kind in CHOICES else ()
         charset = UTF8 if words and charset else charset
-        return replace(logged, name=known.name, unsigned=is_unsigned, charset=charset, words=words)
+        return replace(
+            logged, name=known.name, unsigned=_is_unsigned(known), charset=charset, words=words
+        )
 
     def _require_no_history(self, logged: binlog.Table) -> None:
         """Refuse rows of a time when the table was system versioned: those of its history, too."""
@@ -146,16 +148,34 @@ class Layout:
                 todo="GRANT SELECT on the table, or SET GLOBAL binlog_row_metadata=FULL, and begin"
                 " a new query behind that",
             )
-        codes = [one.type.code for one in logged.columns]
-        known = [_code(one, code) for one, code in zip(self.columns, codes, strict=False)]
-        known += [types.LONGLONG] * (len(codes) - len(self.columns)) if self.mariadb else []
-        if codes != known or len(codes) < len(self.columns):
+        many = len(self.columns)
+        pairs = zip(self.columns, logged.columns[:many], strict=False)
+        more = [one.type.code for one in logged.columns[many:]]
+        hashes = [types.LONGLONG] * (len(more) if self.mariadb else 0)
+        is_same = len(logged.columns) >= many and more == hashes
+        if not is_same or not all(self._is_same(*one) for one in pairs):
             raise StoreRefused(
                 f"Rows of table {'.'.join(self.table)} were logged with other columns than it has",
                 why="it was altered since, or has columns that are not shown, and the log has no"
                 " names of columns (binlog_row_metadata)",
                 todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind the ALTER",
             )
+
+    def _is_same(self, known: Column, logged: binlog.Column) -> bool:
+        """Whether a column may be what rows were logged of, by all that the log tells of it."""
+        if known.nullable != logged.nullable:
+            return False
+        if not is_read(known):
+            return True
+        if known.kind == "json" and logged.type.code == types.BLOB:  # MariaDB's, which is a text
+            return True
+        charset = self.charsets.of(logged.collation, known.charset)
+        return (
+            CODES[known.kind] == logged.type.code
+            and logged.unsigned in (None, _is_unsigned(known))
+            and _meta(known) in (None, logged.type.meta)
+            and charset == self.charsets.of(0, known.charset)
+        )
 
 
 def is_read(column: Column) -> bool:
@@ -168,13 +188,24 @@ def is_compressed(column: Column) -> bool:
     return column.shown.endswith("COMPRESSED*/")
 
 
-def _code(column: Column, logged: int) -> int:
-    """The number of a column's type: any of one that can't be read.
+def _is_unsigned(column: Column) -> bool:
+    is_year = column.kind == "year"  # which is, and does not say so
+    return is_year or (column.kind not in CHOICES and "unsigned" in column.shown.lower())
 
-    MariaDB logs JSON as the text that it is there.
-    """
-    is_any = not is_read(column) or (column.kind == "json" and logged == types.BLOB)
-    return logged if is_any else CODES[column.kind]
+
+def _meta(column: Column) -> int | None:
+    """What more the log tells of a type, see `Type`; None of one of which it is not known here."""
+    code = CODES[column.kind]
+    first, second = [*map(int, DIGITS.findall(column.shown)), 0, 0][:2]
+    if code == types.NEWDECIMAL:
+        return first | second << 8
+    if code == types.BIT:
+        return first % 8 | first // 8 << 8
+    if code in types.MOMENTS:
+        return first
+    if code in (types.STRING, types.VARCHAR):
+        return column.room * max(column.width, 1)
+    return None
 
 
 def words_of(column: Column, charset: Charset | None) -> tuple[bytes, ...] | None:
