@@ -133,8 +133,9 @@ class MySqlFeed:
         self._places = {at: one for at, one in self._places.items() if at in kept}
         stretch = self._gtids(scanned).to(goal["gtids"])
         epoch = Epoch(most)
-        with self._steps(scanned, stretch) as steps:
-            epoch.take(steps)
+        if not stretch.done:
+            with self._steps(scanned, stretch) as steps:
+                epoch.take(steps)
         self._named = self._named and epoch.named
         if epoch.rows:
             return goal if stretch.done else {"gtids": stretch.reached()}
