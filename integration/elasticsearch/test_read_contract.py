@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from random import Random
 
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
+from integration.elasticsearch.reading import MANY_SLOW, SLOW, searches
 from integration.proxy import Proxy
 from integration.reading import ConnectorReads
 
@@ -27,7 +29,10 @@ FIELDS = {
 AT_ONCE = 5000
 WHOLE = (-1, 0, 1, 99, 100, "5", 1.0)
 TEXTS = ("", " ", "a", "A", "á", "ab", "a*", "a?b", "\\", "long " * 9, "1", "1.10", "true", "😀", 5)
-DATES = ("1969-12-31T23:59:59.999Z", "1970-01-01", "2026-03-29T01:30:00.123456Z", 1700000000000)
+DATES = (
+    *("0001-01-01", "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.9999Z", "1970-01-01"),
+    *("2026-03-29T01:30:00.123456Z", 1700000000000),
+)
 DRAWN: list[tuple[dict[str, object], Sequence[object]]] = [
     *(({"type": kind}, WHOLE) for kind in ("byte", "short", "integer", "long")),
     ({"type": "byte"}, (-128, 127)),
@@ -40,6 +45,8 @@ DRAWN: list[tuple[dict[str, object], Sequence[object]]] = [
     ({"type": "double"}, (5e-324, 1.7976931348623157e308, 2.0**53, 1 / 3)),
     ({"type": "boolean"}, (True, False, "true", "false", "")),
     ({"type": "keyword"}, TEXTS),
+    ({"type": "keyword"}, (1.5, True, 7, "1.5", "\uffffb", "\U0001f600a")),
+    ({"type": "keyword", "index": False}, TEXTS),
     ({"type": "keyword", "ignore_above": 5}, TEXTS),
     ({"type": "keyword", "normalizer": "low"}, TEXTS),
     ({"type": "keyword", "null_value": "none"}, TEXTS),
@@ -56,8 +63,8 @@ class ElasticsearchReads(ConnectorReads):
     """An index of one shard, which is read in several slices."""
 
     connector = ElasticsearchConnector()
-    limits: Mapping[str, str] = {"slow": "has tests of its own"}
     columns = 4
+    words = ("sort", "fields", "hits", "pit_id", "timed_out", "total")
 
     def __init__(self, proxy: Proxy, client: Elasticsearch, index: str) -> None:
         self.proxy, self.client, self.index = proxy, client, index
@@ -65,6 +72,8 @@ class ElasticsearchReads(ConnectorReads):
         client.indices.create(index=index, mappings={"dynamic": "strict", "properties": FIELDS})
 
     def fill(self, table: pa.Table) -> None:
+        further = {name: {"type": "long"} for name in table.column_names if name not in FIELDS}
+        self.client.indices.put_mapping(index=self.index, properties=further)
         lines = [
             json.dumps({"create": {"_id": str(row["id"])}})
             + "\n"
@@ -96,6 +105,14 @@ class ElasticsearchReads(ConnectorReads):
         lines = ('{"create": {}}\n' + json.dumps({"v": one, "other": 1}) for one in rows)
         self.client.bulk(index=self.index, body="\n".join(lines) + "\n", refresh=True)
         return str(mapping)
+
+    @contextmanager
+    def slow(self) -> Iterator[Callable[[], int]]:
+        """A query that computes for a while of each document, of thousands."""
+        lines = ['{"create": {}}', '{"id": 1}'] * MANY_SLOW
+        self.client.bulk(index=self.index, body="\n".join(lines) + "\n", refresh=True)
+        self.raw |= {"timeout": "0.3", "query": SLOW}
+        yield lambda: sum(self.index in one for one in searches(self.client))
 
     def spoil(self) -> str:
         self.client.index(index=self.index, document={"n": [1, 2]}, refresh=True)

@@ -192,8 +192,20 @@ class RunsOn(Slow):
         """Nobody tells the store."""
 
 
+class Beside(MemorySource):
+    """Pages that go on behind the last value of a column of theirs."""
+
+    def read(self, split: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        rows, at = self.snapshot(split), 0
+        while at < rows.num_rows:
+            (page,) = rows.slice(at, PART).combine_chunks().to_batches()
+            yield page.select(self.scan.schema.names)
+            own = page.schema.get_field_index("sort")
+            at += PART if own < 0 else max(1, page.column(own)[-1].as_py())
+
+
 class MemoryReads(ReadSubject):
-    many = MANY
+    many, words = MANY, ("sort",)
 
     def __init__(self, kind: type[MemorySource]) -> None:
         self.kind, self.place = kind, Place()
@@ -257,6 +269,7 @@ MUTANTS: list[tuple[type[MemorySource], str, Callable[[ReadSubject], None]]] = [
     (Silent, "R07", RULES.test_r07_a_store_that_goes_away),
     (Pages, "R08", RULES.test_r08_rows_that_nobody_touches),
     (RunsOn, "R09", RULES.test_r09_an_answer_that_takes_too_long),
+    (Beside, "R10", RULES.test_r10_names_that_answers_have_for_themselves),
 ]
 
 

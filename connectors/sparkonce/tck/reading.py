@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
 from random import Random
@@ -84,15 +84,17 @@ class ReadSubject(Limited, ABC):
         limits: see `Limited`; ``spoil``, ``outage``, ``draw``, ``slow`` are methods here.
         many: rows that are enough for several splits and several batches each.
         columns: that are drawn in a check.
+        words: names that answers of the store have for themselves, and columns may have, too.
     """
 
     abilities = frozenset({"spoil", "outage", "draw", "slow"})
     many: int = 20_000
     columns: int = 12
+    words: Sequence[str] = ()
 
     @abstractmethod
     def fill(self, table: pa.Table) -> None:
-        """Store rows of `SCHEMA`, by a plain client."""
+        """Store rows of `SCHEMA`, and of whole numbers called as `words`, by a plain client."""
 
     @abstractmethod
     def infer(self) -> pa.Schema:

@@ -74,4 +74,12 @@ READS: Sequence[Rule] = (
         "A statement that nobody waits for goes on, and each retry adds another one.",
         "Source.read: what is sent to the store where its answer is no longer wanted",
     ),
+    Rule(
+        "R10",
+        MUST,
+        "What an answer of the store says of itself is never taken from a row, whatever its columns"
+        " are called.",
+        "A column called sort, or _id, took the place of what pages go on by.",
+        "how an answer is taken apart: the parts of a row never lie beside those of a page",
+    ),
 )

@@ -29,7 +29,7 @@ DRAWS = 4
 
 
 class ReadRules(Contract):
-    """Rules R01 to R09."""
+    """Rules R01 to R10."""
 
     @pytest.fixture
     def reading(self) -> ReadSubject:
@@ -167,6 +167,15 @@ class ReadRules(Contract):
             while running() and time.monotonic() < until:
                 time.sleep(0.05)
             require(not running(), "the store goes on with what nobody waits for")
+
+    def test_r10_names_that_answers_have_for_themselves(self, reading: ReadSubject) -> None:
+        """Checks R10."""
+        table = rows(reading.many)
+        for at, name in enumerate(reading.words):
+            numbers = pa.array([number * (at + 1) % 7 for number in range(len(table))], pa.int64())
+            table = table.append_column(name, numbers)
+        reading.fill(table)
+        assert_same(found(reading, table.schema), table)
 
 
 def found(
