@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from elasticsearch import Elasticsearch
 from integration.elasticsearch.following import ONE, SHARDS, feed, make, numbers, put
 from integration.epochs import ElasticsearchQuery
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_elasticsearch.delivery import visibility
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost
@@ -121,6 +125,40 @@ def test_a_part_of_an_epoch_is_passed_by_nobody(
     query.run(2, rows(2))
     reader.look()
     assert sorted(reader.found) == [*range(3 * SIZE)]
+
+
+@pytest.mark.slow
+def test_a_pipeline_from_sink_to_source_has_each_row_once(
+    spark: SparkSession, elastic: Elasticsearch, elasticsearch_url: str, index: str, tmp_path: Path
+) -> None:
+    """Through Spark, while the sink writes."""
+    for epoch in range(6):
+        pq.write_table(pa.Table.from_pylist(rows(epoch), ROWS), tmp_path / f"{epoch}.parquet")
+    at = {"url": elasticsearch_url}
+    written = (
+        spark.readStream.schema("n long")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(tmp_path / "*.parquet"))
+        .writeStream.format("elasticsearch")
+        .options(**at, index=index, sinkId="orders", visibleAlias=f"{index}-visible")
+        .option("checkpointLocation", str(tmp_path / "written"))
+        .trigger(availableNow=True)
+    )
+    elastic.indices.put_alias(index=index, name=f"{index}-visible", filter={"match_none": {}})
+
+    def following(**trigger: Any) -> StreamingQuery:
+        stream = spark.readStream.format("elasticsearch").schema("n long")
+        stream = stream.options(**at, index=f"{index}-visible", startingPosition="earliest")
+        out = stream.load().writeStream.format("parquet").trigger(**trigger)
+        checkpoint = str(tmp_path / "followed")
+        return out.option("checkpointLocation", checkpoint).start(str(tmp_path / "rows"))
+
+    beside = following(processingTime="100 milliseconds")
+    written.start().awaitTermination()
+    beside.stop()
+    following(availableNow=True).awaitTermination()
+    found = [row.n for row in spark.read.parquet(str(tmp_path / "rows")).collect()]
+    assert sorted(found) == [*range(6 * SIZE)]
 
 
 def test_an_alias_that_becomes_another_sinks_or_shows_all_is_told(

@@ -41,6 +41,7 @@ class RedisReads(ConnectorReads):
     """Hashes whose keys begin alike."""
 
     connector, many, columns = RedisConnector(), 6000, 2
+    words = ("value", "score", "key", "field", "cursor", "0")
     limits: Mapping[str, str] = {"slow": "has tests of its own"}
 
     def __init__(self, proxy: Proxy, client: redis.Redis, unique: str) -> None:
