@@ -196,3 +196,22 @@ def test_a_text_is_read_in_its_clients_character_set(
     text: bytes, collation: int, expected: str
 ) -> None:
     assert found(text, collation=collation) == Effect[expected]
+
+
+QUOTED = [
+    *('DROP INDEX `PRIMARY` ON "x"', 'DROP INDEX "PRIMARY" ON "x"', 'DROP DATABASE "other"'),
+    *('TRUNCATE "x"', 'TRUNCATE TABLE "x"."y"', 'DROP TABLE IF EXISTS "x", "y"', 'SAVEPOINT "a"'),
+    *('RENAME TABLE "x" TO "y", "z" TO "x"', 'CREATE TABLE "x" LIKE "y"', 'REPAIR TABLE "x"'),
+    *('ALTER TABLE "x" RENAME AS "y"', 'ALTER TABLE "x" CHANGE "a" "b" INT AFTER "c"'),
+    *('ALTER TABLE "x" DROP "a", MODIFY "b" INT', 'ALTER TABLE "x" ADD CONSTRAINT "c" UNIQUE (a)'),
+    *('ALTER TABLE "orders" ADD INDEX "i" (a)', 'ALTER TABLE "orders" DROP CONSTRAINT "c"'),
+    'ALTER TABLE "orders" ADD FOREIGN KEY "f" (a) REFERENCES "x" (b)',
+    'ALTER TABLE "orders" RENAME INDEX "i" TO "j"',
+    'ALTER DATABASE "other" CHARACTER SET latin1',
+]
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_names_in_double_quotes_are_read_as_such(text: str) -> None:
+    """In a session without ANSI_QUOTES the server would have refused them."""
+    assert found(text, mode=ANSI_QUOTES) == Effect.NOTHING

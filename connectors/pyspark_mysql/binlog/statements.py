@@ -142,9 +142,11 @@ SYMBOLS = {
 }
 """What stands for words of one's own in a form."""
 
-IMPOSSIBLE = re.compile(
-    r"COMMENT (?:= )?[^'= ]|(?:TABLES?|TRUNCATE|EXISTS|TO|,|\.|ADD|COLUMN|INDEX|KEY|SEQUENCE) '"
+BEFORE_NAMES = (
+    "TABLES? TRUNCATE EXISTS TO AS ON LIKE REFERENCES ADD DROP CHANGE MODIFY ALTER RENAME COLUMN"
+    " AFTER INDEX KEY CONSTRAINT CHECK PARTITION SEQUENCE DATABASE SCHEMA SAVEPOINT , [.]"
 )
+IMPOSSIBLE = re.compile(rf"COMMENT (?:= )?[^'= ]|(?<![^ ])(?:{'|'.join(BEFORE_NAMES.split())}) '")
 """What no server reads so: a name for a string, or a string for a name."""
 
 DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "WITH")
