@@ -461,7 +461,7 @@ def test_a_limit_goes_on_behind_entries_that_are_gone(
 
 
 def test_a_long_walk_gives_way_to_others(private_redis: Callable[..., RedisProcess]) -> None:
-    """The script that counts stops after some milliseconds, and is sent again."""
+    """The script counts a few entries, and is sent again."""
     server = private_redis()
     require_followable(server.url)
     made = feed(server.url, "s")
@@ -469,12 +469,10 @@ def test_a_long_walk_gives_way_to_others(private_redis: Callable[..., RedisProce
     with connect(server.url) as client:
         add(client, "s", range(20_000))
         client.config_resetstat()
-        to = made.advance(begin, made.latest(), 19_000)
+        to = made.advance(begin, made.latest(), 18_500)
         told: Any = client.info("commandstats")
-    assert to["s"]["added"] == 19_000
-    scripts = told["cmdstat_eval"]
-    assert scripts["calls"] > 1 or scripts["usec"] < 20_000
-    assert scripts["usec"] / scripts["calls"] < 100_000
+    assert to["s"]["added"] == 18_500
+    assert told["cmdstat_eval"]["calls"] == 19
 
 
 def test_streams_of_a_cluster_are_read_where_they_lie(cluster: RedisCluster, unique: str) -> None:

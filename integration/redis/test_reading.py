@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from random import Random
@@ -525,25 +524,15 @@ def test_an_answer_that_takes_too_long_names_the_option(
     private_redis: Callable[..., RedisProcess],
 ) -> None:
     server = private_redis()
-    with connect(server.url) as client, ThreadPoolExecutor(1) as pool:
+    with connect(server.url) as client:
         client.hset("user:1", "n", 1)
         made = source(server.url, key="user:{id}", timeout="0.3")
         (split, *_) = made.splits()
-        busy = pool.submit(client.eval, BUSY, 0)
-        time.sleep(0.2)
+        client.client_pause(1000)
         with pytest.raises(StoreUnreachable, match=r"within option timeout.*raise option timeout"):
             list(made.read(split))
-        busy.result()
+        client.client_unpause()
     assert rows(made) == [{"id": 1, "n": 1}]
-
-
-BUSY = """
-local began = redis.call('TIME')
-repeat
-  local now = redis.call('TIME')
-until (now[1] - began[1]) * 1e6 + now[2] - began[2] > 1000000
-"""
-"""A script that takes a second."""
 
 
 # -- conditions

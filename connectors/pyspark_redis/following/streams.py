@@ -15,6 +15,12 @@ from sparkonce.errors import StoreRefused, UnreadLost
 
 LOOK = "look at what trims, deletes or restores the stream; failOnDataLoss=false"
 
+STEP = 1000
+"""Entries that a script counts: about a millisecond, in which the server does nothing else.
+
+It can't look at a clock: that stands still in scripts of newer servers.
+"""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -159,7 +165,7 @@ def _walked(client: redis.Redis, key: str, at: str, goal: str, most: int) -> tup
     """The last of at most so many entries behind one id, and how many they are."""
     found, some = 0, 1
     while some and found < most and before(at, goal):
-        told: Any = client.eval(_walk(), 1, key, at, goal, str(most - found))
+        told: Any = client.eval(_walk(), 1, key, at, goal, str(min(STEP, most - found)))
         at, some = _text(told[0]), int(told[1])
         found += some
     return at, found
