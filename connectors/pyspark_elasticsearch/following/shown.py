@@ -14,8 +14,7 @@ from typing import Any
 
 from pyspark_elasticsearch.following.shards import Index, refresh
 from pyspark_elasticsearch.reading.names import asked
-from pyspark_elasticsearch.reading.pages import WHOLE, within
-from pyspark_elasticsearch.reading.refusals import require_whole
+from pyspark_elasticsearch.reading.searches import searched
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.target import visibility
 from pyspark_elasticsearch.target.visibility import Shown
@@ -42,11 +41,11 @@ def shown(cluster: Cluster, index: str, there: Mapping[str, Index]) -> dict[str,
         StoreRefused: an alias hides documents otherwise.
         StoreUnreachable: a shard has no copy that can be searched, and by that no name in the list.
     """
-    told = _searched(cluster, index) if there else {}
+    told = _told(cluster, index) if there else {}
     return {name: _shown(cluster, name, about, told) for name, about in there.items()}
 
 
-def _searched(cluster: Cluster, index: str) -> Told:
+def _told(cluster: Cluster, index: str) -> Told:
     shown = {"ignore_unavailable": "true", "filter_path": "indices,shards.index,shards.shard"}
     body = cluster.ask(DOING, "GET", path(asked(index), "_search_shards"), params=shown).body
     told: Told = {"indices": {}, "shards": [], **body}
@@ -62,8 +61,8 @@ def _searched(cluster: Cluster, index: str) -> Told:
 def _shown(cluster: Cluster, index: str, about: Index, told: Told) -> Index:
     if index not in told["indices"]:  # gone since, as the next look will tell
         return about
-    searched = {copies[0]["shard"] for copies in told["shards"] if copies[0]["index"] == index}
-    if not searched >= {*range(len(about.shards))}:
+    numbers = {copies[0]["shard"] for copies in told["shards"] if copies[0]["index"] == index}
+    if not numbers >= {*range(len(about.shards))}:
         raise _hides(index, told, "a routing to some shards")
     query = told["indices"][index].get("filter")
     if query is None:
@@ -103,11 +102,9 @@ def _hidden(cluster: Cluster, index: str, about: Index, by: Shown) -> Iterator[i
         "size": 1,
         "_source": False,
         "track_total_hits": False,
-        **within(cluster),
     }
     for number, shard in enumerate(about.shards):
-        params = {"preference": f"_shards:{number}", **WHOLE}
-        answer = cluster.ask(DOING, "POST", path(index, "_search"), params=params, body=body).body
-        require_whole(answer, DOING)
+        target, preference = path(index, "_search"), f"_shards:{number}"
+        answer = searched(cluster, DOING, target, body, preference=preference).body
         hits = answer["hits"]["hits"]
         yield int(hits[0]["sort"][0]) if hits else shard.final + 1

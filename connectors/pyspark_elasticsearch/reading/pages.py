@@ -16,15 +16,13 @@ import pyarrow as pa
 from pyspark_elasticsearch.reading.documents import Shape
 from pyspark_elasticsearch.reading.hits import Reader
 from pyspark_elasticsearch.reading.refusals import require_whole
+from pyspark_elasticsearch.reading.searches import searched
 from pyspark_elasticsearch.server.client import Cluster, path
 from sparkonce.errors import SnapshotBroken
 
 log = logging.getLogger("sparkonce")
 
 READING, COUNTING = "reading documents", "counting documents"
-WHOLE = {"allow_partial_search_results": "false"}
-SHARE = 0.9
-"""Of option ``timeout``, after which the cluster ends a search: it tells before nobody listens."""
 BLOCK = 4 * 1024 * 1024
 """Bytes that a page is to have, by what the one before it had."""
 
@@ -59,20 +57,13 @@ def taken(
 
     It may refuse one (`search.allow_expensive_queries`, `index.max_terms_count`).
     """
-    body = {"query": search["query"], "size": 0, "track_total_hits": True, **within(cluster)}
+    body = {"query": search["query"], "size": 0, "track_total_hits": True}
     allow = (400,) if wider else ()
-    target = path(index, "_search")
-    answer = cluster.ask(COUNTING, "POST", target, params=WHOLE, body=body, allow=allow)
+    answer = searched(cluster, COUNTING, path(index, "_search"), body, allow)
     if answer.status in allow:
         log.warning("The cluster refuses the conditions of a query, so all rows are read")
         return taken(cluster, index, *wider)
-    require_whole(answer.body, COUNTING)
     return search, int(answer.body["hits"]["total"]["value"]), int(answer.body["_shards"]["total"])
-
-
-def within(cluster: Cluster) -> dict[str, str]:
-    """What a search says of the time that it may take on a shard."""
-    return {"timeout": f"{max(1, int(1000 * SHARE * cluster.timeout))}ms"}
 
 
 def opened(cluster: Cluster, index: str, keep: str, **of: str) -> str:
@@ -108,13 +99,12 @@ def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterato
     """
     reader = Reader(schema, part.shape)
     asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
-    asked |= within(cluster)
     if part.many > 1:
         asked["slice"] = {"id": part.number, "max": part.many}
     point, size = part.point, min(FIRST, part.most)
     while True:
         asked |= {"pit": {"id": point, "keep_alive": keep}, "size": size}
-        answer = cluster.ask(READING, "POST", "/_search", params=WHOLE, body=asked, allow=(404,))
+        answer = searched(cluster, READING, "/_search", asked, (404,))
         if answer.status == 404:
             raise _lost(keep)
         page = reader.page(answer.body["bytes"])
