@@ -391,6 +391,24 @@ def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
     assert len(read) == len({*read})
 
 
+@pytest.mark.parametrize("added", [[], ["3-1", "4-1"]])
+def test_a_range_ends_with_the_entry_with_which_it_was_planned(
+    client: redis.Redis, redis_url: str, unique: str, added: list[str]
+) -> None:
+    """A replica took over that lacked its entries, and whose clock is behind."""
+    made = feed(redis_url, unique)
+    client.xadd(unique, {"n": 1}, "1-0")
+    after, replica = made.latest(), client.dump(unique)
+    for n, id_ in enumerate(["3-0", "5-0"]):
+        client.xadd(unique, {"n": n}, id_)
+    end = made.latest()
+    client.restore(unique, 0, replica, replace=True)
+    for id_ in added:
+        client.xadd(unique, {"n": 9}, id_)
+    with pytest.raises(UnreadLost):
+        numbers(made, after, end)
+
+
 @pytest.mark.parametrize("many", [1, 10, 30])
 def test_another_stream_under_the_same_name_is_noticed(
     client: redis.Redis, redis_url: str, unique: str, many: int

@@ -142,24 +142,24 @@ class RedisFeed:
 
     def read(self, split: Range) -> Iterator[pa.RecordBatch]:
         """See `Feed.read`."""
-        found = 0
+        found = Mark(split.after)
         with translated(READING), opened(self.places.holder(split.key.encode())) as wire:
-            for so_many, rows in self._blocks(wire, split):
-                found = so_many
+            for upto, rows in self._blocks(wire, split):
+                found = upto
                 yield self.columns.batch(rows)
-        if split.many is not None and found != split.many:
-            self._tell_loss(lost(split.key, Mark(split.after), split.many - found))
+        if split.many is not None and found != Mark(split.end, split.many):
+            self._tell_loss(lost(split.key, Mark(split.after), split.many - found.added or -1))
 
-    def _blocks(self, wire: Wire, split: Range) -> Iterator[tuple[int, Rows]]:
-        """The entries, in blocks, each with how many there were up to its end.
+    def _blocks(self, wire: Wire, split: Range) -> Iterator[tuple[Mark, Rows]]:
+        """The entries, in blocks, each with its last id, and how many there were up to that.
 
         The next page is on its way while one is taken.
         """
         form, key = self.columns.form, split.key.encode()
-        rows, began, found = Rows(form.columns), 0, 0
+        rows, began, found = Rows(form.columns), 0, Mark(split.after)
         skipped = {id_ for stream, id_ in self.options["skipEntries"] or () if stream == key}
         for reply in _pages(wire, key, split):
-            found += len(reply)
+            found = Mark(reply[-1][0].decode(), found.added + len(reply))
             form.take(key, [one for one in reply if one[0] not in skipped], rows)
             if wire.received - began >= BLOCK:
                 began = wire.received
