@@ -391,6 +391,36 @@ def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
     assert len(read) == len({*read})
 
 
+@pytest.mark.parametrize("many", [9, 10, 15])
+def test_another_stream_is_noticed_whose_ids_are_the_same(
+    client: redis.Redis, redis_url: str, unique: str, many: int
+) -> None:
+    """By what the last entry holds that was read."""
+    made = feed(redis_url, unique)
+    for n in range(10):
+        client.xadd(unique, {"n": n}, f"{n + 1}-0")
+    at, found = followed(made, made.begin(), 3)
+    assert found == [*range(10)]
+    client.delete(unique)
+    for n in range(many):
+        client.xadd(unique, {"n": 50 + n}, f"{n + 1}-0")
+    with pytest.raises(UnreadLost, match="is not the one that was read"):
+        followed(made, at, None)
+
+
+def test_a_last_entry_that_is_deleted_once_it_was_read_is_nothing_new(
+    client: redis.Redis, redis_url: str, unique: str
+) -> None:
+    made = feed(redis_url, unique)
+    ids = add(client, unique, range(3))
+    at, _ = followed(made, made.begin(), None)
+    client.xdel(unique, ids[-1])
+    assert made.advance(at, made.latest(), None) == at
+    assert followed(made, at, 2) == (at, [])
+    add(client, unique, range(3, 5))
+    assert followed(made, at, None)[1] == [3, 4]
+
+
 @pytest.mark.parametrize("added", [[], ["3-1", "4-1"]])
 def test_a_range_ends_with_the_entry_with_which_it_was_planned(
     client: redis.Redis, redis_url: str, unique: str, added: list[str]

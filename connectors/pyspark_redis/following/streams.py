@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from hashlib import blake2b
 from importlib.resources import files
 from typing import Any
 
@@ -29,14 +30,23 @@ class Mark:
     Attributes:
         id: of the last entry.
         added: how many entries had ever been added then, those included that are gone since.
+        hash: of that entry's fields; empty if it is not known, as the entry is gone.
     """
 
     id: str = "0-0"
     added: int = 0
+    hash: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As an offset has it."""
         return asdict(self)
+
+    def may_be(self, other: Mark) -> bool:
+        """Whether nothing tells it from another mark."""
+        known = self.hash and other.hash
+        return replace(self, hash="") == replace(other, hash="") and (
+            not known or self.hash == other.hash
+        )
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,8 @@ def _before(entry: str) -> str:
 
 def later(mark: Mark, other: Mark) -> Mark:
     """The mark; with the id of the other one if that is higher, so that nothing is read again."""
+    if mark.may_be(other):
+        return other
     return Mark(other.id, mark.added) if before(mark.id, other.id) else mark
 
 
@@ -112,6 +124,9 @@ def look(client: redis.Redis, key: str) -> Look:
         )
     first = told["first-entry"]
     end = Mark(_text(told["last-generated-id"]), int(told["entries-added"]))
+    last = told["last-entry"]
+    if last and _text(last[0]) == end.id:
+        end = replace(end, hash=_hash(last[1]))
     deleted = _text(told["max-deleted-entry-id"])
     return Look(end, _text(first[0]) if first else None, int(told["length"]), deleted)
 
@@ -124,7 +139,7 @@ def loss(client: redis.Redis, key: str, there: Look, after: Mark) -> UnreadLost 
     when they are counted.
     """
     new = there.end.added - after.added
-    if there.end == after:
+    if there.end.may_be(after):
         return None
     if new <= 0 or not before(after.id, there.end.id):
         return lost(key, after, -1)
@@ -135,7 +150,10 @@ def loss(client: redis.Redis, key: str, there: Look, after: Mark) -> UnreadLost 
         is_first = there.first is not None and _before(there.first) == after.id
         known = is_first or after.added == 0  # then all that were ever added are there
     else:
-        known = bool(client.xrange(key, after.id, after.id))
+        hash_ = _hash_of(client, key, after.id)
+        if hash_ and after.hash and hash_ != after.hash:
+            return lost(key, after, -1)
+        known = bool(hash_)
     return None if known or there.deleted == after.id else uncertain(key, after)
 
 
@@ -158,7 +176,23 @@ def walk(client: redis.Redis, key: str, after: Mark, goal: Mark, most: int) -> M
         redis.RedisError: the server can't be asked.
     """
     at, found = _walked(client, key, after.id, goal.id, most)
-    return goal if found < most or at == goal.id else Mark(at, after.added + found)
+    if found < most or at == goal.id:
+        return goal
+    return Mark(at, after.added + found, _hash_of(client, key, at))
+
+
+def _hash_of(client: redis.Redis, key: str, entry: str) -> str:
+    """The hash of an entry; empty if it is not there."""
+    found: Any = client.xrange(key, entry, entry)
+    return _hash(found[0][1]) if found else ""
+
+
+def _hash(fields: dict[Any, Any]) -> str:
+    """A few letters by which entries are told from others that have the same id."""
+    made = blake2b(digest_size=6)
+    for name, value in fields.items():
+        made.update(b"%d %b %d %b" % (len(name), name, len(value), value))
+    return made.hexdigest()
 
 
 def _walked(client: redis.Redis, key: str, at: str, goal: str, most: int) -> tuple[str, int]:
