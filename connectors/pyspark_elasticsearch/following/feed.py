@@ -113,7 +113,7 @@ class ElasticsearchFeed:
     def _described(self) -> Described:
         """The fields as they are now: documents may bring new ones at any time."""
         about = described(self.cluster, self.name, all_there=False)
-        steady.require_unscripted(self.options["query"], about.mappings)
+        steady.require_settled(self.options["query"], about)
         fit.require_arrays(self.options["arrayFields"] or (), about)
         fit.require(self.schema, about)
         if not self._is_told:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from pyspark_elasticsearch.reading.described import Described, kind_of
 from sparkonce.errors import OptionError, StoreRefused
 
 LEAVES = (
@@ -47,22 +48,32 @@ def require(query: Mapping[str, Any]) -> None:
         )
 
 
-def require_unscripted(query: Mapping[str, Any], mappings: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse a query of a field that a script makes at each search, of the hour or another index.
+def require_settled(query: Mapping[str, Any], there: Described) -> None:
+    """Refuse a query of a field whose values change while nobody writes a document.
 
     Raises:
         StoreRefused: it has one.
     """
     words = {*_words(query)}
-    for mapping in mappings:
+    for name, how in _unsettled(there):
+        if any(fnmatchcase(name, one) or name.startswith(f"{one}.") for one in words):
+            raise StoreRefused(
+                f"Option query has field {name!r}, {how}",
+                why="a document may begin to match while nobody writes it, and be passed by then",
+                todo="narrow rows by where() in Spark, or let documents themselves have the field",
+            )
+
+
+def _unsettled(there: Described) -> Iterator[tuple[str, str]]:
+    for mapping in there.mappings:
         for name, made in mapping.get("runtime", {}).items():
-            if {"script", "input_field"} & {*made} and any(fnmatchcase(name, one) for one in words):
-                raise StoreRefused(
-                    f"Option query has field {name!r}, which a script makes at each search",
-                    why="a document may begin to match while nobody writes it, and be passed by"
-                    " then",
-                    todo="narrow rows by where() in Spark, or let the index have the field",
-                )
+            if {"script", "input_field"} & {*made}:
+                yield name, "which a script makes at each search"
+    for name, field in there.every:
+        if kind_of(field) == "alias":
+            yield name, "an alias, which may become that of another field"
+        elif kind_of(field) == "constant_keyword" and "value" not in field:
+            yield name, "whose one value is not set yet"
 
 
 def _words(tree: Any) -> Iterator[str]:
