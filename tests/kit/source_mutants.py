@@ -228,14 +228,14 @@ class WithTime(LogReader):
 class WithRestarts(LogReader):
     """What a process says first is new, if it is not the first process."""
 
-    left: int | None = None
+    ahead: int | None = None
 
     def latestOffset(  # noqa: N802 (Spark's name)
         self, start: Offset | None = None, limit: Any = None
     ) -> Offset:
         found = super().latestOffset(start, limit)
-        self.left = (3 if start else 0) if self.left is None else max(0, self.left - 1)
-        return {**found, "left": self.left}
+        self.ahead = (3 if start else 0) if self.ahead is None else max(0, self.ahead - 1)
+        return {**found, "ahead": self.ahead}
 
 
 class TakingRows(LogReader):
