@@ -114,9 +114,8 @@ class MySqlSource:
             for field, column in zip(self.scan.schema, columns, strict=True)
             if field.type == column.natural
         }
-        has_texts = self._table and where.has_texts(self.scan.filters)
-        texts = where.equal_texts(self.session, self._table) if has_texts else ()
-        return where.conditions(self.scan.filters, natural, texts)
+        known = where.comparables(self.session, self._table) if self.scan.filters else {}
+        return where.conditions(self.scan.filters, natural, known)
 
     def _conditions(self) -> list[str]:
         parts, by = self.options["numPartitions"], self.options["partitionColumn"]

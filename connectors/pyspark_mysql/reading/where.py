@@ -10,7 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types
@@ -37,43 +37,63 @@ PROVEN = {
 In character sets as cp932 some characters have several places: the server looks for one of them.
 """
 
-TEXTS = """
-SELECT column_name, collation_name
+ASKED = """
+SELECT column_name, data_type, collation_name, create_options LIKE '%%partitioned%%'
 FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
 WHERE table_schema = %s AND table_name = %s
-  AND data_type IN ('char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext')
-  AND table_type = 'BASE TABLE' AND create_options NOT LIKE '%%partitioned%%'
+  AND table_type = 'BASE TABLE' AND engine = 'InnoDB' AND extra NOT LIKE '%%VIRTUAL%%'
 """
-"""MySQL looks for some texts in the wrong partition, by utf8mb4_0900_as_cs for one."""
+"""Columns whose stored values are those that are read.
+
+Of an expression, in a view or a query, a server compares more digits than it shows. The index of a
+virtual column has what it was in the time zone of who wrote the row. Other engines than InnoDB, and
+partitions by KEY, take -0.0 and 0.0 for two values.
+"""
+
+TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
+PARTED = (*WHOLE, *DECIMALS, *DAYS)
+"""What is looked for in the right partition. Some texts are not, by utf8mb4_0900_as_cs for one, and
+no moments with fractions of a second, by TO_SECONDS."""
 
 
-def equal_texts(session: Session, table: Names) -> frozenset[str]:
-    """The columns of a table whose texts the server compares as Spark does; none of a view.
+class Comparable(NamedTuple):
+    """How the server compares the values of a column.
+
+    Attributes:
+        text: as Spark compares texts.
+        parted: to find the partition of a row.
+    """
+
+    text: bool
+    parted: bool
+
+
+def comparables(session: Session, table: Names) -> Mapping[str, Comparable]:
+    """The columns of a table of which the server can be asked; none of a view or a query.
 
     Raises:
         pymysql.MySQLError: the server does not answer.
     """
-    return frozenset(name for name, collation in session.run(TEXTS, *table) if collation in PROVEN)
-
-
-def has_texts(filters: Filters) -> bool:
-    """Whether a condition compares texts."""
-    return any(isinstance(value, str) for one in filters for value in _values(one))
+    return {
+        name: Comparable(kind in TEXTS and collation in PROVEN and not parted, bool(parted))
+        for name, kind, collation, parted in (session.run(ASKED, *table) if table else ())
+    }
 
 
 def conditions(
-    filters: Filters, columns: Mapping[str, Described], texts: Collection[str]
+    filters: Filters, columns: Mapping[str, Described], known: Mapping[str, Comparable]
 ) -> Iterator[str]:
     """Those that the server can be asked for.
 
     Args:
         filters: on columns that are read as what they are.
         columns: by their names in the query.
-        texts: names of the columns whose texts the server compares as Spark does.
+        known: see `comparables`.
     """
     for one in filters:
         column = columns.get(one.column)
-        if column and all(_is_proven(value, column, texts) for value in _values(one)):
+        how = known.get(column.name) if column else None
+        if column and how and all(_is_proven(value, column, how) for value in _values(one)):
             yield from _condition(one, column)
 
 
@@ -99,13 +119,13 @@ def _condition(one: Filter, column: Described) -> Iterator[str]:
             return
 
 
-def _is_proven(value: Any, column: Described, texts: Collection[str]) -> bool:
+def _is_proven(value: Any, column: Described, how: Comparable) -> bool:
     """Whether the server compares the column with the value as Spark does."""
     if isinstance(value, str):
-        return column.name in texts and types.is_string(column.natural)
+        return how.text and types.is_string(column.natural)
     if types.is_boolean(column.natural) != isinstance(value, bool):
         return False
-    return column.code in _codes(value)
+    return column.code in _codes(value) and (not how.parted or column.code in PARTED)
 
 
 def _codes(value: Any) -> Collection[int]:
