@@ -32,16 +32,9 @@ STATUS = {True: ("SHOW MASTER STATUS",), False: ("SHOW BINARY LOG STATUS", "SHOW
 """By whether it is MariaDB; the last word of MySQL since 8.2."""
 
 SNAPSHOTS = ("InnoDB", "ROCKSDB")
-WITHOUT = f"""
-SELECT table_schema, table_name, engine FROM information_schema.tables
-WHERE table_type = 'BASE TABLE' AND engine NOT IN {SNAPSHOTS}
-  AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
-"""
-"""Tables whose rows no snapshot fixes."""
-
-BASE = """
-SELECT table_schema, table_name, engine FROM information_schema.tables
-WHERE table_type = 'BASE TABLE' AND table_schema = %s AND table_name = %s
+ENGINE = """
+SELECT engine FROM information_schema.tables
+WHERE table_schema = %s AND table_name = %s AND table_type <> 'VIEW'
 """
 
 
@@ -147,7 +140,7 @@ def planned(session: Session, table: Sequence[str], *, demanded: bool) -> str:
     """
     with session.connected() as live, opened(live) as state:
         if demanded:
-            _require_engines(session, table)
+            _require_engine(session, table)
             _require_known(state)
         return state.place
 
@@ -173,18 +166,21 @@ def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
         yield
 
 
-def _require_engines(session: Session, table: Sequence[str]) -> None:
-    """Refuse tables without snapshots; for a query or a view, all that it might read."""
-    own = session.run(BASE, *table) if table else ()
-    for schema, name, engine in own or session.run(WITHOUT):
-        if engine in SNAPSHOTS:
-            continue
-        raise StoreRefused(
-            f"Option consistency=snapshot can't be kept: table {schema}.{name} has engine {engine}",
-            why="no snapshot fixes its rows"
-            + ("" if own else ", and nothing tells whether the query or view reads them"),
-            todo="ALTER TABLE ... ENGINE=InnoDB; or leave the option out and set numPartitions=1",
-        )
+def _require_engine(session: Session, table: Sequence[str]) -> None:
+    """Refuse a table without snapshots, and a query or a view, as what these read may be one."""
+    found = session.run(ENGINE, *table) if table else ()
+    engine = found[0][0] if found else None
+    if engine in SNAPSHOTS:
+        return
+    what = f"table {'.'.join(table)} has engine {engine}" if engine else "it is no table"
+    raise StoreRefused(
+        f"Option consistency=snapshot can't be kept: {what}",
+        why="no snapshot fixes its rows"
+        if engine
+        else "nothing tells whether all that a query or a view reads has snapshots",
+        todo="read a table with ENGINE=InnoDB; or leave the option out and set numPartitions=1,"
+        " which reads one state of all such tables",
+    )
 
 
 def _require_known(state: State) -> None:
