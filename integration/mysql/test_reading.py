@@ -62,6 +62,8 @@ def test_types_come_back_as_they_went_in(
 
 
 BAD = {
+    "DATE NULL": ("'0000-01-02'", "date"),
+    "DATETIME(3)": ("'0000-12-31 10:00:00'", "timestamp_ntz"),
     "DATE": ("'0000-00-00'", "date"),
     "DATETIME": ("'2026-00-10 00:00:00'", "timestamp_ntz"),
     "TINYINT(1)": ("7", "boolean"),
@@ -107,6 +109,8 @@ KINDS = {
         ("DATETIME", pa.date32()),
         ("BLOB", pa.string()),
         ("VARCHAR(10)", pa.int32()),
+        ("FLOAT", pa.binary()),
+        ("BIT(8)", pa.binary()),
     ],
     ids=str,
 )
@@ -116,6 +120,14 @@ def test_a_type_that_would_change_values_is_refused(
     mysql.execute(f"CREATE TABLE {table} (v {column})")
     with pytest.raises(OptionError, match="values would be lost or changed"):
         source(mysql_url, pa.schema([("v", kind)]), dbtable=table)[1].splits()
+
+
+def test_a_sum_of_doubles_has_all_its_bits(mysql: Cursor, mysql_url: str, table: str) -> None:
+    mysql.execute(f"CREATE TABLE {table} (a DOUBLE(10,2), b DOUBLE(10,2))")
+    mysql.execute(f"INSERT INTO {table} VALUES (0.1, 0.2)")
+    query = f"SELECT a, b, a + b AS v FROM {table}"
+    (row,) = values(source(mysql_url, None, query=query)[1]).to_pylist()
+    assert row == {"a": 0.1, "b": 0.2, "v": 0.1 + 0.2}
 
 
 def test_a_row_that_is_longer_than_the_server_sends_is_told(
@@ -175,6 +187,16 @@ RANGES = {
         "partitionColumn": "at",
         "lowerBound": "2026-01-01 10:00:10",
         "upperBound": "2026-01-01 10:00:40",
+    },
+    "by far numbers": {
+        "partitionColumn": "odd",
+        "lowerBound": f"-{10**90}",
+        "upperBound": str(10**80),
+    },
+    "by far moments": {
+        "partitionColumn": "at",
+        "lowerBound": "0000-01-01 00:00:00",
+        "upperBound": "0000-12-31 00:00:00",
     },
     "by one value": {"partitionColumn": "odd", "lowerBound": "3", "upperBound": "3"},
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 from pymysql.constants import FIELD_TYPE
 
@@ -18,6 +20,15 @@ from sparkonce.values.spark_types import type_name
 NUMBERS = (*INTEGERS, FIELD_TYPE.BIT)
 NARROW = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.INT24, FIELD_TYPE.LONG, FIELD_TYPE.YEAR)
 """Whose values a double holds exactly."""
+
+ALL_DIGITS = 31
+"""How the protocol says that a number is shown with as many digits as it has."""
+
+
+FIRST = {
+    pa.date32(): pa.scalar(dt.date.min),
+    pa.timestamp("us"): pa.scalar(dt.datetime.min, pa.timestamp("us")),
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ def form(column: Described, kind: pa.DataType) -> Form:
     Raises:
         OptionError: some value of the column would change, or has no place in that type.
     """
-    if types.is_binary(kind):
+    if types.is_binary(kind) and (_is_bytes(column) or types.is_string(column.natural)):
         digits = f"""'"', HEX({_bytes(column)}), '"'"""
         return Form(digits, pa.binary(), hexadecimal.decoded)
     if types.is_string(kind) and not _is_bytes(column):
@@ -53,7 +64,7 @@ def form(column: Described, kind: pa.DataType) -> Form:
     if not any(accepts(kind) and column.code in codes for accepts, codes in FITS):
         raise _misfit(column, kind)
     carrier = next((carrier for accepts, carrier in CARRIED if accepts(kind)), kind)
-    return Form(_plain(column), carrier, lambda values: values.cast(kind))
+    return Form(_plain(column), carrier, lambda values: _in_years(values).cast(kind))
 
 
 CARRIED: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
@@ -82,7 +93,9 @@ def _plain(column: Described) -> str:
     name = identifier(column.name)
     if column.code == FIELD_TYPE.BIT:
         return f"({name} + 0)"
-    if column.code == FIELD_TYPE.FLOAT:  # the server shows six digits of it, and all of a double
+    # The server shows six digits of a float, and of a sum of DOUBLE(10,2) two: here all.
+    shown = column.code == FIELD_TYPE.DOUBLE and column.scale >= ALL_DIGITS
+    if column.code in (FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE) and not shown:
         return f"({name} * 1e0)"
     return name
 
@@ -94,6 +107,14 @@ def _quoted(text: str) -> str:
 def _bytes(column: Described) -> str:
     name = identifier(column.name)
     return name if _is_bytes(column) else f"CONVERT({name} USING utf8mb4)"
+
+
+def _in_years(values: pa.Array) -> pa.Array:
+    """The same, without dates of the year 0, which Spark's DataFrames in Python can't have."""
+    first = FIRST.get(values.type)
+    if first and pc.any(pc.less(values, first)).as_py():
+        raise ValueError("a year before 1")
+    return values
 
 
 def _is_bytes(column: Described) -> bool:

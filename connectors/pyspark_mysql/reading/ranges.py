@@ -28,6 +28,9 @@ PROBES = 16
 FEW = 10_000
 """Rows that are not worth a split of their own."""
 
+MICROS = 1_000_000
+FIRST = pa.scalar(dt.datetime.min, pa.timestamp("us"))
+
 
 def divides(column: Described) -> bool:
     """Whether ranges can be made of the column: its order, arithmetic and literals are known."""
@@ -52,7 +55,9 @@ class Bounds:
 
 
 def read_bound(text: str, column: Described) -> Any:
-    """The number that a bound stands for: of a date its days, of a moment its microseconds.
+    """The number that a bound stands for: of a date its days, of a moment its seconds.
+
+    By TO_SECONDS, both servers look for fractions of a second in the wrong partition.
 
     Raises:
         OptionError: it is no value of the column.
@@ -62,7 +67,7 @@ def read_bound(text: str, column: Described) -> Any:
         if types.is_date(kind):
             return dt.date.fromisoformat(text).toordinal()
         if types.is_timestamp(kind):
-            return pa.scalar(text).cast(pa.timestamp("us")).value
+            return _seconds(max(pa.scalar(text).cast(pa.timestamp("us")), FIRST, key=_seconds))
         return int(text)
     except (ValueError, pa.ArrowInvalid):
         raise OptionError(
@@ -75,8 +80,7 @@ def read_bound(text: str, column: Described) -> Any:
 def strides(bounds: Bounds, parts: int) -> list[str]:
     """Conditions of so many ranges of one width; null is in the first, as with Spark's JDBC."""
     count = max(1, min(parts, bounds.high - bounds.low))
-    step = (bounds.high - bounds.low) / count
-    borders = [bounds.low + round(step * at) for at in range(1, count)]
+    borders = [bounds.low + (bounds.high - bounds.low) * at // count for at in range(1, count)]
     return between(bounds.column, borders)
 
 
@@ -175,7 +179,7 @@ def _number(value: Any) -> int | None:
     """What stands for a value in arithmetic; None of a date that is none, or where no row is."""
     match value:
         case dt.datetime():
-            return int(pa.scalar(value, pa.timestamp("us")).value)
+            return _seconds(pa.scalar(value, pa.timestamp("us")))
         case dt.date():
             return value.toordinal()
         case int() | Decimal():
@@ -183,12 +187,16 @@ def _number(value: Any) -> int | None:
     return None
 
 
+def _seconds(moment: Any) -> int:
+    return int(moment.value // MICROS)
+
+
 def _literal(number: int, column: Described) -> str:
     kind = column.natural
     if types.is_date(kind):
         return _quoted(dt.date.fromordinal(number), pa.date32())
     if types.is_timestamp(kind):
-        return _quoted(number, pa.timestamp("us"))
+        return _quoted(number * MICROS, pa.timestamp("us"))
     return str(number)
 
 
