@@ -18,7 +18,7 @@ from pyspark_mysql.reading.relation import relation
 from pyspark_mysql.reading.source import MySqlSource, columns_named
 from pyspark_mysql.server import address
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import translated
+from pyspark_mysql.server.failures import translated, translated_read
 from pyspark_mysql.store import MySqlStore
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
@@ -61,7 +61,7 @@ class MySqlConnector:
         """See `Readable.infer`."""
         session = _reading(options)
         source, names = relation(options), options["columns"]
-        with translated("asking for the columns"):
+        with translated_read("asking for the columns"):
             columns = columns_named(session, source, names) if names else described(session, source)
         return pa.schema([(one.name, one.natural, one.nullable) for one in columns])
 

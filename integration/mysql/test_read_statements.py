@@ -78,6 +78,9 @@ def test_a_subquery_as_spark_has_it(mysql_url: str, three: str, spelling: str) -
         ({"dbtable": "(SELECT 1) a, {}"}, r"\(SELECT"),
         ({"dbtable": "{}", "columns": "nosuch"}, "'nosuch'"),
         ({"query": "SELECT * FROM {} FOR UPDATE"}, "writes or locks"),
+        ({"query": "SELEC 1"}, "can't read what options .* say.* and read again"),
+        ({"query": "SELECT nosuch FROM {}"}, "can't read what options .* say.* and read again"),
+        ({"dbtable": "nosuch"}, "can't read what options .* say.* and read again"),
     ],
 )
 def test_what_is_no_read_is_refused_by_name(

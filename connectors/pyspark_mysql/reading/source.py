@@ -17,7 +17,7 @@ from pyspark_mysql.reading.lines import TooLongError, lines
 from pyspark_mysql.reading.relation import named, relation
 from pyspark_mysql.reading.rows import batches, line
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import number, translated
+from pyspark_mysql.server.failures import number, translated_read
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
 from sparkonce import checks
@@ -61,7 +61,7 @@ class MySqlSource:
 
     def splits(self) -> Sequence[Range]:
         """See `Source.splits`. By ranges of a column, or one."""
-        with translated("planning a read"), self.session.limited():
+        with translated_read("planning a read"), self.session.limited():
             columns = tuple(columns_named(self.session, self.relation, self.scan.schema.names))
             self._forms(columns)  # what can't be read is refused before any row is
             wanted = tuple(self._wanted(columns))
@@ -73,7 +73,7 @@ class MySqlSource:
 
     def read(self, split: Range) -> Iterator[pa.RecordBatch]:
         """See `Source.read`."""
-        with translated("reading rows"), self.session.connected() as live:
+        with translated_read("reading rows"), self.session.connected() as live:
             live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
             with snapshot.held(live, split.place, demanded=self._demands):
                 try:

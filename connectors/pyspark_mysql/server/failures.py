@@ -215,6 +215,22 @@ def translated(doing: str) -> Iterator[None]:
         raise translate(error, doing) from None
 
 
+@contextmanager
+def translated_read(doing: str) -> Iterator[None]:
+    """The same for a batch read: what is refused is what options name, and nothing goes on."""
+    try:
+        yield
+    except pymysql.MySQLError as error:
+        found = translate(error, doing)
+        if not isinstance(found, StoreRefused):
+            raise found from None
+        why, todo = found.why, found.todo.removesuffix(f", {MENDED}")
+        if known(error) in (OTHER, _ALTERED) or known(error).kind is Kind.ROW:
+            why = "the server can't read what options dbtable, query and columns say"
+            todo = "mend them as its answer says, or the table"
+        raise StoreRefused(found.what, why, f"{todo}, and read again") from None
+
+
 def translate(error: pymysql.MySQLError, doing: str) -> StoreError:
     """Our error for one of pymysql's."""
     found = known(error)
