@@ -6,11 +6,12 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from integration.mysql.reading import values
+from integration.mysql.reading import source, values
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce import options
+from sparkonce.errors import OptionError
 from sparkonce.filters import Compare, Filter
 from sparkonce.reading import Scan
 from sparkonce.tck.conditions import holds
@@ -78,3 +79,11 @@ def test_no_condition_goes_into_a_query_or_a_view(
     raw = {"query": sql} if how == "query" else {"dbtable": f"{table}_view"}
     assert len(_found(mysql_url, condition, **raw)) == len(_found(mysql_url, None, **raw))
     mysql.execute(f"DROP VIEW IF EXISTS {table}_view")
+
+
+def test_a_virtual_column_makes_no_ranges(mysql: Cursor, mysql_url: str, table: str) -> None:
+    """A split that reads the index would have other rows than one that reads the table."""
+    mysql.execute(f"CREATE TABLE {table} (at TIMESTAMP, v DATE AS (DATE(at)) VIRTUAL, KEY (v))")
+    ranged = {"partitionColumn": "V", "lowerBound": "2020-01-01", "upperBound": "2021-01-01"}
+    with pytest.raises(OptionError, match="a virtual column"):
+        source(mysql_url, None, dbtable=table, **ranged)[1].splits()

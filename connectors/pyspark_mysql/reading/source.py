@@ -31,6 +31,11 @@ log = logging.getLogger("sparkonce")
 NO_COLUMN, NO_RIGHT, READ_ONLY = 1054, (1142, 1143), 1792
 """Numbers of errors."""
 
+VIRTUAL = """
+SELECT 1 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
+  AND column_name = %s AND extra LIKE '%%VIRTUAL%%'
+"""
+
 WRITE_SECONDS = 3600
 """For so long the server keeps rows for a task that does not take them."""
 
@@ -121,7 +126,8 @@ class MySqlSource:
         parts, by = self.options["numPartitions"], self.options["partitionColumn"]
         if by:
             (column,) = columns_named(self.session, self.relation, [by], "partitionColumn")
-            checks.refuse([_undivided(column)])
+            is_virtual = self._table and self.session.run(VIRTUAL, *self._table, column.name)
+            checks.refuse([_undivided(column, is_virtual=bool(is_virtual))])
             bounds = (self.options[one] for one in ("lowerBound", "upperBound"))
             low, high = (ranges.read_bound(one, column) for one in bounds)
             return ranges.strides(ranges.Bounds(column, low, high), parts)
@@ -176,11 +182,12 @@ def columns_named(
         raise
 
 
-def _undivided(column: Described) -> checks.Contradiction:
+def _undivided(column: Described, *, is_virtual: bool) -> checks.Contradiction:
     return (
-        not ranges.divides(column),
+        is_virtual or not ranges.divides(column),
         f"Option partitionColumn names column {column.name!r}, which has no ranges",
-        "ranges are made of whole numbers, dates and timestamps; YEAR and BIT are none of these",
+        "ranges are made of whole numbers, dates and timestamps; YEAR and BIT are none of these,"
+        " and an index of a virtual column may have other values than its rows",
         "name a column of such a type, or leave the option out",
     )
 
