@@ -150,6 +150,21 @@ def test_a_query_runs_once(private_mysql: Any) -> None:
         assert len(reader.fetchall()) == 1
 
 
+def test_a_connection_of_another_server_is_not_ended(
+    mysql: Cursor, mysql_url: str, unique: str
+) -> None:
+    """Behind one address may be several servers, and each numbers its connections."""
+    query = f"SELECT SLEEP(2) AS s, '{unique}' AS v"
+    _, made = source(mysql_url, None, query=query, timeout="0.3")
+    (split,) = made.splits()
+    with made.session.connected() as live:
+        live.server = ("elsewhere", 3306, 1)
+    with pytest.raises(StoreRefused, match="option timeout"):
+        list(made.read(split))
+    mysql.execute(f"SELECT info FROM information_schema.processlist WHERE info LIKE '%{unique}%'")
+    assert any("SLEEP" in info for (info,) in mysql.fetchall())
+
+
 def test_options_name_a_table_or_a_query() -> None:
     with pytest.raises(OptionError, match="one of them says what is read"):
         relation({"dbtable": None, "query": None, **dict.fromkeys(BOUNDS)})

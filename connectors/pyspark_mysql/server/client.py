@@ -140,13 +140,16 @@ class Session:
     def give_up(self, live: Live) -> bool:
         """End whatever the server still does for a connection, and close it.
 
+        Its number may be that of somebody else on another server to which the address leads.
+
         Returns:
             Whether the server answered.
         """
         connection: Any = live.connection
         try:
             with self.pool.lend() as other:
-                other.run(f"KILL {connection.thread_id()}")
+                if other.server == live.server:
+                    other.run(f"KILL {connection.thread_id()}")
         except pymysql.MySQLError as error:
             return number(error) == GONE
         finally:

@@ -27,6 +27,10 @@ NAMED = ("password", "passwordFile", "tlsMode", *FILES)
 """Options that, with the address, say who comes and what is asked of the server's certificate."""
 
 
+SERVER = "@@hostname, @@port, @@server_id"
+"""What tells servers apart that one address leads to."""
+
+
 @dataclass(eq=False)
 class Live:
     """An open connection, and what its server is.
@@ -35,6 +39,7 @@ class Live:
         packet: bytes that a statement may have.
         loads: whether LOAD DATA LOCAL is allowed.
         used: when it last had an answer.
+        server: which one it leads to, behind whatever balances connections.
     """
 
     connection: Uploading
@@ -42,6 +47,7 @@ class Live:
     packet: int
     loads: bool
     used: float
+    server: tuple[Any, ...] = ()
 
     def run(self, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
         """Send one statement, and give its rows."""
@@ -258,7 +264,8 @@ class Access:
 def _greet(live: Live, database: str, timeout: float) -> None:
     """Learn what the server is, and set what must not depend on it."""
     asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile, DATABASE()"
-    version, comment, packet, loads, home = live.run(asked)[0]
+    version, comment, packet, loads, home, *server = live.run(f"{asked}, {SERVER}")[0]
+    live.server = tuple(server)
     version = supported(version, comment)
     live.mariadb, live.packet, live.loads = MARIADB in version, int(packet), bool(loads)
     wanted = settings.settings(version, timeout, mariadb=live.mariadb)

@@ -242,9 +242,9 @@ def translate(error: pymysql.MySQLError, doing: str) -> StoreError:
 
 
 def too_slow(timeout: float) -> StoreRefused:
-    """The error of a statement that was ended, as its first row took longer than ``timeout``."""
+    """The error of a statement of which no row came within ``timeout``."""
     return StoreRefused(
-        f"MySQL gave no answer within option timeout={timeout:g} s, and the statement was ended",
+        f"MySQL gave no answer within option timeout={timeout:g} s: the statement was given up",
         why="the statement takes longer; the server itself answers",
         todo="raise option timeout, or let an index or a narrower query make the statement faster",
     )
