@@ -11,6 +11,7 @@ from time import sleep
 from typing import Any
 
 import pyarrow as pa
+import pymysql
 import pytest
 from integration.mysql.following import between, feed, logging_server, purge, rows, told
 from integration.servers.finder import or_skip
@@ -339,6 +340,27 @@ def test_a_statement_that_a_session_logs_as_it_is_stops_the_stream(
     )
     with pytest.raises(StoreRefused, match="changes the table by a statement"):
         rows(made, begin, made.latest())
+
+
+def test_a_file_of_which_no_row_was_loaded_changes_nothing(
+    mysql: Cursor, url: str, table: str, tmp_path: Path
+) -> None:
+    """Servers log such a file of a session's statement, and then that it is gone."""
+    mysql.execute(f"CREATE TABLE {table}_other (id INT PRIMARY KEY) ENGINE=MyISAM")
+    mysql.execute(f"INSERT INTO {table}_other VALUES (1)")
+    file = tmp_path / "rows"
+    file.write_text("1\n" + "2\n" * 100_000)
+    for one in (tmp_path, *tmp_path.parents[:2]):
+        one.chmod(0o755)
+    made = feed(url, table)
+    begin = made.begin()
+    mysql.execute("SET SESSION binlog_format = STATEMENT")
+    with pytest.raises(pymysql.IntegrityError):
+        mysql.execute(f"LOAD DATA INFILE '{file}' INTO TABLE {table}_other")
+    assert made.latest() != begin
+    mysql.execute("SET SESSION binlog_format = ROW")
+    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, '')")
+    assert told(made, begin, made.latest(), "id") == [("c", 1)]
 
 
 def test_rows_before_what_is_refused_come_first(mysql: Cursor, url: str, table: str) -> None:

@@ -31,7 +31,7 @@ COMPRESSED |= {169 + at: (one, 2) for at, one in enumerate(OPERATIONS)}
 OUTSIDE = {3, ROTATE, 27, 41}
 """Types that are of no transaction: the end of a file or a server, and signs of life."""
 
-WITHOUT_CHANGES = {5, 9, 13, 14, 17, 28, 29, 35, 36, 37, 160, 161, 163, 164}
+WITHOUT_CHANGES = {5, 9, 11, 13, 14, 17, 28, 29, 35, 36, 37, 160, 161, 163, 164}
 """Other types that change no row. Of numbers and files that a statement takes, that one tells."""
 
 IGNORABLE = 0x80
