@@ -23,6 +23,7 @@ from pyspark_mysql.following import request
 from pyspark_mysql.following.feed import MySqlFeed
 from sparkonce.errors import (
     OptionError,
+    StoreError,
     StoreRefused,
     StoreUnreachable,
     UnreadLost,
@@ -570,6 +571,31 @@ def test_gtids_of_another_kind_of_server_are_refused(url: str, table: str, mysql
     theirs = "0-1-5" if mysql_name == "mysql" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
     with pytest.raises(OptionError, match="which is no set of GTIDs of the server"):
         feed(url, table, startingPosition=theirs).begin()
+
+
+@pytest.mark.parametrize("tolerance", ["true", "false"])
+def test_a_checkpoint_of_another_kind_of_server_is_refused(
+    url: str, table: str, mysql_name: str, tolerance: str
+) -> None:
+    """Or the whole log were given again: nothing of it is in such a checkpoint."""
+    theirs = "0-1-5" if mysql_name == "mysql" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+    made, read = feed(url, table, failOnDataLoss=tolerance), {"gtids": theirs}
+    with pytest.raises(StoreRefused, match="no set of GTIDs of the server"):
+        made.advance(read, made.latest(), None)
+    with pytest.raises(StoreRefused, match="no set of GTIDs of the server"):
+        made.between(read, made.latest())
+
+
+@pytest.mark.parametrize("tolerance", ["true", "false"])
+def test_a_checkpoint_of_a_server_that_gave_nothing_to_this_one_is_refused(
+    url: str, table: str, mysql_name: str, tolerance: str
+) -> None:
+    """Its own transactions may all be those that were read under other names."""
+    theirs = "0-77-5" if mysql_name == "mariadb" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+    made = feed(url, table, failOnDataLoss=tolerance)
+    wanted = "has never had" if tolerance == "true" else "can't be told"
+    with pytest.raises(StoreError, match=wanted):
+        made.advance({"gtids": theirs}, made.latest(), None)
 
 
 def test_a_view_and_a_table_that_is_not_there_are_refused(

@@ -32,6 +32,7 @@ from pyspark_mysql.following.losses import (
     refused,
     require_all,
     require_dialect,
+    require_same_kind,
     strange,
     untold,
 )
@@ -264,6 +265,7 @@ class MySqlFeed:
 
     def _there(self, read: str, server: Server) -> str:
         """Transactions of those that the server has; if it lacks any, that is told."""
+        require_same_kind(read, server)
         lacking = server.lacks(read)
         if not lacking:
             return read

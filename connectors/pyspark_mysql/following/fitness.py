@@ -55,7 +55,7 @@ class Server:
         """Those of them that it has had; None where that can't be told."""
         if self.mariadb:
             return shared(self.state, read)
-        return GtidSet(read).common(self.executed)
+        return GtidSet(read).common(self.executed) or None
 
 
 def server(session: Session) -> Server:

@@ -26,6 +26,22 @@ def require_dialect(starts: str, server: Server) -> None:
         )
 
 
+def require_same_kind(read: str, server: Server) -> None:
+    """Refuse what was read of another kind of server: none of it means anything to this one.
+
+    Raises:
+        StoreRefused: it was.
+    """
+    if not is_of(read, mariadb=server.mariadb):
+        name = "MariaDB" if server.mariadb else "MySQL"
+        raise StoreRefused(
+            f"The checkpoint says that {read} was read, which is no set of GTIDs of the server",
+            why=f"it is a {name}, and the query read another kind of server before",
+            todo="let option url lead to that one; or bring the target in line with the table, and"
+            " begin a new query with a new checkpointLocation",
+        )
+
+
 def purged(gone: str, table: str, *, in_snapshot: bool) -> UnreadLost:
     """The error for transactions that are no longer in the log."""
     todo = "bring the target in line with the table; failOnDataLoss=false goes on without them"
