@@ -261,6 +261,29 @@ def test_a_stream_of_some_columns_has_the_one_that_tells_deleted_rows(
     assert options.parse(MySqlConnector.follows, raw)["columns"] == names
 
 
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(f"{UUID}:1", f"{UUID.upper()}:1-5:7", f"{UUID}:blue:1-5", f"{UUID}:1-3:5:blue:7:red:1-2"),
+        *(f"{UUID}:1-5,\n{UUID[:-1]}3:7", "0-1-5", "0-1-5,3-2-7", "snapshot", "latest"),
+    ],
+)
+def test_a_stream_begins_behind_gtids_as_a_server_writes_them(given: str) -> None:
+    raw = {**URL, "startingPosition": given}
+    found = options.parse(MySqlConnector.follows, raw)["startingPosition"]
+    assert found == "".join(given.split()).lower()
+
+
+@pytest.mark.parametrize("given", [UUID, f"{UUID}:blue", f"{UUID}:5-3", f"{UUID}:1-3:blue", "0-1"])
+def test_a_stream_does_not_begin_behind_what_names_no_transaction(given: str) -> None:
+    """It would begin with all that is in the log."""
+    with pytest.raises(OptionError, match="startingPosition"):
+        options.parse(MySqlConnector.follows, {**URL, "startingPosition": given})
+
+
 def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:
     code = (
         "import sys, pyspark_mysql; print([m for m in ('pymysql', 'pyarrow') if m in sys.modules])"

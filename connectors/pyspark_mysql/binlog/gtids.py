@@ -9,7 +9,8 @@ from pyspark_mysql.binlog.sets import GtidSet
 from pyspark_mysql.binlog.transactions import Gtids
 
 FORM = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-SET = re.compile(rf"({FORM}(:[a-z_]\w*|:\d+(-\d+)?)+)(,{FORM}(:[a-z_]\w*|:\d+(-\d+)?)+)*", re.I)
+SOURCE = rf"{FORM}((:[a-z_]\w*)?:\d+(-\d+)?)+"
+SET, SPAN = re.compile(rf"{SOURCE}(,{SOURCE})*", re.I), re.compile(r":(\d+)-(\d+)")
 POSITION = re.compile(r"\d+-\d+-\d+(,\d+-\d+-\d+)*")
 
 
@@ -25,7 +26,10 @@ def is_gtids(text: str) -> bool:
 
 def is_of(text: str, *, mariadb: bool) -> bool:
     """Whether a text is what such a server writes; an empty one is of both."""
-    return not text or bool((POSITION if mariadb else SET).fullmatch(text))
+    if mariadb or not text:
+        return not text or bool(POSITION.fullmatch(text))
+    spans = ((int(low), int(high)) for low, high in SPAN.findall(text))
+    return bool(SET.fullmatch(text)) and all(low <= high for low, high in spans)
 
 
 def is_one(text: str) -> bool:
