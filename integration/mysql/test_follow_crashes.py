@@ -122,3 +122,18 @@ def test_half_a_transaction_of_an_engine_without_any_is_refused(server: MySqlPro
     run(server, "INSERT INTO t VALUES (2, 1)")
     with pytest.raises(StoreRefused, match="has no end in the log, and changes the table"):
         told(made, begin, made.latest(), "id")
+
+
+def test_a_half_that_is_passed_over_takes_no_other_transaction_with_it(
+    server: MySqlProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server gives its GTID again, if nothing was logged meanwhile."""
+    monkeypatch.setattr("integration.servers.mysql.INIT", "SET sql_log_bin=0;")
+    run(server, "CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE=MyISAM")
+    begin = feed(server.url, "t").begin()
+    run(server, "INSERT INTO t VALUES (1, 1)")
+    crash(server)
+    run(server, "INSERT INTO t VALUES (2, 1)")
+    ((again,),) = run(server, "SELECT @@gtid_binlog_pos")
+    skipping = feed(server.url, "t", skipTransactions=again)
+    assert told(skipping, begin, skipping.latest(), "id") == [("c", 1), ("c", 2)]

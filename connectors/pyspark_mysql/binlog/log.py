@@ -91,12 +91,13 @@ class Log:
         behind: Place | None = None,
     ) -> None:
         self.database, self.name = table
-        self.stretch, self.skipped, self._mariadb = stretch, skipped, mariadb
+        self.stretch, self.skipped, self._mariadb = stretch, {*skipped}, mariadb
         self.place, self._behind = behind, behind
         self._file, self._passed = File(), False
         self._begin: Begin | None = None
         self._at, self._left = 0, 0
         self._checksum, self._over, self._told = 0, False, True
+        self._touches = False
         self._held = list[tuple[Rows | Refusal, Slot | None]]()
         self._spool = Spool()
         self._tables: dict[bytes, Table | None] = {}
@@ -172,13 +173,17 @@ class Log:
             raise _without_size(begin.gtid)
         self._begin, self._at, self._left = begin, at, begin.size
         self._over, self._told = False, gtid not in self.skipped
+        self._touches = False
 
     def _broken_off(self) -> Iterator[Refusal]:
         """Forget a transaction that has no end: a crash of the server took it back (MariaDB)."""
-        begin, has_rows = self._begin, self._has_rows
+        begin = self._begin
         self._forget()
-        if begin and has_rows and not begin.transactional:
-            yield _broken_off(begin.gtid)
+        if begin and self._touches and not begin.transactional:
+            if self._told:
+                yield _broken_off(begin.gtid)
+            # The server may give the GTID again, to a transaction that is not to be passed over.
+            self.skipped.discard(str(begin.gtid))
 
     def _ended(self, begin: Begin) -> Iterator[Step]:
         if self._left < 0 and not self._mariadb:
@@ -254,6 +259,7 @@ class Log:
 
     def _rows(self, event: Event, begin: Begin) -> None:
         found = self._tables.get(event.data[event.at : event.at + 6])
+        self._touches |= found is not None
         if found is None or not self._told:
             return
         if event.kind == headers.PARTIAL_UPDATE:
