@@ -215,6 +215,8 @@ MOVING = [
     {"query_string": {"query": "at:<now"}},
     {"has_child": {"type": "x", "query": {"match_all": {}}}},
     {"term": {"_tier": "data_hot"}},
+    {"bool": {"must": "x"}},
+    {"bool": {"filter": [5, None]}},
 ]
 
 

@@ -86,8 +86,11 @@ def _words(tree: Any) -> Iterator[str]:
             yield from _words(one)
 
 
-def _others(query: Mapping[str, Any]) -> Iterator[str]:
+def _others(query: Any) -> Iterator[str]:
     """What is not known, in a query and those inside it."""
+    if not isinstance(query, Mapping):
+        yield str(query)
+        return
     for kind, body in query.items():
         if kind in LEAVES and isinstance(body, Mapping):
             yield from _of_leaf(body)
