@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -206,6 +207,27 @@ def test_documents_that_are_not_kept_can_not_be_read(
         source(elasticsearch_url, index)
 
 
+@pytest.mark.parametrize("odd", [{}, {"x": ["a.b"]}], ids=["by Arrow", "value by value"])
+def test_documents_that_are_not_kept_by_a_setting_can_not_be_read(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, odd: dict[str, Any]
+) -> None:
+    """Nor where no setting says so."""
+    mode = {"index.mapping.source.mode": "disabled"}
+    kept, lost = f"{index}-kept", f"{index}-lost"
+    filled(elastic, kept, {"v": {"type": "long"}}, [{"v": 1, **odd}])
+    made = source(elasticsearch_url, kept)
+    (split,) = made.splits()
+    filled(elastic, lost, {"v": {"type": "long"}}, [{"v": 1, **odd}], settings=mode)
+    try:
+        with pytest.raises(StoreRefused, match="_source disabled"):
+            source(elasticsearch_url, f"{index}-*")
+        point = pages.opened(made.cluster, lost, "1m")
+        with pytest.raises(ValueUnreadable, match=f"'d0' in index {lost} has no _source"):
+            list(made.read(replace(split, point=point)))
+    finally:
+        elastic.indices.delete(index=[kept, lost])
+
+
 def test_objects_and_arrays_come_whole_whatever_is_in_them(
     elastic: Elasticsearch, elasticsearch_url: str, index: str
 ) -> None:
@@ -278,6 +300,62 @@ def test_a_number_in_a_date_is_what_the_index_takes_it_for_or_an_error(
         elastic.index(index=index, id="wrong", document=wrong, refresh=True)
         with pytest.raises(ValueUnreadable, match="does not say of what"):
             rows(source(elasticsearch_url, index, schema))
+
+
+@pytest.mark.parametrize(
+    ("form", "same"),
+    [
+        (None, True),
+        ("yyyy-MM-dd", True),
+        ("yyyy-MM-dd[ HH:mm:ss]||epoch_millis", True),
+        ("strict_date_optional_time||yyyy-dd-MM", True),
+        ("year_month_day||yyyy-dd-MM", False),
+        ("yyyy-dd-MM||strict_date_optional_time", False),
+    ],
+)
+@pytest.mark.parametrize("kind", [UTC, pa.timestamp("us"), pa.date32()], ids=str)
+def test_a_text_is_the_moment_that_the_index_takes_it_for(
+    elastic: Elasticsearch,
+    elasticsearch_url: str,
+    index: str,
+    form: str | None,
+    same: bool,
+    kind: pa.DataType,
+) -> None:
+    fields = {"at": {"type": "date", **({"format": form} if form else {})}}
+    filled(elastic, index, fields, [{"at": "2020-02-01"}])
+    schema = pa.schema([("at", kind)])
+    if same:
+        (row,) = rows(source(elasticsearch_url, index, schema))
+        assert str(row["at"]).startswith("2020-02-01")
+    else:
+        with pytest.raises(OptionError, match="'at' can't be read as"):
+            source(elasticsearch_url, index, schema).splits()
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ([{"type": "binary"}, {"type": "keyword"}], pa.binary()),
+        ([{"type": "date"}, {"type": "date", "format": "yyyy-dd-MM"}], UTC),
+    ],
+    ids=["bytes", "moments"],
+)
+def test_a_text_must_mean_the_same_in_each_index(
+    elastic: Elasticsearch,
+    elasticsearch_url: str,
+    index: str,
+    fields: list[dict[str, Any]],
+    kind: pa.DataType,
+) -> None:
+    names = [f"{index}-{at}" for at in range(2)]
+    for name, field in zip(names, fields, strict=True):
+        filled(elastic, name, {"v": field}, [])
+    try:
+        with pytest.raises(OptionError, match="'v' can't be read as"):
+            source(elasticsearch_url, f"{index}-*", pa.schema([("v", kind)])).splits()
+    finally:
+        elastic.indices.delete(index=names)
 
 
 def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(

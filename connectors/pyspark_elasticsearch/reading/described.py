@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -54,6 +55,13 @@ META = {"_id": pa.string(), "_index": pa.string(), "_seq_no": pa.int64()}
 """What every document has beside its fields; read where a schema or option ``columns`` names it."""
 
 PLAIN_DATES = "strict_date_optional_time"
+ISO = re.compile(
+    r"[a-z_]+|8?(yyyy|uuuu)-MM-dd((T|'T'| )HH(:mm(:ss(\.S{1,9})?)?)?)?([XxZ]{1,5}|'Z')?"
+)
+"""Formats of dates by whose texts, where they are those of ISO 8601, nothing else is meant."""
+
+SETTINGS = "max_result_window", "mapping.source.mode"
+SHOWN = ",".join(("*.mappings", *(f"*.settings.index.{one}" for one in SETTINGS)))
 
 
 @dataclass(frozen=True)
@@ -121,8 +129,7 @@ def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Descri
     Raises:
         StoreRefused: there is none, or documents don't keep what was written.
     """
-    shown = "*.mappings,*.settings.index.max_result_window"
-    params = {"filter_path": shown, "ignore_unavailable": str(not all_there).lower()}
+    params = {"filter_path": SHOWN, "ignore_unavailable": str(not all_there).lower()}
     answer = cluster.ask("asking for the fields", "GET", path(asked(index)), params=params)
     out = left_out(cluster, index)
     found = {name: about for name, about in answer.body.items() if name not in out}
@@ -134,9 +141,10 @@ def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Descri
         )
     abouts = objects(found)
     mappings = [about.get("mappings", {}) for about in abouts.values()]
-    for name, mapping in zip(abouts, mappings, strict=True):
-        _require_source(name, mapping)
-    windows = [_window(about.get("settings", {})) for about in abouts.values()]
+    settings = [about.get("settings", {}).get("index", {}) for about in abouts.values()]
+    for name, mapping, setting in zip(abouts, mappings, settings, strict=True):
+        _require_source(name, mapping, setting)
+    windows = [int(one.get("max_result_window", 10_000)) for one in settings]
     merged = _merged([one.get("properties", {}) for one in mappings])
     fields = {name: one for name, one in merged.items() if name != OWN}
     plain = Described(mappings, fields, min(windows), out)
@@ -154,16 +162,14 @@ def _hides_vectors(cluster: Cluster, index: str, there: Described) -> bool:
     return "[exclude_vectors]" not in str(told.body.get("error"))
 
 
-def _window(settings: Mapping[str, Any]) -> int:
-    return int(settings.get("index", {}).get("max_result_window", 10_000))
-
-
-def _require_source(index: str, mapping: Mapped) -> None:
+def _require_source(index: str, mapping: Mapped, settings: Mapping[str, Any]) -> None:
     source = mapping.get("_source", {})
-    if _is_off(source):
+    mode = settings.get("mapping", {}).get("source", {}).get("mode")
+    if _is_off(source) or mode == "disabled":
         raise StoreRefused(
             f"Index {index} can't be read",
-            why="its mapping has _source disabled: it does not keep the documents",
+            why="it has _source disabled, by its mapping or by index.mapping.source.mode: it does"
+            " not keep the documents",
             todo="index the documents anew with _source enabled",
         )
     if kept := [name for name in ("includes", "excludes") if source.get(name)]:
@@ -260,6 +266,16 @@ def _moment(mapping: Mapped) -> pa.DataType:
 
 def _format(mapping: Mapped) -> str:
     return str(mapping.get("format", f"{PLAIN_DATES}||epoch_millis"))
+
+
+def is_iso(mapping: Mapped) -> bool:
+    """Whether a text in a date that is one of ISO 8601 means that moment, by the first format."""
+    for one in _format(mapping).split("||"):
+        if PLAIN_DATES in one:
+            return True
+        if not ISO.fullmatch(one.replace("[", "").replace("]", "")):
+            return False
+    return True
 
 
 def is_millis(mapping: Mapped) -> bool:

@@ -102,7 +102,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
-    document, found = Objects([hit.get("_source", {})]), []
+    document, found = Objects([_document(hit, schema)]), []
     for field in schema:
         values = [hit.get(field.name)] if field.name in META else document.at(field.name)
         try:
@@ -111,6 +111,21 @@ def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             raise _unreadable(hit, field, values, error) from None
     return found
+
+
+def _document(hit: Mapping[str, Any], schema: pa.Schema) -> Mapping[str, Any]:
+    """The document of a hit; of none that is not there a column would be null.
+
+    Raises:
+        ValueUnreadable: it is not there, and has columns.
+    """
+    if "_source" not in hit and not {*schema.names} <= {*META}:
+        raise ValueUnreadable(
+            f"Document {hit['_id']!r} in index {hit['_index']} has no _source",
+            why="the index does not keep the documents",
+            todo="leave the index out of option index, or index the documents anew",
+        )
+    return hit.get("_source", {})  # type: ignore[no-any-return]
 
 
 def _column(values: list[Any], field: pa.Field, hits: list[Any]) -> pa.Array:

@@ -16,6 +16,7 @@ from pyspark_elasticsearch.reading.described import (
     Described,
     Mapped,
     flat,
+    is_iso,
     is_json,
     is_millis,
     kind_of,
@@ -45,6 +46,9 @@ def require(schema: pa.Schema, there: Described) -> None:
         for path, mapping in flat(there.fields):
             if mapping and "properties" not in mapping and (path == at or _is_in(path, at)):
                 _require(kind, mapping, path)
+        for path, mapping in there.every:
+            if path == at or _is_in(path, at):
+                _require_same_text(kind, mapping, path)
 
 
 def leaves(fields: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.DataType]]:
@@ -85,6 +89,20 @@ def _require(kind: pa.DataType, mapping: Mapped, at: str) -> None:
             why=f"it is a field of type {kind_of(mapping)}, of which values would be lost or"
             " changed",
             todo="give it a type in the schema that holds them, and cast it in Spark",
+        )
+
+
+def _require_same_text(kind: pa.DataType, mapping: Mapped, at: str) -> None:
+    """Refuse types by which a text is read as something else than what the index takes it for."""
+    is_moment = types.is_timestamp(kind) or types.is_date(kind)
+    is_encoded = types.is_binary(kind) and kind_of(mapping) != "binary"
+    if is_encoded or (is_moment and not is_iso(mapping)):
+        raise OptionError(
+            f"Field {at!r} can't be read as {type_name(kind)}",
+            why=f"an index has it as {kind_of(mapping)} {mapping.get('format', '')}".rstrip()
+            + ", by which its texts mean something else",
+            todo="read it as a string, and make the values of that in Spark, such as by"
+            " to_timestamp()",
         )
 
 

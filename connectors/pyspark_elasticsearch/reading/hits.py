@@ -59,6 +59,8 @@ class Reader:
         line = body.replace(b"\n", b" ")  # a document may have some, between its members
         (answer,) = from_json.read(line, plan).to_batches()
         hits = _members(answer.column("hits").field("hits").flatten())
+        if "_source" in hits and hits["_source"].null_count:
+            raise ValueError("a document is not there")
         source = _members(hits["_source"]) if "_source" in hits else {}
         found = [(hits if one.name in META else source)[one.name] for one in self.schema]
         made = [from_json.finished(*pair) for pair in zip(found, self.schema.types, strict=True)]
