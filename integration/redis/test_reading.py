@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.reading.source import RedisSource
+from pyspark_redis.reading.source import RedisSource, _Fetch
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
 from sparkonce.errors import (
@@ -31,6 +31,7 @@ from sparkonce.errors import (
     StoreUnreachable,
     ValueUnreadable,
 )
+from sparkonce.exactly_once.retry import Patience
 from sparkonce.filters import Compare, Filter, OneOf
 from sparkonce.reading import Scan
 from sparkonce.values import spark_types
@@ -518,6 +519,29 @@ def test_a_read_that_is_given_up_leaves_little_to_do(
         told: Any = client.info("stats")
         assert told["total_net_output_bytes"] < 500_000
         assert came + sum(one.num_rows for one in made.read(split)) == came + 15 * 25_003
+
+
+def test_a_key_of_many_elements_that_takes_too_long_is_asked_for_once(
+    private_redis: Callable[..., RedisProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server reads it to the end each time that it is asked."""
+    server = private_redis()
+    with connect(server.url) as client:
+        client.rpush("l:1", *range(25_000))
+        made = source(server.url, key="l:{id}", model="list", timeout="0.5", numPartitions="1")
+        block = _Fetch._block
+
+        def late(fetch: _Fetch, keys: Any) -> Any:
+            client.client_pause(1000)
+            return block(fetch, keys)
+
+        monkeypatch.setattr(_Fetch, "_block", late)
+        client.config_resetstat()
+        (split,) = made.splits()
+        with pytest.raises(StoreRefused, match=r"b'l:1' has 25000 elements.*raise option timeout"):
+            Patience(3, first=0).run(lambda: list(made.read(split)))
+        client.client_unpause()
+        assert calls(client, "lrange") <= 1
 
 
 def test_an_answer_that_takes_too_long_names_the_option(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 
 import pyarrow as pa
+import redis
 
 from pyspark_redis.reading.columns import Columns
 from pyspark_redis.reading.forms import BEGIN, Form, Rows
@@ -15,6 +17,7 @@ from pyspark_redis.reading.places import READING, Places
 from pyspark_redis.reading.scan import ALL, Part, Scan
 from pyspark_redis.reading.wire import Wire, command, good, is_other_type, is_refusal, opened
 from pyspark_redis.server.failures import translated
+from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
 from sparkonce.reading import Scan as Wanted
 
@@ -101,21 +104,26 @@ class _Fetch:
         """Ask for keys, block by block; give rows whenever they are enough for a batch."""
         pending = [(key, BEGIN) for key in keys]
         while pending:
-            many = self._fitting([key for key, _ in pending[: self._size]])
+            many, elements = self._fitting([key for key, _ in pending[: self._size]])
             block, pending = pending[:many], pending[many:]
-            pending += self._block(block)
+            with _not_again(block[0][0], elements):
+                pending += self._block(block)
             if len(self.rows.keys) >= ROWS or self.wire.received - self._began >= BLOCK:
                 full, self.rows = self.rows, Rows(self.form.columns)
                 self._began = self.wire.received
                 yield full
 
-    def _fitting(self, keys: Sequence[bytes]) -> int:
-        """How many of these keys have few enough elements for one block; at least one."""
-        if not self.form.count or len(keys) == 1:
-            return len(keys)
+    def _fitting(self, keys: Sequence[bytes]) -> tuple[int, int]:
+        """How many of these keys have few enough elements for one block, and those of the first.
+
+        It is at least one.
+        """
+        if not self.form.count:
+            return len(keys), 0
         asked = b"".join([command(self.form.count, key) for key in keys])
-        counts = (one if isinstance(one, int) else 0 for one in self.wire.ask(asked, len(keys)))
-        return max(1, sum(so_far <= ELEMENTS for so_far in accumulate(counts)))
+        told = self.wire.ask(asked, len(keys))
+        counts = [one if isinstance(one, int) else 0 for one in told]
+        return max(1, sum(so_far <= ELEMENTS for so_far in accumulate(counts))), counts[0]
 
     def _block(self, block: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Take the rows of some keys; gives those of which there is more to ask for."""
@@ -146,3 +154,22 @@ class _Fetch:
                 for values in rows.columns.values():
                     values.append(None)
         doubtful.clear()
+
+
+@contextmanager
+def _not_again(key: bytes, elements: int) -> Iterator[None]:
+    """Ask no more for a key that takes too long: the server would read it each time, to the end.
+
+    Raises:
+        StoreRefused: it has many elements, and they have not come in time.
+    """
+    try:
+        yield
+    except redis.TimeoutError:
+        if elements <= ELEMENTS:
+            raise
+        raise StoreRefused(
+            f"Key {key!r} has {elements} elements, which have not come within option timeout",
+            why="one command gives all of them, in which the server does nothing else",
+            todo="raise option timeout, or leave the key out by option key or keyPattern",
+        ) from None
