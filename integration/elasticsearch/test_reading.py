@@ -188,6 +188,31 @@ def test_a_type_that_would_change_values_is_refused(
             source(elasticsearch_url, index, pa.schema([column])).splits()
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("_id", pa.binary()),
+        ("_id", pa.list_(pa.string())),
+        ("_index", pa.struct([("a", pa.string())])),
+        ("_id", pa.map_(pa.string(), pa.string())),
+        ("_seq_no", pa.timestamp("us")),
+        ("_seq_no", pa.float64()),
+        ("_ID", pa.string()),
+        ("_routing", pa.string()),
+        ("_version", pa.int64()),
+    ],
+    ids=str,
+)
+def test_what_a_document_has_beside_its_fields_is_read_as_what_it_is(
+    elastic: Elasticsearch, elasticsearch_url: str, index: str, name: str, kind: pa.DataType
+) -> None:
+    filled(elastic, index, {}, [{"n": 1}])
+    with pytest.raises(OptionError, match=f"Column '{name}' can't be read"):
+        source(elasticsearch_url, index, pa.schema([(name, kind), ("n", pa.int64())])).splits()
+    texts = pa.schema([("_seq_no", pa.string()), ("_id", pa.string())])
+    assert rows(source(elasticsearch_url, index, texts)) == [{"_seq_no": "0", "_id": "d0"}]
+
+
 def test_a_column_that_no_index_knows_is_null_and_told(
     elastic: Elasticsearch, elasticsearch_url: str, index: str, caplog: pytest.LogCaptureFixture
 ) -> None:

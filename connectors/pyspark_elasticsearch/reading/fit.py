@@ -35,6 +35,15 @@ EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
 )
 """Types of columns, and the fields of which they change no value; others refuse such a value."""
 
+OF_META = types.is_string, types.is_integer, types.is_decimal
+"""Types that take what a document has beside its fields, or refuse the value."""
+
+OTHER_META = (
+    *("_routing", "_version", "_score", "_source", "_ignored", "_primary_term", "_type", "_size"),
+    *("_field_names", "_nested_path", "_tier", "_tsid"),
+)
+"""What a document has beside its fields, and is not read."""
+
 
 def require(schema: pa.Schema, there: Described) -> None:
     """Refuse columns in which values would change.
@@ -42,6 +51,8 @@ def require(schema: pa.Schema, there: Described) -> None:
     Raises:
         OptionError: there are such.
     """
+    for field in schema:
+        _require_meta(field, there)
     for at, kind in leaves(schema):
         for path, mapping in flat(there.fields):
             if mapping and "properties" not in mapping and (path == at or _is_in(path, at)):
@@ -80,6 +91,23 @@ def tell_unknown(schema: pa.Schema, there: Described) -> None:
                 "Column %r is null in each row. Why: no index has such a field. What to do: %s",
                 *(at, suggestion(at, [*known]) or "mend its name, if it has another"),
             )
+
+
+def _require_meta(field: pa.Field, there: Described) -> None:
+    is_known = field.name in META
+    if is_known and not any(accepts(field.type) for accepts in OF_META):
+        raise OptionError(
+            f"Column {field.name!r} can't be read as {type_name(field.type)}",
+            why="it is a text or a whole number, of which that would be something else",
+            todo=f"read it as {type_name(META[field.name])}, and cast it in Spark",
+        )
+    is_other = not is_known and field.name.lower() in (*META, *OTHER_META)
+    if is_other and not there.lenient:  # documents that nothing parses may have such fields
+        raise OptionError(
+            f"Column {field.name!r} can't be read",
+            why="the cluster has it beside documents, and no document has it as a field",
+            todo=f"of those read {', '.join(META)}, or leave the column out",
+        )
 
 
 def _require(kind: pa.DataType, mapping: Mapped, at: str) -> None:
