@@ -46,9 +46,7 @@ def unknown(after: Position, end: Position) -> Iterator[UnreadLost]:
     for name, known in after.items():
         if name not in end or "away" in end[name]:
             yield from [] if known["over"] or "away" in known else [_gone(name)]
-        elif not (known["over"] or "away" in known) and _histories(known["read"]) != _histories(
-            end[name]["read"]
-        ):
+        elif not known["over"] and _histories(known["read"]) != _histories(end[name]["read"]):
             yield _made_anew(name)
         elif "sink" in known and known["sink"] != end[name].get("sink"):
             yield _shown_otherwise(name)
