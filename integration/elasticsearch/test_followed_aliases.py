@@ -186,6 +186,14 @@ def test_an_alias_that_becomes_another_sinks_or_shows_all_is_told(
 FILTERED: list[dict[str, Any]] = [
     {"filter": {"range": {"n": {"lt": 20}}}},
     {"filter": {"bool": {"filter": [{"term": {"sparkonce.sink": "x"}}, {"term": {"n": 1}}]}}},
+    *(
+        {"filter": {"bool": {"filter": [{"term": {"sparkonce.sink": "x"}}, {"range": bounds}]}}}
+        for bounds in (
+            {"sparkonce.fence": {"gte": 3, "lte": 5}},
+            {"sparkonce.fence": {"lte": "x"}},
+            {"n": {"lte": 5}},
+        )
+    ),
     {"search_routing": "a"},
 ]
 

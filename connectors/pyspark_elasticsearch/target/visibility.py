@@ -112,12 +112,12 @@ def shown_by(query: Mapping[str, Any]) -> Shown | None:
     match query:
         case {"match_none": _}:
             return Shown("", -1)
-        case {"bool": {"filter": [{"term": term}, {"range": bounds}], **more}} if not (
-            {*more} - {"boost"}
-        ):
-            sink = term.get(f"{OWN}.sink", {}).get("value")
-            fence = bounds.get(f"{OWN}.fence", {}).get("lte")
-            return Shown(sink, int(fence)) if sink and fence is not None else None
+        case {"bool": {"filter": [{"term": term}, {"range": bounds}], **more}}:
+            match term.get(f"{OWN}.sink"), bounds.get(f"{OWN}.fence"):
+                case {"value": str(sink), **of_term}, {"lte": int(fence), **of_range} if not (
+                    {*more, *of_term, *of_range} - {"boost"}
+                ):
+                    return Shown(sink, fence)
     return None
 
 
