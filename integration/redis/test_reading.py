@@ -271,6 +271,30 @@ def test_members_are_read_with_their_scores(
     assert client.zcard(f"{unique}:0")
 
 
+@pytest.mark.parametrize(("option", "column"), [("score", "Score"), ("SCORE", "score")])
+def test_a_score_is_read_however_its_column_is_written(
+    redis_url: str, client: redis.Redis, unique: str, option: str, column: str
+) -> None:
+    """Or it would be a member of the value, and null."""
+    client.zadd(f"{unique}:1", {'{"n": 5}': 1.5})
+    schema = pa.schema([("m", pa.string()), (column, pa.float64())])
+    raw = {"key": f"{unique}:{{id}}", "model": "zset", "scoreColumn": option}
+    with pytest.raises(ValueUnreadable, match="column 'm'"):
+        rows(source(redis_url, schema, **raw))
+    whole = pa.schema([("value", pa.string()), (column, pa.float64())])
+    assert rows(source(redis_url, whole, **raw)) == [{"value": '{"n": 5}', column: 1.5}]
+
+
+def test_an_error_tells_of_the_value_that_it_names(
+    redis_url: str, client: redis.Redis, unique: str
+) -> None:
+    for at in range(5):
+        client.hset(f"{unique}:{at}", mapping={"n": f"no number {at}"})
+    made = source(redis_url, pa.schema([("n", pa.int64())]), key=f"{unique}:{{id}}")
+    with pytest.raises(ValueUnreadable, match=r"key b'\w+:(\d)'.*'no number \1'"):
+        rows(made)
+
+
 def test_entries_have_their_ids(redis_url: str, client: redis.Redis, unique: str) -> None:
     ids = [
         client.xadd(f"{unique}:s", {"n": 1}).decode(),
@@ -292,6 +316,7 @@ ALONE: list[tuple[Any, pa.DataType, bool]] = [
     (JSON, pa.struct([("n", pa.int64())]), False),
     (JSON, pa.map_(pa.string(), pa.string()), False),
     (JSON, pa.int64(), False),
+    ('{"a":' * 100_000, pa.string(), False),
     ("{no JSON}", pa.string(), True),
     ('["a"]', pa.string(), True),
     (b"{\xff}", pa.binary(), True),
@@ -299,7 +324,7 @@ ALONE: list[tuple[Any, pa.DataType, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind", "is_read"), ALONE, ids=str)
+@pytest.mark.parametrize(("text", "kind", "is_read"), ALONE, ids=lambda one: str(one)[:40])
 @pytest.mark.parametrize("model", ["string", "list", "set", "zset"])
 def test_one_column_is_the_whole_value_unless_it_may_be_a_member(
     client: redis.Redis,

@@ -37,11 +37,9 @@ class Columns:
         self._joined: list[pa.Field] = []
         self._alone: pa.Field | None = None
         if model not in ("hash", "stream"):
-            scored = model == "zset"
-            values = [one for one in free if not (scored and one.name == score)]
-            self._from = {
-                one.name: SCORE if scored and one.name == score else VALUE for one in free
-            }
+            scores = {score.lower()} if model == "zset" else set()
+            values = [one for one in free if one.name.lower() not in scores]
+            self._from = {one.name: SCORE if one.name.lower() in scores else VALUE for one in free}
             self._joined = values if len(values) > 1 else []
             if len(values) == 1 and values[0].name.lower() != WHOLE_VALUE:
                 self._alone = values[0]
@@ -95,10 +93,10 @@ class Columns:
         try:
             return from_json.column(texts, field.type)
         except ValueError as error:
-            where, passed = _where(texts, field, keys, entries)
+            where, passed, found = _where(texts, field, keys, entries)
             raise ValueUnreadable(
                 f"A value of column {field.name!r}{where} can't be read as {spark_type(field)}:"
-                f" {error}",
+                f" {found or error}",
                 why="what is stored there is none of that type",
                 todo="read that column as a string, as binary or as a larger type by"
                 f" .schema(...), or mend the value{passed}",
@@ -107,18 +105,19 @@ class Columns:
 
 def _where(
     texts: pa.Array, field: pa.Field, keys: pa.Array, entries: pa.Array | None
-) -> tuple[str, str]:
-    """Where a value lies that can't be read, and how an entry is passed over."""
+) -> tuple[str, str, str]:
+    """Where a value lies that can't be read, how an entry is passed over, and what is wrong."""
     for at in range(len(texts)):
         try:
             from_json.column(texts.slice(at, 1), field.type)
-        except ValueError:
+        except ValueError as error:
             key = keys[at].as_py()
             if entries is None:
-                return f" under key {key!r}", ""
+                return f" under key {key!r}", "", str(error)
             entry = entries[at].as_py()
-            return f" under key {key!r}, of entry {entry.decode()},", f"; {passing(key, entry)}"
-    return "", ""
+            where = f" under key {key!r}, of entry {entry.decode()},"
+            return where, f"; {passing(key, entry)}", str(error)
+    return "", "", ""
 
 
 def _require_whole(field: pa.Field, texts: pa.Array, keys: pa.Array) -> None:
@@ -142,5 +141,7 @@ def _require_whole(field: pa.Field, texts: pa.Array, keys: pa.Array) -> None:
 def _is_object(text: bytes) -> bool:
     try:
         return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return True  # as far as anybody reads
+    except ValueError:
         return False
