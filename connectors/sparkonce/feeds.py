@@ -46,7 +46,7 @@ class Feed(Rows, Protocol):
 
     Attributes:
         unit: what a query can be behind by: ``rows``, if the store can count them.
-        of: what is followed, if its positions don't say so; or empty.
+        of: what is followed, as far as its positions don't say so: at least of which store.
     """
 
     unit: str

@@ -1,9 +1,10 @@
 """How one query goes along a feed: the offsets that Spark keeps, limits, and where an epoch ends.
 
-An offset is ``{"version": 1, "at": position}``, with ``"of"`` where the position does not say of
-what it is. Spark keeps where each epoch ends and asks anew, after a restart, where the first one
-began: a query that begins at the latest position would lose what came in between. So the first
-epoch's end says that, too, as ``"from"``, and an offset that is empty stands for the beginning.
+An offset is ``{"version": 1, "of": "shop.orders", "at": position}``; of what it is, it says where
+the position does not. Spark keeps where each epoch ends and asks anew, after a restart, where the
+first one began: a query that begins at the latest position would lose what came in between. So the
+first epoch's end says that, too, as ``"from"``, and an offset that is empty stands for the
+beginning.
 """
 
 from __future__ import annotations

@@ -18,12 +18,20 @@ from integration.servers.redis import RedisProcess, connect, require_followable
 from integration.servers.redis_cluster import RedisCluster
 from pyspark.sql import SparkSession
 
+from pyspark_elasticsearch.following.feed import ElasticsearchFeed
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.following.feed import Range, RedisFeed
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
-from sparkonce.errors import OptionError, StoreRefused, UnreadLost, ValueUnreadable
+from sparkonce.errors import (
+    OptionError,
+    StoreRefused,
+    UnreadLost,
+    UnsupportedQuery,
+    ValueUnreadable,
+)
 from sparkonce.feeds import Position
+from sparkonce.following import BEGINNING, Follower
 
 
 @pytest.fixture(autouse=True)
@@ -219,6 +227,14 @@ def test_a_capped_stream_that_is_made_anew_is_noticed_where_counts_coincide(
     with pytest.raises(UnreadLost, match=r"does not have entry .* any more"):
         followed(made, at, None)
     assert followed(lenient, at, None)[1] == [*range(10, 15)]
+
+
+def test_a_checkpoint_of_another_store_is_refused(redis_url: str, unique: str) -> None:
+    query = Follower(feed(redis_url, unique))
+    at = {unique: {"read": [["VWc8wwMg", 12]], "over": False}}
+    with pytest.raises(UnsupportedQuery, match=r"of indices of Elasticsearch, and .* of Redis"):
+        query.end({"version": 1, "of": ElasticsearchFeed.of, "at": at}, None)
+    assert query.end(query.end(BEGINNING, None), None)["of"] == RedisFeed.of
 
 
 def test_a_query_may_begin_with_what_is_there_or_with_what_comes(

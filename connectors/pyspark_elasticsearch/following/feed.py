@@ -30,7 +30,7 @@ LARGE = 50_000
 class ElasticsearchFeed:
     """See `sparkonce.feeds.Feed`."""
 
-    unit, of = "changes", ""
+    unit, of = "changes", "indices of Elasticsearch"
 
     def __init__(self, cluster: Cluster, options: Options, wanted: Scan) -> None:
         self.cluster, self.options, self.schema = cluster, options, wanted.schema

@@ -63,7 +63,7 @@ class Range:
 class RedisFeed:
     """See `sparkonce.feeds.Feed`."""
 
-    unit, of = "rows", ""
+    unit, of = "rows", "streams of Redis"
 
     def __init__(self, places: Places, options: Options, wanted: Scan) -> None:
         self.places, self.options = places, options
