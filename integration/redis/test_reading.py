@@ -751,7 +751,8 @@ def test_a_condition_of_one_query_narrows_no_other(
         one, other = frame.where("id = 1"), frame.where("id = 2")
         assert one.count() == 1
         assert frame.count() == 5
-        assert sorted(one.union(other).union(frame).toPandas().id) == [0, 1, 1, 2, 2, 3, 4]
+        found = [row.id for row in one.union(other).union(frame).collect()]
+        assert sorted(found) == [0, 1, 1, 2, 2, 3, 4]
         assert one.crossJoin(frame).count() == 5
 
 
