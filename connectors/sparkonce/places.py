@@ -42,20 +42,3 @@ def spelling(location: str) -> str:
     if named == "dbfs" and plain.startswith(VOLUMES):
         return plain
     return f"{named}:{slashes}{'' if authority and plain == '/' else plain}"
-
-
-def spellings(location: str) -> tuple[str, ...]:
-    """The spelling of a place, and behind it those that earlier releases may have given it.
-
-    They took it as it was given, without a slash at the end.
-    """
-    now = spelling(location)
-    _, authority, path = split(now)
-    spelled = [now, location.rstrip("/")]
-    scheme = now.partition(":")[0]
-    spelled += [f"{old}://{authority}{path}" for old, new in SAME.items() if new == scheme]
-    if scheme == "dbfs":
-        spelled += [f"{MOUNT}{path}", f"dbfs://{path}"]
-    if now.startswith(VOLUMES):
-        spelled.append(f"dbfs:{now}")
-    return tuple(dict.fromkeys(spelled))

@@ -1,4 +1,4 @@
-"""Each place has one spelling, and those of earlier releases are still known."""
+"""Each place has one spelling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkonce.places import spelling, spellings
+from sparkonce.places import spelling
 
 SPELLED = {
     "s3://bucket/a/b": [
@@ -45,19 +45,3 @@ def test_two_places_have_two_spellings() -> None:
 @example("a://b/")
 def test_a_spelling_is_spelled_as_itself(location: str) -> None:
     assert spelling(spelling(location)) == spelling(location)
-
-
-@pytest.mark.parametrize(
-    ("location", "old"),
-    [
-        ("s3a://bucket/a/", {"s3a://bucket/a", "s3n://bucket/a"}),
-        ("s3a://bucket//a", {"s3a://bucket//a", "s3a://bucket/a", "s3n://bucket/a"}),
-        ("s3://bucket/a", {"s3a://bucket/a", "s3n://bucket/a"}),
-        ("dbfs:/a", {"/dbfs/a", "dbfs:///a"}),
-        ("hdfs://name/a", set()),
-        ("/data/a", set()),
-    ],
-)
-def test_earlier_releases_took_a_place_as_it_was_given(location: str, old: set[str]) -> None:
-    assert spellings(location)[0] == spelling(location)
-    assert set(spellings(location)[1:]) == old

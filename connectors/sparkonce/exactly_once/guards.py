@@ -21,7 +21,6 @@ from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import Ledger, united
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.origin import Follows, Origin
-from sparkonce.places import spelling
 from sparkonce.protocol import Receipt
 
 
@@ -52,7 +51,6 @@ class Driver(Origin):
     Attributes:
         name: of the ledger.
         checkpoint: where the checkpoint lies, None if not known.
-        formerly: how earlier releases may have spelled that place.
         offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
         offsets_before: the same of the epoch before.
     """
@@ -62,7 +60,6 @@ class Driver(Origin):
     checkpoint: str | None = None
     offsets: Offsets | None = None
     offsets_before: Offsets | None = None
-    formerly: tuple[str, ...] = ()
 
     @property
     def once(self) -> bool:
@@ -70,8 +67,8 @@ class Driver(Origin):
         return self.follows is Follows.ONCE
 
     def is_at(self, place: str | None) -> bool:
-        """Whether its checkpoint lies at a place, as a ledger of any release has it."""
-        return place is not None and (spelling(place) == self.checkpoint or place in self.formerly)
+        """Whether its checkpoint lies at a place, as a ledger has it."""
+        return place is not None and place == self.checkpoint
 
 
 class Verdict(enum.Enum):

@@ -61,7 +61,6 @@ class Registers:
         """The claim on the driver's checkpoint path, and the other sink that holds it.
 
         Both are None where the query has decided an epoch from there: then the claim is its own.
-        Where an earlier release spelled the place otherwise, the claim is made its own now.
 
         Args:
             ledger: of the driver's sink, None before its first write.
@@ -73,19 +72,11 @@ class Registers:
             return None, None
         name = claim_name(driver.target, path)
         claim = self.read(name)
-        # It ran from here, so it goes on, whoever else an earlier release let begin here.
-        if ledger and ledger.has_decided(driver.query_id, 0) and driver.is_at(ledger.checkpoint):
-            return claim, None
-        holder = holder_of(claim, name) or self._former_holder(driver)
+        holder = holder_of(claim, name)
         rival = self.load(holder) if holder and holder != driver.name else None
         # A holder whose checkpoint was moved to another path since has left this one.
         moved_away = rival is not None and not driver.is_at(rival.checkpoint or path)
         return claim, None if moved_away else rival
-
-    def _former_holder(self, driver: Driver) -> str | None:
-        """Who holds the checkpoint path under a spelling of an earlier release."""
-        names = (claim_name(driver.target, spelled) for spelled in driver.formerly)
-        return next(filter(None, (holder_of(self.read(name), name) for name in names)), None)
 
     def drop(self, records: Mapping[str, Record]) -> None:
         """Take records away that lie beside a ledger, unless they were written since."""

@@ -66,12 +66,7 @@ class Checkpoint:
 
         A local path does not name its host, which in a container is another one at each start.
         """
-        return next(iter(self.spellings), None)
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """The spelling of the place, and those of earlier releases."""
-        return places.spellings(self._resolved(self.location)) if self.location else ()
+        return places.spelling(self._resolved(self.location)) if self.location else None
 
     def look(self, query_id: str, epoch: int) -> View:
         """Read what the driver of a query needs at an epoch."""

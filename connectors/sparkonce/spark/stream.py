@@ -112,7 +112,6 @@ def _driver(sink: Sink, checkpoint: Checkpoint, receipts: Sequence[Receipt], epo
         run_id=run_id,
         epoch=epoch,
         checkpoint=place,
-        formerly=tuple(one for one in checkpoint.spellings if one != place),
     )
 
 

@@ -42,7 +42,6 @@ class Query:
     named: bool = False
     stream: str = ""
     through: Store | None = None
-    formerly: tuple[str, ...] = ()
 
     @property
     def store(self) -> Store:
@@ -107,7 +106,6 @@ class Run:
             checkpoint=query.checkpoint,
             offsets=_offsets(offsets),
             offsets_before=_offsets(offsets_before),
-            formerly=query.formerly,
             follows=query.follows,
             named=query.named,
             stream=query.stream,
