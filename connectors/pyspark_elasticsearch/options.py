@@ -12,7 +12,7 @@ from pyspark_elasticsearch.server import address
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
-from sparkonce.options import COMMON, Option, gone
+from sparkonce.options import COMMON, Option
 from sparkonce.reading import READS
 
 URL = Option(
@@ -117,49 +117,6 @@ OPTIONS = (
     Option("parallelism", "Bulk requests that the driver sends at once.", integer(1, 64), 4),
     *ACCESS,
     *COMMON,
-    gone(
-        "write",
-        "leave it out: the driver applies what tasks stage, which was as fast",
-    ),
-    gone(
-        "sequenceColumn",
-        "name the column in versionColumn, a whole number, date or timestamp: the"
-        " highest one wins, in this epoch and any other",
-    ),
-    gone(
-        "versioning",
-        "leave it out: documents get versions that only grow, or those of versionColumn",
-    ),
-    gone(
-        "onConflict",
-        "leave it out: a document with a version of somebody else stops the query; let"
-        " others write without versions of their own, or give both the same versionColumn",
-    ),
-    gone(
-        "visibility",
-        "leave it out: with visibleAlias alone readers of that alias see whole epochs",
-    ),
-    gone(
-        "shards",
-        "set number_of_shards by an index template (PUT _index_template/...), or create the"
-        " index beforehand",
-    ),
-    gone(
-        "replicas",
-        "set number_of_replicas by an index template (PUT _index_template/...), or later"
-        " (PUT <index>/_settings)",
-    ),
-    gone(
-        "createIndices",
-        "leave it out: indices that are there are used as they are; create"
-        " <indexPrefix>-ledger, <indexPrefix>-log and the one of dead letters beforehand, as"
-        " docs/elasticsearch.md shows, where the user may not",
-    ),
-    gone(
-        "tlsMode",
-        "leave it out: https is always verified; name the CA that signed the cluster's"
-        " certificate in tlsCaFile",
-    ),
 )
 
 WHICH = (

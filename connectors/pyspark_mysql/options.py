@@ -13,7 +13,7 @@ from pyspark_mysql.server.literals import NAME, NAME_RULE
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer
-from sparkonce.options import COMMON, Option, gone
+from sparkonce.options import COMMON, Option
 from sparkonce.reading import READS
 
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
@@ -169,20 +169,6 @@ OPTIONS = (
     ),
     *TLS,
     *COMMON,
-    gone(
-        "cutTrailingSpace",
-        "trim the text before the sink, or widen the column",
-    ),
-    gone(
-        "unixSocket",
-        "name 127.0.0.1 in option url: the server listens there, too, unless"
-        " skip_networking is set",
-    ),
-    gone(
-        "createTables",
-        "leave it out: ledger and log are made if they are not there; where the user"
-        " may not, run what `sparkonce ddl mysql` prints",
-    ),
 )
 
 READING = (

@@ -25,7 +25,6 @@ class Option:
     Attributes:
         parse: raises ValueError, with what it expects, for a text that it can't read.
         secret: never shown in a log line, an error or the ledger.
-        instead: what to do instead of an option that went; empty for those that there are.
     """
 
     name: str
@@ -34,7 +33,6 @@ class Option:
     default: Any = None
     required: bool = False
     secret: bool = False
-    instead: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """What a user can know of it, as JSON values."""
@@ -42,16 +40,6 @@ class Option:
         default = self.default if plain else str(self.default)
         about = {"name": self.name, "required": self.required, "default": default}
         return about | {"secret": self.secret, "meaning": self.meaning}
-
-
-def gone(name: str, instead: str) -> Option:
-    """An option of an earlier release; a query that sets it is told what to do instead."""
-    return Option(name, "", instead=instead)
-
-
-def known(table: Iterable[Option]) -> list[Option]:
-    """The options of a table, without those that went."""
-    return [option for option in table if not option.instead]
 
 
 class Options(dict[str, Any]):
@@ -148,9 +136,6 @@ COMMON = (
         " Default: an upsert (without `ttl`) warns, all else fails.",
         choice("fail", "warn"),
     ),
-    gone(
-        "chunkBytes", "leave it out: where a store takes only smaller chunks, they are cut in two"
-    ),
 )
 
 SPARKS = ("queryname",)
@@ -171,7 +156,7 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
     """
     table = list(table)
     by_name = {option.name.lower(): option for option in table}
-    options = known(table)
+    options = [*table]
     values: dict[str, Any] = {option.name: option.default for option in options}
     problems: list[OptionError] = []
     strangers = [name for name in raw if name.lower() not in (*by_name, *SPARKS)]
@@ -212,12 +197,6 @@ def password(options: Mapping[str, Any]) -> str | None:
 
 
 def _value(option: Option, text: str) -> Any:
-    if option.instead:
-        raise OptionError(
-            f"Option {option.name} is no more",
-            why="this release of sparkonce has no such choice",
-            todo=option.instead,
-        )
     if not (text or "").strip():  # Spark hands None on, too
         raise OptionError(
             f"Option {option.name} is empty",

@@ -119,24 +119,6 @@ def test_what_spark_itself_puts_among_the_options_means_nothing() -> None:
     assert parse(TABLE, {**URL, "queryName": "clicks"}) == parse(TABLE, URL)
 
 
-@pytest.mark.parametrize("name", ["redis", "mysql", "elasticsearch"])
-def test_an_option_that_went_is_refused_with_what_to_do_instead(name: str) -> None:
-    table = for_name(name).options
-    for option in table:
-        if option not in known(table):
-            with pytest.raises(OptionError) as refused:
-                parse(table, {option.name.lower(): "true"}, complete=False)
-            assert refused.value.what == f"Option {option.name} is no more"
-            assert refused.value.todo == option.instead
-
-
-def test_an_option_that_went_is_neither_suggested_nor_listed() -> None:
-    with pytest.raises(OptionError) as refused:
-        parse(TABLE, {**URL, "chunkByte": "1024"})
-    assert "chunkBytes" not in refused.value.todo
-    assert "chunkBytes" not in page_of_options("redis", TABLE)
-
-
 def test_names_are_compared_without_case() -> None:
     options = parse(TABLE, {"URL": "redis://localhost", "writemode": "increment", "SINKID": "x"})
     assert (options["url"], options["writeMode"], options["sinkId"]) == (

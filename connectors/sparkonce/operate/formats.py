@@ -13,7 +13,7 @@ from sparkonce.operate.arguments import as_json, pair, with_options
 from sparkonce.operate.checkup import checkup
 from sparkonce.operate.printing import page_of_options
 from sparkonce.operate.terminal import page, say
-from sparkonce.options import Option, known
+from sparkonce.options import Option
 from sparkonce.reading import Readable
 from sparkonce.registry import for_name
 from sparkonce.store import Connector
@@ -27,9 +27,9 @@ def show_options(name: str, as_json: bool) -> None:
     connector = for_name(name)
     sources = sources_of(connector)
     if as_json:
-        shown = [option.to_json() for option in known(connector.options)]
+        shown = [option.to_json() for option in connector.options]
         for source, table in sources.items():
-            shown += [{**option.to_json(), "of": source} for option in known(table)]
+            shown += [{**option.to_json(), "of": source} for option in table]
         page(json.dumps(shown, indent=2))
     else:
         page(page_of_options(connector.name, connector.options, sources))

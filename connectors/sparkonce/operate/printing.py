@@ -11,7 +11,7 @@ import click
 from sparkonce.errors import in_one_line
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import SinkStatus, ago
-from sparkonce.options import Option, known
+from sparkonce.options import Option
 
 FEW = 5
 """So many sinks are described in full; more are a line each."""
@@ -121,7 +121,7 @@ def page_of_options(
 def _rows(table: Iterable[Option]) -> Iterator[str]:
     yield "option | default | meaning"
     yield "---|---|---"
-    for option in known(table):
+    for option in table:
         default = "required" if option.required else _shown(option.default)
         yield f"`{option.name}` | {default} | {option.meaning}"
 
