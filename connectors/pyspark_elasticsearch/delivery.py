@@ -12,7 +12,7 @@ from pyspark_elasticsearch.journal.records import Destination, Records
 from pyspark_elasticsearch.models import names
 from pyspark_elasticsearch.models.aside import Aside, Sent
 from pyspark_elasticsearch.models.chunks import chunk_name, unpacked
-from pyspark_elasticsearch.models.documents import Documents, require_known
+from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.models.lines import begun_script
 from pyspark_elasticsearch.models.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
 from pyspark_elasticsearch.preflight import Watch
@@ -120,7 +120,6 @@ class Delivery:
         aside.resume(self.places[:done])
         if total and done >= total:
             return aside.tally.applied
-        require_known(manifest, documents)
         with reading(manifest.sink, FORGET):
             to = Destination(**manifest.notes)
         if to.replaces and not replacing.make(means.cluster, to, documents.index):

@@ -121,8 +121,6 @@ class Delivery:
         if status == b"lost":
             self._put_aside()
             raise refusals.lost(manifest, part.attempt, seq)
-        if status == b"steps":
-            raise refusals.begun_by_steps(manifest)
         stored, aside, noted, refused, own, *stopped = told
         self.noted = [int(one) for one in noted if one <= ordinal]
         self._count(refused)

@@ -58,15 +58,6 @@ def decided_elsewhere(manifest: Manifest) -> StoreRefused:
     )
 
 
-def begun_by_steps(manifest: Manifest) -> StoreRefused:
-    """A row is half applied, by an earlier release."""
-    return StoreRefused(
-        f"Epoch {manifest.epoch} was stopped in the middle of a row by an earlier release",
-        why="this release applies a row whole or not at all",
-        todo="run `sparkonce recover` with the release that wrote it, then restart the query",
-    )
-
-
 def told(manifest: Manifest, key: bytes, reason: bytes) -> str:
     """What a dead letter says of a row that the server refused."""
     named, why = (one.decode(errors="replace") for one in (key, reason))

@@ -100,10 +100,7 @@ P = TypeVar("P", bound="Plan[Any] | None")
 
 
 def attempt_of(run_id: str, token: str) -> str:
-    """The name of an attempt: that of its run in short, and a random token.
-
-    Release 0.1.0 gave the token alone; see `Staged.run`.
-    """
+    """The name of an attempt: that of its run in short, and a random token."""
     return f"{digest(run_id)}-{token}"
 
 
@@ -286,5 +283,5 @@ class Staged:
 
     @property
     def run(self) -> str:
-        """The run of the query in short; empty if release 0.1.0 staged it."""
+        """The run of the query in short."""
         return self.attempt.rpartition("-")[0]

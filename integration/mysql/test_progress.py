@@ -14,7 +14,7 @@ from integration.mysql.rivals import twin
 from integration.proxy import Proxy
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import RowRefused, SparkonceError, StoreRefused
+from sparkonce.errors import RowRefused, SparkonceError
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.cli import main
@@ -173,29 +173,3 @@ def test_a_commit_whose_answer_is_lost_warns_of_what_it_put_aside(
     assert mysql_proxy.cuts == 1
     assert sum("1 of 2 rows of epoch 1" in said for said in caplog.messages) == 1
     assert letters(mysql, target) == 1
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_a_ledger_of_an_earlier_release_gets_the_column_it_lacks(
-    mysql: Cursor, mysql_url: str, target: str, unique: str, allowed: bool
-) -> None:
-    own = f"{unique}_ledger"
-    mysql.execute(f"CREATE DATABASE {own}")
-    query(mysql_url, target, ledgerSchema=own).sink.check()
-    mysql.execute(f"ALTER TABLE {own}.sparkonce_ledger DROP COLUMN aside")
-    mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
-    alter = ", ALTER" if allowed else ""
-    mysql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE{alter} ON {own}.* TO {unique}")
-    mysql.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {target} TO {unique}")
-    mysql.execute(f"GRANT INSERT ON {target}_bad TO {unique}")
-    upgraded = query(mysql_url.replace("root@", f"{unique}:pw@"), target, ledgerSchema=own)
-    try:
-        if not allowed:
-            with pytest.raises(StoreRefused, match=r"ALTER TABLE .* ADD COLUMN aside INT"):
-                upgraded.sink.check()
-            return
-        upgraded.sink.check()
-        assert upgraded.run(0, ones(-1, 1)).aside == 1
-    finally:
-        mysql.execute(f"DROP DATABASE {own}")
-        mysql.execute(f"DROP USER {unique}")

@@ -11,7 +11,7 @@ from sparkonce.errors import OptionError
 from sparkonce.operate.formats import sources_of
 from sparkonce.operate.printing import page_of_options
 from sparkonce.option_values import Parser, choice, integer, pattern, seconds
-from sparkonce.options import COMMON, Option, known, parse, password
+from sparkonce.options import COMMON, Option, parse, password
 from sparkonce.registry import for_name
 
 TABLE = (
@@ -130,7 +130,7 @@ def test_names_are_compared_without_case() -> None:
 
 def test_defaults_are_filled_in() -> None:
     options = parse(TABLE, URL)
-    assert set(options) == {option.name for option in known(TABLE)}
+    assert set(options) == {option.name for option in TABLE}
     assert options["writeMode"] == "upsert"
     assert options["sinkId"] is None
     assert options["maxRetries"] == 8
@@ -155,7 +155,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(name: str, meant: 
 def test_an_unknown_name_that_is_near_to_none_gets_them_all() -> None:
     with pytest.raises(OptionError) as refused:
         parse(TABLE, {**URL, "zzz": "x"})
-    assert all(option.name in str(refused.value) for option in known(TABLE))
+    assert all(option.name in str(refused.value) for option in TABLE)
 
 
 def test_a_required_option_must_be_there_unless_one_only_connects() -> None:
@@ -209,8 +209,8 @@ def test_password_and_password_file_contradict_each_other() -> None:
 def test_the_page_has_a_row_for_each_option_with_three_cells() -> None:
     lines = page_of_options("redis", TABLE).splitlines()
     rows = [line for line in lines if line.startswith("`") and " | " in line]
-    assert len(rows) == len(known(TABLE))
-    for option, row in zip(known(TABLE), rows, strict=True):
+    assert len(rows) == len(TABLE)
+    for option, row in zip(TABLE, rows, strict=True):
         name, _, meaning = row.split(" | ") if row.count(" | ") == 2 else ("", "", "")
         assert name == f"`{option.name}`"
         assert meaning == option.meaning
@@ -225,7 +225,7 @@ def test_the_page_shows_defaults_and_what_is_required() -> None:
 
 
 def test_every_option_says_what_it_means_in_a_sentence() -> None:
-    for option in known(COMMON):
+    for option in COMMON:
         assert option.meaning.endswith("."), option.name
         assert "|" not in option.meaning, option.name
 
@@ -269,7 +269,7 @@ TABLES = {
     for connector in [for_name(name)]
     for source, table in {"sink": connector.options, **sources_of(connector)}.items()
 }
-EACH = [(of, option.name) for of, table in TABLES.items() for option in known(table)]
+EACH = [(of, option.name) for of, table in TABLES.items() for option in table]
 
 
 @pytest.mark.parametrize("text", ["", "  ", None])

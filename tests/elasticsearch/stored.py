@@ -20,4 +20,6 @@ APPENDED: dict[str, Any] = {
     "visibleAlias": None,
     "aside": False,
     "create": None,
+    "schema": "v BIGINT",
+    "overwrites": False,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from tests.elasticsearch.stored import APPENDED
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server.client import Answer
 from pyspark_elasticsearch.store import ElasticsearchStore
-from sparkonce.errors import StoreRefused, StoreUnreachable
+from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
@@ -64,27 +63,6 @@ def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent() 
     cluster = CutOff(answers=True)
     store(cluster).apply(MANIFEST)
     assert [method for method, _ in cluster.asked] == ["GET", "PUT", "GET"]
-
-
-@pytest.mark.parametrize(
-    ("detail", "notes", "said"),
-    [
-        ({}, {"before": ["y"]}, "recover --to"),
-        ({"mode": "upsert", "sequence": "at"}, {}, "sequenceColumn"),
-        ({"mode": "delete", "versioning": "none"}, {}, "versioning=none"),
-        ({"mode": "update", "parts": ["x-", ["land", ""]]}, {}, "writeMode=update into a template"),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
-def test_rest_of_a_decision_that_used_what_is_gone_is_refused_by_name(
-    detail: dict[str, Any], notes: dict[str, Any], said: str
-) -> None:
-    cluster = CutOff(answers=True)
-    begun = store(cluster)
-    manifest = replace(MANIFEST, detail={**APPENDED, **detail}, notes={**NOTES, **notes})
-    with pytest.raises(StoreRefused, match=f"was decided with {said}"):
-        begun.apply(manifest, since=0.0)
-    assert [method for method, _ in cluster.asked] == ["GET"]
 
 
 def test_no_row_is_sent_while_it_is_not_known_whether_a_decision_stays() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -81,12 +80,6 @@ def test_operations_are_not_stored_and_sequences_are() -> None:
 def test_a_manifest_keeps_all_of_a_plan_as_flat_json(given: dict[str, str]) -> None:
     made = plan(**given)
     assert TableRows.load(json.loads(json.dumps(made.stored))) == made.detail
-
-
-def test_a_decision_of_release_0_1_0_lacks_the_schema() -> None:
-    made = plan(NUMBERS, key="id", writeMode="increment")
-    old = {name: value for name, value in made.stored.items() if name != "schema"}
-    assert TableRows.load(old) == replace(made.detail, schema="")
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,8 @@ class Log:
             ids = [place.verdict for place in wanted[start : start + VERDICTS]]
             docs = self._get("counting rows that can't be stored", ids, source=True)
             found = [doc["_source"] for doc in docs if doc.get("found")]
-            with reading(ids[0]):  # release 0.1.0 counted no rows
-                rows += sum(int(one.get("rows", len(one.get("letters", ())))) for one in found)
+            with reading(ids[0]):
+                rows += sum(int(one["rows"]) for one in found)
         return rows
 
     def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:

@@ -178,8 +178,7 @@ class Records:
 
     def unfinished(self, kin: str) -> list[str]:
         """The names that end so, of sinks whose decision is being applied."""
-        # Not those that are open: a ledger of an earlier release does not say whether it is.
-        found = self._found("listing unfinished epochs", {"term": {"open": False}})
+        found = self._found("listing unfinished epochs", {"term": {"open": True}})
         return [name for name, _ in found if name.endswith(kin)]
 
     def decided_after(self, name: str) -> list[str]:
@@ -189,12 +188,12 @@ class Records:
         return [one for one, held in found if one.endswith(kin) and held.decided > own]
 
     def _found(
-        self, doing: str, left_out: dict[str, Any] | None = None
+        self, doing: str, condition: dict[str, Any] | None = None
     ) -> Iterator[tuple[str, Held]]:
-        """All records, but for some: their names and their order."""
+        """All records, or those that meet a condition: their names and their order."""
         index, about = self.indices.ledger, {"term": {"kind": "record"}}
         self.cluster.ask(doing, "POST", path(index, "_refresh"), allow=(404,))
-        query = {"bool": {"filter": [about], "must_not": [left_out] if left_out else []}}
+        query = {"bool": {"filter": [about, condition] if condition else [about]}}
         wanted = {"_source": ["name", "decided"], "seq_no_primary_term": True}
         for hits in reads.pages(
             self.cluster, doing, index, {"query": query, "sort": ["name"], **wanted}

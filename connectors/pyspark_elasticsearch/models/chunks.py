@@ -1,7 +1,7 @@
 """Chunks: the lines of a ``_bulk`` request, compressed.
 
-A chunk is a header (count of operations; bytes of bad rows, of something that release 0.1.0 could
-put behind them, and in all) and zstd of the bad rows as JSON and of the lines.
+A chunk is a header (count of operations; bytes of bad rows, and in all) and zstd of the bad rows as
+JSON and of the lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark_elasticsearch.models.lines import NAME_MARK, SCRIPT_MARK, STAMP_MAR
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import all_bytes
 
-HEAD = struct.Struct("<IIQQ")
+HEAD = struct.Struct("<IIQ")
 
 
 class Chunk(NamedTuple):
@@ -62,7 +62,7 @@ def packed(texts: Any, bad: list[Letter]) -> bytes:
     lines = all_bytes(texts)
     body = b"".join([letters, lines]) if letters else lines
     squeezed: bytes = pa.Codec("zstd", 1).compress(body, asbytes=True)
-    return HEAD.pack(len(texts), len(letters), 0, len(letters) + len(lines)) + squeezed
+    return HEAD.pack(len(texts), len(letters), len(letters) + len(lines)) + squeezed
 
 
 def unpacked(payload: bytes) -> Chunk:
@@ -72,7 +72,7 @@ def unpacked(payload: bytes) -> Chunk:
         ValueError: it is none.
     """
     try:
-        count, letters, _, size = HEAD.unpack_from(payload)
+        count, letters, size = HEAD.unpack_from(payload)
         raw = pa.Codec("zstd").decompress(
             memoryview(payload)[HEAD.size :], decompressed_size=size, asbytes=True
         )

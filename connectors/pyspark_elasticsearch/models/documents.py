@@ -13,8 +13,7 @@ import pyarrow as pa
 from pyspark_elasticsearch.models.names import Part
 from sparkonce import change
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
-from sparkonce.errors import StoreRefused
-from sparkonce.protocol import Manifest, Stored
+from sparkonce.protocol import Stored
 from sparkonce.values import schema_text
 
 
@@ -85,7 +84,7 @@ class Documents:
         pipeline: that rows go through.
         alias: that shows whole epochs.
         aside: whether bad rows are put into chunks as such.
-        schema: of the query, as Spark's DDL; release 0.1.0 kept none.
+        schema: of the query, as Spark's DDL.
         create: settings and mappings of an index that may be made.
         overwrites: whether they take the place of all that an alias shows.
     """
@@ -145,8 +144,8 @@ class Documents:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The schema of the query; empty where it is not known."""
-        return schema_text.parse(self.schema) if self.schema else pa.schema([])
+        """The schema of the query."""
+        return schema_text.parse(self.schema)
 
     def stored(self) -> Stored:
         """As JSON values, which the manifest keeps."""
@@ -190,9 +189,9 @@ class Documents:
             pipeline=stored["pipeline"],
             alias=stored["visibleAlias"],
             aside=stored["aside"],
-            schema=stored.get("schema", ""),
+            schema=stored["schema"],
             create=stored["create"],
-            overwrites=stored.get("overwrites", False),
+            overwrites=stored["overwrites"],
         )
 
 
@@ -210,27 +209,3 @@ def script(way: Way) -> str:
     ]
     lines = (line for text in texts for line in text.splitlines())
     return " ".join(" ".join(line for line in lines if not line.startswith("//")).split())
-
-
-def require_known(manifest: Manifest, documents: Documents) -> None:
-    """Refuse an epoch that used what is gone: this release would make something else of its rest.
-
-    Raises:
-        StoreRefused: it names what the decision used.
-    """
-    stored = manifest.detail
-    scripted = documents.way.guard is Guard.SCRIPT
-    used = {
-        "recover --to": "before" in manifest.notes,
-        "sequenceColumn": stored.get("sequence"),
-        "versioning=none": stored.get("versioning") == "none",
-        f"writeMode={stored['mode']} into a template of names": scripted and documents.parts,
-    }
-    for name, is_used in used.items():
-        if is_used:
-            raise StoreRefused(
-                f"Epoch {manifest.epoch} of {manifest.sink} was decided with {name} and is not"
-                " applied yet",
-                why="this release has that no more, and would leave other rows than were decided",
-                todo="finish it with the release that decided it (`sparkonce recover`), then go on",
-            )

@@ -12,10 +12,8 @@ from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused
 
 NAMES = ("ledger", "log")
-NO_SUCH_TABLE, NO_SUCH_COLUMN, COLUMN_IS_THERE = 1146, 1054, 1060
+NO_SUCH_TABLE = 1146
 MAY_NOT = (1044, 1142)
-ADDED = {"aside": "INT", "decided": "BIGINT"}
-"""Columns of the ledger that came with a later release."""
 
 
 class OwnTables:
@@ -50,13 +48,11 @@ class OwnTables:
             StoreRefused: they are not there and may not be made.
         """
         # CREATE TABLE IF NOT EXISTS asks for the right to create even where the table is there.
-        if self.there():
-            self._bring_up_to_date()
-        elif self.create:
+        if not self.there():
+            if not self.create:
+                raise self._absent("nothing has been written in this database yet")
             for statement in ddl(self.schema):
                 self._run(statement, "creating its ledger and log")
-        else:
-            raise self._absent("nothing has been written in this database yet")
         if self.create:
             self.require_rights()
         self.known = True
@@ -80,31 +76,6 @@ class OwnTables:
         """Whether both are there."""
         looks = f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0"
         return self._run(looks, "looking for its tables")
-
-    def _bring_up_to_date(self) -> None:
-        """Add the columns that a ledger of an earlier release lacks."""
-        for column, kind in ADDED.items():
-            try:
-                self.session.run(f"SELECT {column} FROM {self.ledger} LIMIT 0")
-            except pymysql.MySQLError as error:
-                if number(error) != NO_SUCH_COLUMN:
-                    raise translate(error, "looking at its ledger") from None
-                self._add(column, kind)
-
-    def _add(self, column: str, kind: str) -> None:
-        statement = f"ALTER TABLE {self.ledger} ADD COLUMN {column} {kind} NOT NULL DEFAULT 0"
-        try:
-            self.session.run(statement)
-        except pymysql.MySQLError as error:
-            if number(error) == COLUMN_IS_THERE:  # somebody else has added it in this moment
-                return
-            if number(error) not in MAY_NOT:
-                raise translate(error, "adding a column to its ledger") from None
-            raise StoreRefused(
-                f"Table {self.ledger} is of an earlier release: it has no column {column}",
-                why=message(error),
-                todo=f"run {statement}, or grant the user ALTER on it for the first start",
-            ) from None
 
     def _run(self, sql: str, doing: str) -> bool:
         """Whether the tables that are named are there."""

@@ -98,9 +98,7 @@ class ChunkEncoder:
 
 def _packed(texts: Any, bad: list[Letter], nulls: list[str]) -> bytes:
     lengths = pc.binary_length(texts).buffers()[1]
-    about = b""
-    if bad or nulls:
-        about = json.dumps({"bad": bad, "nulls": nulls} if nulls else bad).encode()
+    about = json.dumps({"bad": bad, "nulls": nulls}).encode()
     head = HEAD.pack(len(texts), len(about))
     raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], about, all_bytes(texts)])
     packed: bytes = CODEC.compress(raw, asbytes=True)
@@ -115,7 +113,7 @@ class Rows:
         offsets: where each row begins in it, and where the last one ends.
         first: of these rows.
         last: of these rows, exclusive.
-        nulls: columns that hold one somewhere in the chunk. Release 0.1.0 did not say.
+        nulls: columns that hold one somewhere in the chunk.
     """
 
     def __init__(
@@ -193,9 +191,7 @@ def decode(payload: bytes) -> Chunk:
     count, size = HEAD.unpack_from(raw)
     lengths = HEAD.size + 4 * count
     texts = lengths + size
-    about = json.loads(bytes(raw[lengths:texts])) if size else []
-    if isinstance(about, list):
-        about = {"bad": about, "nulls": []}
+    about = json.loads(bytes(raw[lengths:texts]))
     nulls = frozenset(about["nulls"])
     rows = Rows(raw[texts:], _offsets(raw[HEAD.size : lengths], count), 0, count, nulls)
     return Chunk(rows, [Letter(*one) for one in about["bad"]])

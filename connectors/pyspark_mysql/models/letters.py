@@ -23,9 +23,6 @@ def of_literals(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
     """
     named = dict(zip(detail.columns, row, strict=False))
     trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
-    if not detail.schema:  # of an earlier release
-        plain = pa.schema([(name, pa.string()) for name in trees])
-        return letters.of_trees(reason, trees, plain, detail.key)
     schema = schema_text.parse(detail.schema)
     for field in schema:
         if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):

@@ -31,11 +31,11 @@ def can_load(session: Session, detail: TableRows, columns: Iterable[Column]) -> 
     """Whether LOAD DATA does with rows what INSERT does.
 
     It reads bits from characters, and puts a zero where neither the query nor a trigger has filled
-    a column; and chunks of release 0.1.0 don't tell which columns hold a null.
+    a column.
     """
-    columns, told = list(columns), detail.shape is not None
+    columns = list(columns)
     same = all(column.kind != "bit" for column in columns) and not unfilled(columns, detail.columns)
-    return session.live.loads and told and same
+    return session.live.loads and same
 
 
 def never_null(detail: TableRows, columns: Iterable[Column]) -> set[str]:

@@ -46,9 +46,9 @@ class TableRows:
         columns: in the order of a chunk's rows.
         kinds: the type of each column.
         aside: whether a task puts bad rows into chunks as such.
-        schema: of the query, as Spark's DDL; empty in decisions of release 0.1.0.
+        schema: of the query, as Spark's DDL.
         overwrites: whether the table is emptied first.
-        shape: what tasks know of the table; None in decisions of release 0.1.0.
+        shape: what tasks know of the table; None before the table was looked up.
     """
 
     table: Names
@@ -132,7 +132,7 @@ class TableRows:
 
     @classmethod
     def load(cls, stored: Stored) -> TableRows:
-        """Read what `stored` gave, of this release or an earlier one."""
+        """Read what `stored` gave."""
         key = tuple(stored["key"])
         does = change.make(
             stored["mode"],
@@ -149,8 +149,8 @@ class TableRows:
             columns=tuple(stored["columns"]),
             kinds=stored["kinds"],
             aside=stored["aside"],
-            schema=stored.get("schema", ""),
-            overwrites=stored.get("overwrites", False),
+            schema=stored["schema"],
+            overwrites=stored["overwrites"],
             shape=Shape.load(stored["shape"]) if "shape" in stored else None,
         )
 

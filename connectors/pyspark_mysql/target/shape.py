@@ -66,7 +66,7 @@ def require_kept(detail: TableRows, columns: Iterable[Column]) -> None:
     """Refuse a table that could make other values of rows, which were checked against another.
 
     A column that holds all that the other one did is fine: a row that the server refused may have
-    asked for that. Release 0.1.0 kept no shape: what it has decided is applied as it is.
+    asked for that.
 
     Args:
         detail: of a manifest.
@@ -75,7 +75,7 @@ def require_kept(detail: TableRows, columns: Iterable[Column]) -> None:
     Raises:
         StoreRefused: it was altered.
     """
-    if detail.shape is None:
+    if detail.shape is None:  # no table was looked up for the plan
         return
     for name, now in named(columns, detail.columns).items():
         then = detail.shape.columns.get(name)

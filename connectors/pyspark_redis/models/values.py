@@ -139,7 +139,6 @@ class Values:
             "schema": self.schema,
             **({"length": self.length} if self.length else {}),
             # What only Lua reads.
-            "whole_rows": True,
             "width": len(self.columns),
             **self.places,
             **({"order": self._order(order)} if order else {}),

@@ -339,8 +339,6 @@ def from_record(record: Record, name: str) -> Ledger | None:
 def _parsed(record: Record) -> Ledger:
     body = json.loads(record.body)
     known = {one.name for one in fields(Ledger)}
-    for former in ("offsets_text", "offsets_before"):  # release 0.1.0 kept them here
-        body.pop(former, None)
     if body.pop("format") > FORMAT or not known.issuperset(body):
         raise StoreError(
             "The ledger was written by a newer release of sparkonce",
@@ -351,7 +349,6 @@ def _parsed(record: Record) -> Ledger:
     if HISTORY.fullmatch(body.get("history", "")) is None:
         raise ValueError("history has another form")
     manifest = _manifest(body["manifest"]) if body["manifest"] else None
-    body.setdefault("inherits", bool(body["retired"]))  # a release that did not tell
     tuples = {name: tuple(body[name]) for name in ("retired", "past_runs")}
     stamps = {"revision": record.revision, "stamp": record.stamp}
     return Ledger(**{**body, **tuples, **stamps, "manifest": manifest})
@@ -365,7 +362,6 @@ def _pace(manifest: Manifest, start: Start | None) -> Pace:
 
 
 def _manifest(body: dict[str, Any]) -> Manifest:
-    body.pop("written", None)  # rows that release 0.1.0 could write before their decision
     require_kinds(body, _kinds(Manifest))
     return Manifest(**{**body, "parts": tuple(map(_part, body["parts"]))})
 

@@ -5,7 +5,7 @@
 -- ARGV[3] seq   ARGV[4] bytes   ARGV[5] plan (JSON)   ARGV[6] rows of the epoch that may go aside
 -- ARGV[7] texts by which Redis refuses a row (JSON)
 -- Returns {'superseded'} if another decision came; {'early'} if a chunk before it is not applied;
--- {'lost'} if the chunk is gone; {'steps'} if an earlier release stopped in the middle of a row; else
+-- {'lost'} if the chunk is gone; else
 -- {'applied', stored, aside, noted, reasons, reasons of its task} with the rows of the epoch that are
 -- stored and that go aside so far, the chunks that are noted, and why rows of this one do; or {'refused',
 -- the same five, key, reason} if Redis refused a row, at which the next call goes on; or 'many' instead,
@@ -19,7 +19,6 @@ if applied < ordinal then return {'early'} end
 
 local payload, plan = redis.call('HGET', KEYS[2], ARGV[3]), cjson.decode(ARGV[5])
 if not payload or #payload ~= tonumber(ARGV[4]) then return {'lost'} end
-if from > 0 and plan.mode == 'increment' and not plan.whole_rows then return {'steps'} end
 local chunk, bad, reasons, own = cmsgpack.unpack(payload), {}, {}, {}
 for n, letter in ipairs(chunk[plan.letters] or {}) do own[n] = letter[1] end
 
