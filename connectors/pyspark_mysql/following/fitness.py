@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-
-import pymysql
 
 from pyspark_mysql.binlog.positions import GtidPosition, lacking, shared
 from pyspark_mysql.binlog.sets import GtidSet
-from pyspark_mysql.reading.snapshot import STATUS
+from pyspark_mysql.reading.snapshot import end_of_log
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from sparkonce.errors import StoreRefused
@@ -96,10 +93,7 @@ def require_all_logged(session: Session) -> None:
 
 def _filters(live: Live) -> Iterator[str]:
     """What the log has alone, or leaves out; nothing where the user may not see that."""
-    for asked in STATUS[live.mariadb]:
-        with suppress(pymysql.MySQLError):  # a right is lacking, or another release has the word
-            for row in live.run(asked):
-                yield from (str(one) for one in row[2:4] if one)
+    yield from (str(one) for one in end_of_log(live)[2:4] if one)
 
 
 def _require_fit(live: Live) -> None:
@@ -123,11 +117,16 @@ def _mariadb(live: Live) -> Server:
     asked = "SELECT @@global.gtid_binlog_pos, @@global.gtid_binlog_state"
     ((executed, state),) = live.run(asked)
     first, *_ = live.run("SHOW BINARY LOGS")[0]
-    ((purged,),) = live.run("SELECT BINLOG_GTID_POS(%s, 4)", first)
     there = GtidPosition(executed).last
-    gone = GtidPosition(_one_line(purged or ""))  # domains that were deleted are none any more
+    gone = GtidPosition(gtids_at(live, first))  # domains that were deleted are none any more
     gone.last = {domain: one for domain, one in gone.last.items() if domain in there}
     return Server(True, _one_line(executed), str(gone), _one_line(state))
+
+
+def gtids_at(server: Live | Session, file: str, at: str = "4") -> str:
+    """How far MariaDB was at an offset of a file of its log; by default where the file begins."""
+    ((found,),) = server.run("SELECT BINLOG_GTID_POS(%s, %s)", file, int(at))
+    return _one_line(found or "")
 
 
 def _one_line(gtids: str) -> str:

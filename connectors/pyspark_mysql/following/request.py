@@ -17,6 +17,7 @@ from pyspark_mysql.binlog.packets import Event, events
 from pyspark_mysql.binlog.places import Place, up_to
 from pyspark_mysql.binlog.positions import GtidPosition
 from pyspark_mysql.binlog.sets import GtidSet
+from pyspark_mysql.following.fitness import gtids_at
 from pyspark_mysql.reading.source import WRITE_SECONDS
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
@@ -158,5 +159,4 @@ def _next(session: Session, file: str) -> str:
 
 def _known(session: Session, file: str) -> dict[int, str]:
     """How far MariaDB was when it began a file."""
-    ((found,),) = session.run("SELECT BINLOG_GTID_POS(%s, 4)", file)
-    return GtidPosition("".join(str(found or "").split())).last
+    return GtidPosition(gtids_at(session, file)).last

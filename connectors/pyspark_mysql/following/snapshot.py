@@ -20,7 +20,7 @@ from pyarrow import types
 from pyspark_mysql.binlog.gtids import gtids
 from pyspark_mysql.binlog.log import Rows
 from pyspark_mysql.following.changes import BEFORE, META, OP, Changes
-from pyspark_mysql.following.fitness import server
+from pyspark_mysql.following.fitness import gtids_at, server
 from pyspark_mysql.following.readable import require_key
 from pyspark_mysql.following.table import Followed
 from pyspark_mysql.reading import ranges
@@ -28,9 +28,9 @@ from pyspark_mysql.reading.described import Described
 from pyspark_mysql.reading.forms import Form, form
 from pyspark_mysql.reading.lines import lines
 from pyspark_mysql.reading.rows import batches, line
+from pyspark_mysql.reading.snapshot import begun, place_in_log
 from pyspark_mysql.reading.source import WRITE_SECONDS
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.connection import Live
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
 
@@ -263,13 +263,10 @@ def _held(session: Session, behind: str) -> Iterator[None]:
         StoreUnreachable: the server does not show all of them yet.
     """
     with session.connected() as live:
-        try:
-            live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
-            shown = server(session).executed
-            # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
-            live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-            shown = _shown(live) if live.mariadb else shown
+        live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
+        shown = server(session).executed
+        with begun(live):
+            shown = gtids_at(live, *place_in_log(live)) if live.mariadb else shown
             if lacking := gtids(shown, mariadb=live.mariadb).lacks(behind):
                 raise StoreUnreachable(
                     f"The server does not show transactions {lacking} yet",
@@ -277,16 +274,3 @@ def _held(session: Session, behind: str) -> Iterator[None]:
                     todo="the query tries it again; look at the server's replication",
                 )
             yield
-        finally:
-            live.roll_back()
-
-
-def _shown(live: Live) -> str:
-    """What MariaDB's snapshot has: a transaction is in the log before readers see it.
-
-    See https://mariadb.com/docs/server/server-usage/storage-engines/myrocks/start-transaction-with-consistent-snapshot.
-    """
-    status = dict(live.run("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
-    at = status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"])
-    ((found,),) = live.run("SELECT BINLOG_GTID_POS(%s, %s)", *at)
-    return "".join(str(found or "").split())

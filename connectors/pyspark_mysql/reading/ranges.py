@@ -17,7 +17,7 @@ from pyarrow import types
 
 from pyspark_mysql.reading.described import DAYS, DECIMALS, MOMENTS, WHOLE, Described
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.literals import identifier, literals
+from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.errors import OptionError
 
 log = logging.getLogger("sparkonce")
@@ -194,12 +194,7 @@ def _seconds(moment: Any) -> int:
 def _literal(number: int, column: Described) -> str:
     kind = column.natural
     if types.is_date(kind):
-        return _quoted(dt.date.fromordinal(number), pa.date32())
+        return literal(dt.date.fromordinal(number), pa.date32())
     if types.is_timestamp(kind):
-        return _quoted(number * MICROS, pa.timestamp("us"))
+        return literal(number * MICROS, pa.timestamp("us"))
     return str(number)
-
-
-def _quoted(value: Any, kind: pa.DataType) -> str:
-    text: bytes = literals(pa.array([value], kind))[0].as_py()
-    return text.decode()

@@ -52,23 +52,30 @@ class State:
 
 
 @contextmanager
-def opened(live: Live) -> Iterator[State]:
+def begun(live: Live) -> Iterator[None]:
     """Read one state of the server for the time of the block.
 
     Raises:
         pymysql.MySQLError: the server does not answer.
     """
     try:
-        before = _look(live)
         # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
         live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        yield
+    finally:
+        live.roll_back()
+
+
+@contextmanager
+def opened(live: Live) -> Iterator[State]:
+    """The same, and say which state. Raises as `begun`."""
+    before = _look(live)
+    with begun(live):
         if live.mariadb:
             yield replace(before, place=_shown(live, before))
         else:
             yield before if _look(live) == before else replace(before, doubt=BEING_WRITTEN)
-    finally:
-        live.roll_back()
 
 
 NO_LOG = "the server has no binary log, or the user may not see where it ends"
@@ -77,7 +84,7 @@ BEING_WRITTEN = "transactions are being committed"
 
 def _look(live: Live) -> State:
     there = dict(live.run(VARIABLES))
-    end = _end_of_log(live)
+    end = end_of_log(live)
     if not end:
         return State("", NO_LOG)
     file, position, filters = end[0], end[1], end[2:4]
@@ -103,8 +110,11 @@ def _of_mariadb(live: Live, there: Mapping[str, str]) -> str:
     return "the server replicates and has log_slave_updates=OFF" if replicates else ""
 
 
-def _end_of_log(live: Live) -> Sequence[Any]:
-    """Its file and position, and the databases that are logged and those that are not."""
+def end_of_log(live: Live) -> Sequence[Any]:
+    """Its file and position, and the databases that are logged and those that are not.
+
+    Empty where the user may not see that, or there is no log.
+    """
     for asked in STATUS[live.mariadb]:
         try:
             found = live.run(asked)
@@ -115,15 +125,19 @@ def _end_of_log(live: Live) -> Sequence[Any]:
 
 
 def _shown(live: Live, before: State) -> str:
-    """What MariaDB's snapshot has: a transaction is in the log before readers see it.
-
-    See https://mariadb.com/docs/server/server-usage/storage-engines/myrocks/start-transaction-with-consistent-snapshot.
-    """
     if not before.place:
         return ""
+    return " ".join([*before.place.split(" ")[:-2], *place_in_log(live)])
+
+
+def place_in_log(live: Live) -> tuple[str, str]:
+    """The file and the offset up to which MariaDB's snapshot has what was logged.
+
+    A transaction is in the log before readers see it. See
+    https://mariadb.com/docs/server/server-usage/storage-engines/myrocks/start-transaction-with-consistent-snapshot.
+    """
     status = dict(live.run("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
-    ids = before.place.split(" ")[:-2]
-    return " ".join([*ids, status["Binlog_snapshot_file"], status["Binlog_snapshot_position"]])
+    return status["Binlog_snapshot_file"], status["Binlog_snapshot_position"]
 
 
 def planned(session: Session, table: Sequence[str], *, demanded: bool) -> str:
@@ -158,10 +172,14 @@ def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
         SnapshotBroken: it is not, and that is demanded.
         StoreRefused: nothing tells, and that is demanded.
     """
+    if not place:
+        with begun(live):
+            yield
+        return
     with opened(live) as state:
-        if place and demanded:
+        if demanded:
             _require_known(state)
-        if place and (state.place != place or state.doubt == BEING_WRITTEN):
+        if state.place != place or state.doubt == BEING_WRITTEN:
             _tell(demanded=demanded)
         yield
 

@@ -80,11 +80,12 @@ class MySqlSource:
         """See `Source.read`."""
         with translated_read("reading rows"), self.session.connected() as live:
             live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
+            forms = self._forms(split.columns)
             with snapshot.held(live, split.place, demanded=self._demands):
                 try:
                     # Closed here, or the connection would go back to its pool in mid-answer.
-                    with closing(lines(self.session, self._select(split))) as blocks:
-                        yield from batches(blocks, self._forms(split.columns), self.scan.schema)
+                    with closing(lines(self.session, self._select(split, forms))) as blocks:
+                        yield from batches(blocks, forms, self.scan.schema)
                 except TooLongError:
                     raise _too_long() from None
                 except pymysql.MySQLError as error:
@@ -106,11 +107,11 @@ class MySqlSource:
         kinds = self.scan.schema.types
         return [form(column, kind) for column, kind in zip(columns, kinds, strict=True)]
 
-    def _select(self, split: Range) -> str:
+    def _select(self, split: Range, forms: Sequence[Form]) -> str:
         names = [identifier(one.name) for one in split.columns]
         conditions = " AND ".join(f"({one})" for one in (split.condition, *split.wanted) if one)
         wanted = f" WHERE {conditions}" if conditions else ""
-        return f"SELECT {line(self._forms(split.columns), names)} FROM {self.relation}{wanted}"
+        return f"SELECT {line(forms, names)} FROM {self.relation}{wanted}"
 
     def _wanted(self, columns: Sequence[Described]) -> Iterator[str]:
         """Conditions of the query, on columns that are read as what they are."""

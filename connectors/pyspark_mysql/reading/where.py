@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyarrow import types
 from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.reading.described import DAYS, DECIMALS, WHOLE, Described
 from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.literals import identifier, literals
+from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.change import Names
 from sparkonce.filters import Compare, Filter, Filters, Like, Null, OneOf
 
@@ -144,5 +143,4 @@ def _codes(value: Any) -> Collection[int]:
 def _literal(value: Any, column: Described) -> str:
     if isinstance(value, int | Decimal):
         return format(Decimal(value), "f")  # with an exponent it would be a double
-    text: bytes = literals(pa.array([value], column.natural))[0].as_py()
-    return text.decode()
+    return literal(value, column.natural)

@@ -57,16 +57,8 @@ class Live:
     def sent(self, sql: str | bytes, *args: Any) -> Any:
         """Send one statement, and give the cursor that has its outcome."""
         cursor: Any = self.connection.cursor()
-        try:
+        with self._asking():
             cursor.execute(sql, args or None)
-        except pymysql.MySQLError as error:
-            if known(error).kind is Kind.LOST or number(error) in DEMOTED:
-                self.drop()
-            raise
-        except BaseException:
-            self.drop()  # in mid-answer, perhaps
-            raise
-        self.used = time.monotonic()
         return cursor
 
     def prepared(self, sql: str) -> list[FieldDescriptorPacket]:
@@ -75,7 +67,7 @@ class Live:
         See https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html.
         """
         connection: Any = self.connection
-        try:
+        with self._asking():
             connection._execute_command(COMMAND.COM_STMT_PREPARE, sql)
             answer = connection._read_packet()
             _, statement, columns, parameters = answer.read_struct("<BIHH")
@@ -85,15 +77,21 @@ class Live:
             if columns:
                 connection._read_packet()  # the end of them
             connection._execute_command(COMMAND.COM_STMT_CLOSE, statement.to_bytes(4, "little"))
+        return found
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Close the connection where what is asked for in the block leaves it in doubt."""
+        try:
+            yield
         except pymysql.MySQLError as error:
-            if known(error).kind is Kind.LOST:
+            if known(error).kind is Kind.LOST or number(error) in DEMOTED:
                 self.drop()
             raise
         except BaseException:
-            self.drop()
+            self.drop()  # in mid-answer, perhaps
             raise
         self.used = time.monotonic()
-        return found
 
     def roll_back(self) -> None:
         """End the transaction, whatever it takes."""

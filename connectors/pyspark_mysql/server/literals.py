@@ -48,10 +48,15 @@ def value(literal: str) -> str | bytes | None:
     return literal[1:-1].replace("''", "'") if literal.startswith("'") else literal
 
 
+def literal(value: Any, kind: pa.DataType) -> str:
+    """One value as a literal. Raises as `literals`."""
+    text: bytes = literals(pa.array([value], kind))[0].as_py()
+    return text.decode()
+
+
 def string(text: str) -> str:
     """One text as a literal."""
-    quoted: bytes = _text(pa.array([text]))[0].as_py()
-    return quoted.decode()
+    return literal(text, pa.string())
 
 
 def literals(column: Column) -> Column:
