@@ -165,6 +165,22 @@ def test_a_connection_of_another_server_is_not_ended(
     assert any("SLEEP" in info for (info,) in mysql.fetchall())
 
 
+@pytest.mark.parametrize("timeout", ["0.1", "0.4", "2.5", "3600"])
+def test_the_server_limits_what_a_plan_asks_for(
+    mysql_url: str, mysql_name: str, timeout: str
+) -> None:
+    """Also to a part of a second; afterwards a statement may take as long as it likes."""
+    _, made = source(mysql_url, None, query="SELECT 1 AS a", timeout=timeout)
+    mariadb = mysql_name == "mariadb"
+    asked = "SELECT @@SESSION." + ("max_statement_time" if mariadb else "max_execution_time")
+    with made.session.connected() as live:
+        with made.session.limited():
+            ((limit,),) = live.run(asked)
+        ((after,),) = live.run(asked)
+    assert float(limit) == float(timeout) * (1 if mariadb else 1000)
+    assert float(after) == 0
+
+
 def test_options_name_a_table_or_a_query() -> None:
     with pytest.raises(OptionError, match="one of them says what is read"):
         relation({"dbtable": None, "query": None, **dict.fromkeys(BOUNDS)})

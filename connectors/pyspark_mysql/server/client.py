@@ -20,17 +20,19 @@ class Limit(NamedTuple):
 
     Attributes:
         units: of a second.
+        digits: behind the point, that it takes.
         error: the number of the error of a statement that took longer.
     """
 
     variable: str
     units: int
+    digits: int
     error: int
 
 
 LIMIT = {
-    True: Limit("max_statement_time", 1, 1969),
-    False: Limit("max_execution_time", 1000, 3024),
+    True: Limit("max_statement_time", 1, 3, 1969),
+    False: Limit("max_execution_time", 1000, 0, 3024),
 }
 """By whether it is MariaDB."""
 
@@ -127,7 +129,8 @@ class Session:
         """
         with self.connected() as live:
             limit = LIMIT[live.mariadb]
-            live.run(f"SET SESSION {limit.variable} = {limit.units * self.access.timeout:.0f}")
+            value = f"{limit.units * self.access.timeout:.{limit.digits}f}"
+            live.run(f"SET SESSION {limit.variable} = {value}")
             try:
                 yield
             except pymysql.MySQLError as error:
