@@ -69,13 +69,13 @@ MEMORY := /dev/shm
 ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 2>/dev/null \
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
 INSTALLED = $(wildcard $(VENV)/lib/python3*/site-packages/pyspark/python/lib/pyspark.zip)
-$(SPARK): $(DEV) integration/spark_home.py $(INSTALLED)
+$(SPARK): $(DEV) tools/spark_home.py $(INSTALLED)
 	@echo "set-up: a Spark for tests"
-	@$(BIN)/python -m integration.spark_home $@
-$(CLASSES): $(SPARK) integration/shared_classes.py
+	@$(BIN)/python -m tools.spark_home $@
+$(CLASSES): $(SPARK) tools/shared_classes.py
 	@echo "set-up: Spark's classes, compiled"
 	@rm -f $@
-	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m integration.shared_classes $@ >$@.log 2>&1 \
+	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m tools.shared_classes $@ >$@.log 2>&1 \
 	|| { echo "set-up: not possible here, see $@.log; tests do without"; touch $@; }
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
@@ -148,7 +148,7 @@ variant-client9: $(CLASSES)
 variant-lowest: LOWEST := $(OR_UNIT)
 variant-lowest-slow: LOWEST := "slow and (variants or not integration)"
 variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
-	@$(PIP) install $$($(BIN)/python -m integration.lowest) --upgrade --target .build/lowest 2>/dev/null
+	@$(PIP) install $$($(BIN)/python -m tools.lowest) --upgrade --target .build/lowest 2>/dev/null
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(LOWEST) $(PYTEST_ARGS) \
 		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
 		$(foreach one,redis mysql elasticsearch,integration/$(one))
@@ -158,7 +158,7 @@ RELEASE ?= 3.14
 test-python: $(DEV)
 	@$(MAKE) --no-print-directory of-python VENV=.build/python$(RELEASE) VENV_ARGS=--without-pip \
 		PIP="$(BIN)/python $(PIP_OF) --python .build/python$(RELEASE)/bin/python" \
-		PYTHON="$$($(BIN)/python -m integration.matrix.pythons $(RELEASE))"
+		PYTHON="$$($(BIN)/python -m tools.matrix.pythons $(RELEASE))"
 of-python: $(SPARK)
 	@$(OWN_SPARK) $(UNIT) -m "not slow" tests integration/docs $(PYTEST_ARGS)
 
@@ -195,13 +195,13 @@ types: $(DEV)
 # -- programs
 
 bench: $(READY) $(DEV)
-	@$(BIN)/python -m integration.bench.redis_speed
-	@$(BIN)/python -m integration.bench.mysql_speed
-	@$(BIN)/python -m integration.bench.mysql_reads
-	@$(BIN)/python -m integration.bench.redis_reads
-	@$(BIN)/python -m integration.bench.follows
-	@$(BIN)/python -m integration.bench.elasticsearch_reads
-	@$(BIN)/python -m integration.bench.elasticsearch_speed
+	@$(BIN)/python -m tools.bench.redis_speed
+	@$(BIN)/python -m tools.bench.mysql_speed
+	@$(BIN)/python -m tools.bench.mysql_reads
+	@$(BIN)/python -m tools.bench.redis_reads
+	@$(BIN)/python -m tools.bench.follows
+	@$(BIN)/python -m tools.bench.elasticsearch_reads
+	@$(BIN)/python -m tools.bench.elasticsearch_speed
 
 # Seeded schedules of drivers, tasks, operators and faults against the store in memory.
 SEEDS ?= 100000
@@ -211,14 +211,14 @@ explore: $(DEV)
 # TLC searches docs/model: small scopes in minutes, `SCOPE=large` many more states, by hand.
 SCOPE ?= small
 model: $(DEV)
-	@$(BIN)/python -m integration.model --scope $(SCOPE)
+	@$(BIN)/python -m tools.model --scope $(SCOPE)
 
 # The kit in each Spark with each Python, in environments that are kept (16 GB for all), and the page
 # of the docs: `make matrix CELLS=4.0.2/3.12`.
 CELLS ?=
 JOBS ?= 1
 matrix: $(DEV)
-	@$(BIN)/python -m integration.matrix --jobs $(JOBS) $(CELLS)
+	@$(BIN)/python -m tools.matrix --jobs $(JOBS) $(CELLS)
 
 # Wheel, sdist and bill of materials, in dist/, each checked; with `TAG=v1.2.3` they must be of that release.
 export TAG ?=
@@ -243,7 +243,7 @@ example: $(DEV)
 # The contract suites in containers; an engine and the images are brought where there are none.
 CONTAINERS ?= redis mysql mariadb elasticsearch
 test-containers: $(DEV)
-	@$(BIN)/python -m integration.containers $(CONTAINERS)
+	@$(BIN)/python -m tools.containers $(CONTAINERS)
 
 # Real servers and processes, Kafka in front, faults drawn from the seed; docs/reliability.md.
 STORE ?= all
@@ -251,19 +251,19 @@ KILLS ?= 20
 ROWS ?= 1000000
 SEED ?= 1
 chaos: $(CLASSES)
-	@$(SHARED) $(BIN)/python -m integration.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
+	@$(SHARED) $(BIN)/python -m tools.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
 
 # The page and the plot, from docs/reliability/*.json, where the records are kept.
 reliability: $(DEV)
 	@$(PIP) install --group plot
-	@$(BIN)/python -m integration.chaos.report
+	@$(BIN)/python -m tools.chaos.report
 
 # The docs as a site, in .build/site; a warning, or a link that leads nowhere, is an error.
 site: $(DEV)
 	@$(PIP) install --group site
-	@$(BIN)/python -m integration.site
+	@$(BIN)/python -m tools.site
 
 # Pictures of the docs, from text.
 docs: $(DEV)
-	@$(BIN)/python -m integration.rooms > docs/rooms.svg
-	@$(BIN)/python -m integration.diagrams
+	@$(BIN)/python -m tools.rooms > docs/rooms.svg
+	@$(BIN)/python -m tools.diagrams

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 settings.register_profile("any machine", deadline=None, database=None)  # which may be busy
 settings.load_profile("any machine")
 
-pytest_plugins = ["integration.together", "integration.slices"]
+pytest_plugins = ["integration.support.together", "integration.support.slices"]
 
 KEPT = sink._open, checkpoint._warn, shuffle.warn, storage._reader
 """What the core remembers for the life of a process, connections aside."""

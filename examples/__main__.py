@@ -15,14 +15,14 @@ from typing import Any
 
 from confluent_kafka import Producer
 from elasticsearch.helpers import scan
-from integration.servers import spark as local_spark
-from integration.servers.elasticsearch import ElasticsearchProcess, private_tree
-from integration.servers.elasticsearch import connect as connect_elasticsearch
-from integration.servers.kafka import KafkaProcess, source_jars
-from integration.servers.mysql import MySqlProcess, private_binary
-from integration.servers.mysql import connect as connect_mysql
-from integration.servers.redis import RedisProcess
-from integration.servers.redis import connect as connect_redis
+from integration.support.servers import spark as local_spark
+from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
+from integration.support.servers.elasticsearch import connect as connect_elasticsearch
+from integration.support.servers.kafka import KafkaProcess, source_jars
+from integration.support.servers.mysql import MySqlProcess, private_binary
+from integration.support.servers.mysql import connect as connect_mysql
+from integration.support.servers.redis import RedisProcess
+from integration.support.servers.redis import connect as connect_redis
 
 ORDERS = 20_000
 CHANGES = 20_000
@@ -89,7 +89,7 @@ class World:
 
 def _binary_and_log() -> Any:
     """MySQL's server, or MariaDB's where only that is there, with a log that can be followed."""
-    from integration.servers.finder import UnavailableError
+    from integration.support.servers.finder import UnavailableError
 
     log = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW", "--binlog-row-metadata=FULL")
     try:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from integration.counted import make_counters
-from integration.environments import build_wheel
-from integration.marks import slow_cases
-from integration.proxy import Proxy
-from integration.servers import spark as local_spark
-from integration.servers.elasticsearch import ELASTICSEARCH
-from integration.servers.elasticsearch import connect as connect_elasticsearch
-from integration.servers.finder import Server, or_skip
-from integration.servers.mysql import SERVERS as MYSQLS
-from integration.servers.mysql import connect as connect_mysql
-from integration.servers.redis import REDIS, RedisProcess
+from integration.support.counted import make_counters
+from integration.support.marks import slow_cases
+from integration.support.proxy import Proxy
+from integration.support.servers import spark as local_spark
+from integration.support.servers.elasticsearch import ELASTICSEARCH
+from integration.support.servers.elasticsearch import connect as connect_elasticsearch
+from integration.support.servers.finder import Server, or_skip
+from integration.support.servers.mysql import SERVERS as MYSQLS
+from integration.support.servers.mysql import connect as connect_mysql
+from integration.support.servers.redis import REDIS, RedisProcess
+from tools.environments import build_wheel
 
 from pyspark_mysql.journal import tables
 from sparkonce.tck.spark.bench import Bench

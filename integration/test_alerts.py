@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
-from integration.alerts import NAMES, watched
-from integration.epochs import MySqlQuery
-from integration.proxy import Proxy
-from integration.servers.finder import or_skip
-from integration.servers.process import wait_until
-from integration.servers.prometheus import PrometheusProcess
+from integration.support.alerts import NAMES, watched
+from integration.support.epochs import MySqlQuery
+from integration.support.proxy import Proxy
+from integration.support.servers.finder import or_skip
+from integration.support.servers.process import wait_until
+from integration.support.servers.prometheus import PrometheusProcess
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import RowRefused

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.chaos.elasticsearch import VISIBLE
-from integration.chaos.oracle import Verdict, compare
-from integration.chaos.target import COUNTERS, MAKERS, ROWS, SIDES, Target, maker
-from integration.chaos.topic import Event
-from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
-from integration.servers.elasticsearch import connect
-from integration.servers.finder import or_skip
+from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
+from integration.support.servers.elasticsearch import connect
+from integration.support.servers.finder import or_skip
+from tools.chaos.elasticsearch import VISIBLE
+from tools.chaos.oracle import Verdict, compare
+from tools.chaos.target import COUNTERS, MAKERS, ROWS, SIDES, Target, maker
+from tools.chaos.topic import Event
 
 pytestmark = pytest.mark.slow
 

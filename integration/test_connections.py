@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import psutil
 import pyarrow as pa
 import pytest
-from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
-from integration.runs import Job
-from integration.servers.process import wait_until
-from integration.servers.redis import RedisProcess
+from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
+from integration.support.runs import Job
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import RedisProcess
 from pymysql.cursors import Cursor
 from pyspark.sql import SparkSession
 from redis import Redis
@@ -141,7 +141,7 @@ def test_when_a_connection_broke_the_others_are_not_tried_one_by_one(
 FORKED = textwrap.dedent(
     """
     import os, sys
-    from integration.epochs import MySqlQuery
+    from integration.support.epochs import MySqlQuery
     import pyarrow as pa
 
     query = MySqlQuery(pa.schema([("id", pa.int64())]), url=sys.argv[1], dbtable="t", key="id")

@@ -11,9 +11,9 @@ import pytest
 import redis
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
-from integration.documents import documents
-from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
-from integration.marks import slow_cases, slow_rows
+from integration.support.documents import documents
+from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
+from integration.support.marks import slow_cases, slow_rows
 from pymysql.cursors import Cursor
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from examples.__main__ import EXAMPLES
-from integration.servers import spark as local_spark
-from integration.servers.redis import RedisProcess
+from integration.support.servers import spark as local_spark
+from integration.support.servers.redis import RedisProcess
 from nbclient import NotebookClient
 
 HOME = Path(__file__).parents[1] / "examples"

@@ -11,7 +11,7 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 from elasticsearch import Elasticsearch
-from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
+from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from pymysql.cursors import Cursor
 
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch

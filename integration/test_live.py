@@ -12,11 +12,11 @@ import pytest
 import redis
 from demo.ledgers import KEY_PREFIX, Caught, Ledgers, admin_of
 from demo.live import LiveBoard
-from integration.animation import chromium, seen
-from integration.epochs import DirectQuery
-from integration.servers.finder import NoServerError, installing, or_skip
-from integration.servers.redis import RedisProcess
+from integration.support.epochs import DirectQuery
+from integration.support.servers.finder import NoServerError, installing, or_skip
+from integration.support.servers.redis import RedisProcess
 from rich.console import Console
+from tools.animation import chromium, seen
 
 COUNTERS = pa.schema([("origin", pa.string()), ("flights", pa.int64())])
 GIVEN = [{"origin": "EWR", "flights": 1}] * 1200 + [{"origin": "JFK", "flights": 1}] * 34

@@ -14,7 +14,7 @@ PROGRAM = textwrap.dedent(
     """
     import resource, sys
     import pyarrow as pa
-    from integration.epochs import REDIS
+    from integration.support.epochs import REDIS
     from sparkonce.protocol import Task
     from sparkonce.exactly_once.retry import Patience
     from sparkonce.sink import open_sink

@@ -13,7 +13,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from integration.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
+from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 
 from sparkonce import options
 from sparkonce.reading import Scan

@@ -15,8 +15,8 @@ from zipfile import ZipFile
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.counted import counts
-from integration.environments import Environment
+from integration.support.counted import counts
+from tools.environments import Environment
 
 pytestmark = pytest.mark.slow
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from integration.servers.finder import Finder, Server
+from integration.support.servers.finder import Finder, Server
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from integration.servers.finder import Way
+    from integration.support.servers.finder import Way
 
 
 class Fake:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.following.feed import ElasticsearchFeed
+from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.indices import OwnIndices
-from pyspark_elasticsearch.models.documents import Documents
-from pyspark_elasticsearch.models.encoder import ChunkEncoder
-from pyspark_elasticsearch.models.plan import overwriting, plan
 from pyspark_elasticsearch.options import FOLLOWING, OPTIONS, READING
-from pyspark_elasticsearch.reading import refusals
-from pyspark_elasticsearch.reading.source import ElasticsearchSource, inferred
+from pyspark_elasticsearch.read import refusals
+from pyspark_elasticsearch.read.source import ElasticsearchSource, inferred
 from pyspark_elasticsearch.server.answers import Unread
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.store import ElasticsearchStore
+from pyspark_elasticsearch.write.documents import Documents
+from pyspark_elasticsearch.write.encoder import ChunkEncoder
+from pyspark_elasticsearch.write.plan import overwriting, plan
 from sparkonce import checks
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import Clock
-from pyspark_elasticsearch.preflight import require_fit_server, require_safe_indices
 from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.write.preflight import require_fit_server, require_safe_indices
 from sparkonce.errors import StoreRefused
 from sparkonce.health import Finding, clock, fit, risk, share
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pyspark_elasticsearch.models.documents import MODES
-from pyspark_elasticsearch.models.names import index_name, plain_name
-from pyspark_elasticsearch.reading.names import places
+from pyspark_elasticsearch.read.names import places
 from pyspark_elasticsearch.server import address
+from pyspark_elasticsearch.write.documents import MODES
+from pyspark_elasticsearch.write.names import index_name, plain_name
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern

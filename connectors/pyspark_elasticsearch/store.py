@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark_elasticsearch import health, preflight
-from pyspark_elasticsearch.delivery import Delivery, Means
+from pyspark_elasticsearch import health
 from pyspark_elasticsearch.journal import indices, letterbox
 from pyspark_elasticsearch.journal.log import Log, places
 from pyspark_elasticsearch.journal.records import Records
-from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.target.naming import Naming
+from pyspark_elasticsearch.write import preflight
+from pyspark_elasticsearch.write.delivery import Delivery, Means
+from pyspark_elasticsearch.write.documents import Documents
 from sparkonce.exactly_once import losses
 from sparkonce.health import Finding
 from sparkonce.protocol import (

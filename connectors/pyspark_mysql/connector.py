@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyspark_mysql.following.changes import schema_of
-from pyspark_mysql.following.feed import MySqlFeed
-from pyspark_mysql.following.table import followed
+from pyspark_mysql.follow.changes import schema_of
+from pyspark_mysql.follow.feed import MySqlFeed
+from pyspark_mysql.follow.table import followed
 from pyspark_mysql.journal import tables
 from pyspark_mysql.journal.dead_letters import DeadLetters
-from pyspark_mysql.models import plan as table
-from pyspark_mysql.models.chunks import ChunkEncoder
-from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.options import FOLLOWING, OPTIONS, READING
-from pyspark_mysql.reading.described import described
-from pyspark_mysql.reading.relation import relation
-from pyspark_mysql.reading.source import MySqlSource, columns_named
+from pyspark_mysql.read.described import described
+from pyspark_mysql.read.relation import relation
+from pyspark_mysql.read.source import MySqlSource, columns_named
 from pyspark_mysql.server import address
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import translated, translated_read
 from pyspark_mysql.store import MySqlStore
+from pyspark_mysql.write import plan as table
+from pyspark_mysql.write.chunks import ChunkEncoder
+from pyspark_mysql.write.plan import TableRows
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
 from sparkonce.reading import Scan

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pyspark_mysql.journal.tables import OwnTables
-from pyspark_mysql.preflight import require_fit_server
 from pyspark_mysql.server.client import Session
+from pyspark_mysql.write.preflight import require_fit_server
 from sparkonce.health import LOST, Finding, clock, fit, risk
 
 NAMES = (

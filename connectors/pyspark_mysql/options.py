@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from pyspark_mysql.binlog.gtids import is_gtids, is_one
-from pyspark_mysql.following.changes import OP
-from pyspark_mysql.models.plan import MODES
-from pyspark_mysql.reading.relation import Subquery, subquery
+from pyspark_mysql.follow.changes import OP
+from pyspark_mysql.read.relation import Subquery, subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
+from pyspark_mysql.write.plan import MODES
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer

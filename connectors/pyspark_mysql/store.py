@@ -9,18 +9,19 @@ from weakref import WeakSet
 
 import pymysql
 
-from pyspark_mysql import health, preflight
-from pyspark_mysql.delivery import Delivery, hold
+from pyspark_mysql import health
 from pyspark_mysql.journal import letterbox
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import Log
 from pyspark_mysql.journal.records import Progress, Records
 from pyspark_mysql.journal.tables import OwnTables
-from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from pyspark_mysql.server.engines import require_transactions
 from pyspark_mysql.server.failures import Kind, known, translated
+from pyspark_mysql.write import preflight
+from pyspark_mysql.write.delivery import Delivery, hold
+from pyspark_mysql.write.plan import TableRows
 from sparkonce.health import Finding
 from sparkonce.protocol import (
     ALL_STORED,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_redis.following.feed import RedisFeed
+from pyspark_redis.cluster.store import LaneStore
+from pyspark_redis.follow.feed import RedisFeed
 from pyspark_redis.journal.dead_letters import DeadLetters
-from pyspark_redis.lane_store import LaneStore
-from pyspark_redis.models import MODELS
-from pyspark_redis.models.chunks import ChunkEncoder
-from pyspark_redis.models.model import overwriting
-from pyspark_redis.models.values import Values
 from pyspark_redis.options import FOLLOWING, OPTIONS, READING
-from pyspark_redis.reading import places
-from pyspark_redis.reading.sample import inferred, inferred_of_streams
-from pyspark_redis.reading.source import RedisSource
+from pyspark_redis.read import places
+from pyspark_redis.read.sample import inferred, inferred_of_streams
+from pyspark_redis.read.source import RedisSource
 from pyspark_redis.server import client
 from pyspark_redis.server.address import is_cluster
 from pyspark_redis.server.durability import Durability
@@ -22,6 +18,10 @@ from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.own_keys import begins
 from pyspark_redis.server.session import Session
 from pyspark_redis.store import RedisStore
+from pyspark_redis.write import MODELS
+from pyspark_redis.write.chunks import ChunkEncoder
+from pyspark_redis.write.model import overwriting
+from pyspark_redis.write.values import Values
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
 from sparkonce.reading import Scan

@@ -10,9 +10,9 @@ from typing import Any
 
 import redis
 
-from pyspark_redis.preflight import SOME, require_fit
 from pyspark_redis.server.session import PROBE
 from pyspark_redis.server.settings import setting
+from pyspark_redis.write.preflight import SOME, require_fit
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
 

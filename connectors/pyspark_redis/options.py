@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pyspark_redis.models import MODELS
 from pyspark_redis.server import own_keys
 from pyspark_redis.server.address import address
+from pyspark_redis.write import MODELS
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import choice, integer, pattern, seconds

@@ -9,13 +9,14 @@ from typing import Any
 
 import redis
 
-from pyspark_redis import health, preflight
-from pyspark_redis.delivery import Delivery
+from pyspark_redis import health
 from pyspark_redis.journal import letterbox, records, scripts
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
+from pyspark_redis.write import preflight
+from pyspark_redis.write.delivery import Delivery
 from sparkonce.damage import DELETE, reading, require_kinds
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import kin_of

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import redis
 from elasticsearch import Elasticsearch
-from integration.marks import slow_rows
-from integration.mysql.following import logging_server
-from integration.servers.finder import or_skip
-from integration.servers.mysql import connect as connect_mysql
+from integration.support.marks import slow_rows
+from integration.support.mysql_following import logging_server
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import connect as connect_mysql
 from pymysql.cursors import Cursor
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from integration.epochs import ElasticsearchQuery
-from integration.proxy import Proxy
-from integration.servers.elasticsearch import ElasticsearchProcess, private_tree
-from integration.servers.finder import or_skip
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.proxy import Proxy
+from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
+from integration.support.servers.finder import or_skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

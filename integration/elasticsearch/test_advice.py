@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import documents, has_script_processor
-from integration.epochs import ElasticsearchQuery
+from integration.support.documents import documents, has_script_processor
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, RowRefused
 

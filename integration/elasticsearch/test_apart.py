@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
-from integration.documents import documents
-from integration.elasticsearch.decisions import decide
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
+from integration.support.documents import documents
+from integration.support.elasticsearch_decisions import decide
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 
 from sparkonce.errors import OptionError
 from sparkonce.operate.cli import main

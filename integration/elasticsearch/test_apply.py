@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import ROWS, documents, row, rows
-from integration.elasticsearch.decisions import apply_again, decide, keep_log
-from integration.epochs import ElasticsearchQuery
+from integration.support.documents import ROWS, documents, row, rows
+from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData
 

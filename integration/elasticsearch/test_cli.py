@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from elasticsearch import Elasticsearch
-from integration.documents import documents
-from integration.epochs import ElasticsearchQuery
+from integration.support.documents import documents
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import CommitRefused, RowRefused
 from sparkonce.operate.cli import main

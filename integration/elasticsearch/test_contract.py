@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import has_script_processor
-from integration.servers.elasticsearch import connect
+from integration.support.documents import has_script_processor
+from integration.support.servers.elasticsearch import connect
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.journal.indices import definition

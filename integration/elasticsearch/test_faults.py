@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting, counts, set_block
-from integration.counters import ones, until_committed
-from integration.documents import documents
-from integration.marks import slow_cases
-from integration.proxy import CUTS, Proxy
-from integration.servers.process import wait_until
+from integration.support.counted import counting, counts, set_block
+from integration.support.counters import ones, until_committed
+from integration.support.documents import documents
+from integration.support.marks import slow_cases
+from integration.support.proxy import CUTS, Proxy
+from integration.support.servers.process import wait_until
 
 from pyspark_elasticsearch.journal.records import Records
 from sparkonce.errors import StoreRefused, StoreUnreachable

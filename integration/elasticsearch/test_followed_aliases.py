@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.following import ONE, SHARDS, feed, make, numbers, put
-from integration.epochs import ElasticsearchQuery
+from integration.support.elasticsearch_following import ONE, SHARDS, feed, make, numbers, put
+from integration.support.epochs import ElasticsearchQuery
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_elasticsearch.delivery import visibility
+from pyspark_elasticsearch.write.delivery import visibility
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost
 from sparkonce.feeds import Position
 

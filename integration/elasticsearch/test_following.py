@@ -12,8 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.following import ONE, SHARDS, drain, feed, make, numbers, put, rows
-from integration.marks import slow_cases
+from integration.support.elasticsearch_following import (
+    ONE,
+    SHARDS,
+    drain,
+    feed,
+    make,
+    numbers,
+    put,
+    rows,
+)
+from integration.support.marks import slow_cases
 from pyspark.sql import SparkSession
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
@@ -25,8 +34,8 @@ from sparkonce.feeds import Position
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splits and pages of few documents."""
-    monkeypatch.setattr("pyspark_elasticsearch.following.feed.LARGE", 20)
-    monkeypatch.setattr("pyspark_elasticsearch.reading.pages.FIRST", 10)
+    monkeypatch.setattr("pyspark_elasticsearch.follow.feed.LARGE", 20)
+    monkeypatch.setattr("pyspark_elasticsearch.read.pages.FIRST", 10)
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counters import COUNTER
-from integration.documents import documents
-from integration.elasticsearch.decisions import apply_again, decide, keep_log
-from integration.epochs import ElasticsearchQuery
+from integration.support.counters import COUNTER
+from integration.support.documents import documents
+from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import StoreUnsafe
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from integration.documents import documents
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
-from integration.servers.elasticsearch import ElasticsearchProcess
-from integration.servers.elasticsearch import connect as connect_elasticsearch
+from integration.support.documents import documents
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
+from integration.support.servers.elasticsearch import ElasticsearchProcess
+from integration.support.servers.elasticsearch import connect as connect_elasticsearch
 
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

@@ -15,7 +15,7 @@ PROGRAM = textwrap.dedent(
     """
     import resource, sys
     import pyarrow as pa
-    from integration.epochs import ElasticsearchQuery
+    from integration.support.epochs import ElasticsearchQuery
 
     url, index, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
     columns = {"id": range(10_000), "name": ["x" * 50] * 10_000}

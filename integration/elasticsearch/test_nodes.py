@@ -13,16 +13,16 @@ from random import Random
 import pyarrow as pa
 import pytest
 from elasticsearch import ApiError, Elasticsearch, TransportError
-from integration import counted
-from integration.counted import counting_anew as counting
-from integration.counted import make_counters
-from integration.documents import documents
-from integration.epochs import ElasticsearchQuery
-from integration.servers.elasticsearch import ElasticsearchProcess, connect
-from integration.servers.process import wait_until
+from integration.support import counted
+from integration.support.counted import counting_anew as counting
+from integration.support.counted import make_counters
+from integration.support.documents import documents
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.servers.elasticsearch import ElasticsearchProcess, connect
+from integration.support.servers.process import wait_until
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.following.feed import ElasticsearchFeed
+from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.log import Found, Place
 from sparkonce import options
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable

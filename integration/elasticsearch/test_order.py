@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counters import COUNTER
-from integration.documents import ROWS, documents, row
-from integration.elasticsearch.decisions import apply_again, decide, keep_log
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
-from integration.proxy import Proxy
+from integration.support.counters import COUNTER
+from integration.support.documents import ROWS, documents, row
+from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
+from integration.support.proxy import Proxy
 
 from sparkonce.errors import BadRow, RowRefused
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import documents
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
+from integration.support.documents import documents
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 
 from pyspark_elasticsearch.target import replacing
 from sparkonce.errors import BatchOvertaken, OptionError

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import has_script_processor
-from integration.elasticsearch.decisions import apply_again, decide
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
+from integration.support.documents import has_script_processor
+from integration.support.elasticsearch_decisions import apply_again, decide
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 
 from sparkonce.errors import OptionError, StoreRefused
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import ROWS, documents, has_script_processor, row, rows
-from integration.elasticsearch.decisions import apply_again, decide, keep_log
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases, slow_rows
+from integration.support.documents import ROWS, documents, has_script_processor, row, rows
+from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases, slow_rows
 
 from sparkonce.errors import BadRow, OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
 
@@ -53,8 +53,10 @@ def test_index_that_is_not_fit_is_kept_with_the_document_that_it_got_meanwhile(
         elastic.index(index=index, id="1", document={"id": 1})
         raise StoreUnsafe("not fit")
 
-    monkeypatch.setattr("pyspark_elasticsearch.fitness.require_safe", written_meanwhile)
-    monkeypatch.setattr("pyspark_elasticsearch.preflight.require_safe_indices", lambda *_: None)
+    monkeypatch.setattr("pyspark_elasticsearch.write.fitness.require_safe", written_meanwhile)
+    monkeypatch.setattr(
+        "pyspark_elasticsearch.write.preflight.require_safe_indices", lambda *_: None
+    )
     with pytest.raises(StoreUnsafe):
         into_index(ROWS)
     elastic.index(index=index, id="2", document={"id": 2})  # it takes writes as before
@@ -70,7 +72,7 @@ def test_reason_for_which_a_new_index_is_not_fit_is_told_whatever_keeps_it_from_
     def down(*_: object) -> None:
         raise StoreUnreachable("no answer")
 
-    monkeypatch.setattr("pyspark_elasticsearch.preflight._take_back", down)
+    monkeypatch.setattr("pyspark_elasticsearch.write.preflight._take_back", down)
     try:
         with pytest.raises(StoreUnsafe, match="durability=async"):
             into_index(ROWS)

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import documents, has_script_processor
-from integration.documents import rows as stored
-from integration.epochs import ElasticsearchQuery
+from integration.support.documents import documents, has_script_processor
+from integration.support.documents import rows as stored
+from integration.support.epochs import ElasticsearchQuery
 
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce.errors import SparkonceError, StoreRefused, StoreUnsafe

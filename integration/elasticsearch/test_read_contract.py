@@ -11,9 +11,9 @@ from random import Random
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.reading import MANY_SLOW, SLOW, searches
-from integration.proxy import Proxy
-from integration.reading import ConnectorReads
+from integration.support.elasticsearch_reading import MANY_SLOW, SLOW, searches
+from integration.support.proxy import Proxy
+from integration.support.reading import ConnectorReads
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from sparkonce.tck.read_contract import ReadContract, ReadSubject

@@ -14,18 +14,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.reading import LOOP, MANY_SLOW, SLOW, searches, source
-from integration.elasticsearch.round_trips import ROUND_TRIPS
-from integration.epochs import ElasticsearchQuery
-from integration.reading import pushing
-from integration.servers.elasticsearch import ElasticsearchProcess, connect
+from integration.support.elasticsearch_reading import LOOP, MANY_SLOW, SLOW, searches, source
+from integration.support.elasticsearch_round_trips import ROUND_TRIPS
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.reading import pushing
+from integration.support.servers.elasticsearch import ElasticsearchProcess, connect
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_elasticsearch.reading import pages
-from pyspark_elasticsearch.reading.documents import Shape
-from pyspark_elasticsearch.reading.pages import Slice
-from pyspark_elasticsearch.reading.source import ElasticsearchSource
+from pyspark_elasticsearch.read import pages
+from pyspark_elasticsearch.read.documents import Shape
+from pyspark_elasticsearch.read.pages import Slice
+from pyspark_elasticsearch.read.source import ElasticsearchSource
 from sparkonce.errors import (
     OptionError,
     SnapshotBroken,
@@ -45,8 +45,8 @@ MANY = 300
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splits and pages of few documents."""
-    monkeypatch.setattr("pyspark_elasticsearch.reading.source.FEW", 100)
-    monkeypatch.setattr("pyspark_elasticsearch.reading.pages.FIRST", 20)
+    monkeypatch.setattr("pyspark_elasticsearch.read.source.FEW", 100)
+    monkeypatch.setattr("pyspark_elasticsearch.read.pages.FIRST", 20)
 
 
 def rows(made: ElasticsearchSource) -> list[dict[str, Any]]:

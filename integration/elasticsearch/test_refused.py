@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting, counts, make_counters, set_block
-from integration.counters import ones
-from integration.documents import documents, has_script_processor
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
+from integration.support.counted import counting, counts, make_counters, set_block
+from integration.support.counters import ones
+from integration.support.documents import documents, has_script_processor
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 
 from sparkonce.errors import BadRow, RowRefused, StoreRefused
 

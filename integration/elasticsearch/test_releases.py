@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import elasticsearch
 import pytest
-from integration.counters import COUNTER
-from integration.epochs import ElasticsearchQuery
-from integration.servers.elasticsearch import ElasticsearchProcess, private_tree
-from integration.servers.elasticsearch_tree import OLDEST
-from integration.servers.finder import or_skip
+from integration.support.counters import COUNTER
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
+from integration.support.servers.elasticsearch_tree import OLDEST
+from integration.support.servers.finder import or_skip
 
 from sparkonce.errors import StoreRefused
 

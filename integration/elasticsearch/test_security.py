@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
-from integration.counted import counting_anew as counting
-from integration.documents import documents
-from integration.elasticsearch.decisions import apply_again, decide, keep_log
-from integration.epochs import ElasticsearchQuery
-from integration.servers.elasticsearch import ElasticsearchProcess, connect
+from integration.support.counted import counting_anew as counting
+from integration.support.documents import documents
+from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.servers.elasticsearch import ElasticsearchProcess, connect
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from sparkonce import options

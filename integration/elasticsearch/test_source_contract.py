@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.sources import index_of_elasticsearch
+from integration.support.sources import index_of_elasticsearch
 
 from sparkonce.tck.sources import SourceContract, StreamingSource
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from elasticsearch import Elasticsearch
-from integration.runs import Job
+from integration.support.runs import Job
 from pyspark.sql import SparkSession
 
 # SQL of two values, and their forms in the documents.

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from demo.java import java_home
-from integration.runs import Job
-from integration.sinks import counting, in_elasticsearch
+from integration.support.runs import Job
+from integration.support.sinks import counting, in_elasticsearch
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import documents
-from integration.elasticsearch.decisions import apply_again, decide, keep_log
-from integration.epochs import ElasticsearchQuery
-from integration.proxy import Proxy
+from integration.support.documents import documents
+from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.proxy import Proxy
 
 from sparkonce.errors import OptionError
 from sparkonce.exactly_once.bad_rows import NONE
@@ -183,7 +183,7 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
     into_stream: Make, elastic: Elasticsearch, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another one sent them meanwhile, and died before it could say so; then the stream rolled."""
-    monkeypatch.setattr("pyspark_elasticsearch.delivery.PAUSE", 0.05)
+    monkeypatch.setattr("pyspark_elasticsearch.write.delivery.PAUSE", 0.05)
     query = into_stream()
     store = query.sink.store
     apply = store.apply

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch
-from integration.documents import rows as stored
-from integration.elasticsearch.decisions import decide
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
+from integration.support.documents import rows as stored
+from integration.support.elasticsearch_decisions import decide
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 
 from sparkonce.errors import StoreRefused, StoreUnsafe
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting
-from integration.documents import documents
-from integration.elasticsearch.decisions import decide
-from integration.epochs import ElasticsearchQuery
-from integration.marks import slow_cases
+from integration.support.counted import counting
+from integration.support.documents import documents
+from integration.support.elasticsearch_decisions import decide
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 
 from pyspark_elasticsearch.journal.records import Records
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable

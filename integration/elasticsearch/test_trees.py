@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.reading import source
+from integration.support.elasticsearch_reading import source
 
-from pyspark_elasticsearch.reading.described import flat
+from pyspark_elasticsearch.read.described import flat
 from sparkonce.errors import ValueUnreadable
 
 SEEDS = 30

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.documents import documents
-from integration.elasticsearch.round_trips import ROUND_TRIPS
-from integration.epochs import ElasticsearchQuery
+from integration.support.documents import documents
+from integration.support.elasticsearch_round_trips import ROUND_TRIPS
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import BadRow
 

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.counted import counting, counts, set_block
-from integration.counters import COUNTER, ones
-from integration.documents import documents
-from integration.elasticsearch.decisions import decide
-from integration.epochs import ElasticsearchQuery
+from integration.support.counted import counting, counts, set_block
+from integration.support.counters import COUNTER, ones
+from integration.support.documents import documents
+from integration.support.elasticsearch_decisions import decide
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 

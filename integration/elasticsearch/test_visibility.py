@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.elasticsearch.decisions import decide
-from integration.epochs import ElasticsearchQuery
+from integration.support.elasticsearch_decisions import decide
+from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.ledger import sink_name
@@ -100,7 +100,7 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("pyspark_elasticsearch.delivery.MARK_EVERY", 0.0)
+        patched.setattr("pyspark_elasticsearch.write.delivery.MARK_EVERY", 0.0)
         patched.setattr("pyspark_elasticsearch.target.visibility.show", dies)
         with pytest.raises(KeyboardInterrupt):
             query.run(0, rows(0))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 
 import pytest
-from integration.model.schedules import Scene, Schedule, stopped, taped
+from tools.model.schedules import Scene, Schedule, stopped, taped
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("model")]
 

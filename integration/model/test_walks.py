@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from integration.model import paths
-from integration.model.counterexamples import KIT, walked
-from integration.model.mutants import PLANTED
-from integration.model.player import play
-from integration.model.scopes import Scope, search
-from integration.model.tlc import SPEC
-from integration.model.twins import ALONE, UNLIKE, UNSEEN, page
-from integration.model.walked import COVERED, memory_of, mixes
 from tests.kit.explorer_bugs import BUGS
+from tools.model import paths
+from tools.model.counterexamples import KIT, walked
+from tools.model.mutants import PLANTED
+from tools.model.player import play
+from tools.model.scopes import Scope, search
+from tools.model.tlc import SPEC
+from tools.model.twins import ALONE, UNLIKE, UNSEEN, page
+from tools.model.walked import COVERED, memory_of, mixes
 
 pytestmark = pytest.mark.xdist_group("model")
 
@@ -54,7 +54,7 @@ def test_the_core_walks_along_by_chance(scope: Scope) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOON)
 def test_a_mutant_of_the_model_breaks_a_promise_and_the_core_leaves_its_path(name: str) -> None:
-    """`python -m integration.model --mutants` walks all, some of which take TLC minutes."""
+    """`python -m tools.model --mutants` walks all, some of which take TLC minutes."""
     found = walked(name, quick=True)
     assert found.is_told_apart(PLANTED[name].leaves), found
 

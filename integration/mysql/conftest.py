@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from integration.epochs import MySqlQuery
-from integration.proxy import Proxy
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, private_binary
+from integration.support.epochs import MySqlQuery
+from integration.support.proxy import Proxy
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, private_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.counters import counting, counts, ones
-from integration.epochs import MySqlQuery
-from integration.servers.mysql import connect
+from integration.support.counters import counting, counts, ones
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.mysql import connect
 from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import delivery
+from pyspark_mysql.write import delivery
 from sparkonce.errors import BadRow, StoreError, StoreRefused, StoreUnsafe
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])

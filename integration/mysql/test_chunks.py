@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.servers.mysql import MySqlProcess
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.mysql import MySqlProcess
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.delivery import Delivery
 from pyspark_mysql.store import MySqlStore
+from pyspark_mysql.write.delivery import Delivery
 from sparkonce.errors import BatchOvertaken, RowRefused, StagedDataMissing, StoreLostData
 from sparkonce.operate.admin import Admin
 from sparkonce.origin import Follows

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from integration.epochs import MySqlQuery
+from integration.support.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import CommitRefused, RowRefused

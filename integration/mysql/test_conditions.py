@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from integration.mysql.reading import source, values
+from integration.support.mysql_reading import source, values
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector

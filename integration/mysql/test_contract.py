@@ -15,8 +15,8 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from integration.servers.finder import Server
-from integration.servers.mysql import connect
+from integration.support.servers.finder import Server
+from integration.support.servers.mysql import connect
 
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.tck.connector_subject import ConnectorSubject

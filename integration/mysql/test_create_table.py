@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
 from pymysql.cursors import Cursor
 
-from pyspark_mysql import preflight
+from pyspark_mysql.write import preflight
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 NAMES = ["\U0001f600", "a ", "n" * 65, "", "a\0"]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.mysql.statements import is_query, queries_of
-from integration.proxy import Proxy
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_statements import is_query, queries_of
+from integration.support.proxy import Proxy
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import RowRefused

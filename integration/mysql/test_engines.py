@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
 from pymysql import OperationalError
 from pymysql.cursors import Cursor
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.marks import slow_cases
-from integration.mysql.following import between, feed, logging_server, read, rows, told
-from integration.mysql.reading import source, values
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.marks import slow_cases
+from integration.support.mysql_following import between, feed, logging_server, read, rows, told
+from integration.support.mysql_reading import source, values
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql import MySQLError
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.following.feed import MySqlFeed
+from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce.errors import StoreRefused, ValueUnreadable
 from sparkonce.feeds import Position
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.mysql.following import LOGGED, feed, told
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.mysql_following import LOGGED, feed, told
+from integration.support.servers.mysql import MySqlProcess, connect
 
-from pyspark_mysql.following.feed import MySqlFeed
+from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
 HEADER, GTID, XID = 19, 162, 16
@@ -128,7 +128,7 @@ def test_a_half_that_is_passed_over_takes_no_other_transaction_with_it(
     server: MySqlProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server gives its GTID again, if nothing was logged meanwhile."""
-    monkeypatch.setattr("integration.servers.mysql.INIT", "SET sql_log_bin=0;")
+    monkeypatch.setattr("integration.support.servers.mysql.INIT", "SET sql_log_bin=0;")
     run(server, "CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE=MyISAM")
     begin = feed(server.url, "t").begin()
     run(server, "INSERT INTO t VALUES (1, 1)")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from integration.mysql.following import GTIDS, LOGGED, between, feed, purge, told
-from integration.servers.mysql import MySqlProcess, connect
-from integration.servers.process import wait_until
+from integration.support.mysql_following import GTIDS, LOGGED, between, feed, purge, told
+from integration.support.servers.mysql import MySqlProcess, connect
+from integration.support.servers.process import wait_until
 
 from sparkonce.errors import StoreRefused, StoreUnreachable
 

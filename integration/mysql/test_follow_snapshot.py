@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import feed, logging_server, planned, purge, rows, told
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.mysql_following import feed, logging_server, planned, purge, rows, told
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.following.feed import MySqlFeed
+from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce.errors import StoreRefused, StoreUnsafe, UnreadLost
 from sparkonce.feeds import Position
 

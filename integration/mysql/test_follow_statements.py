@@ -10,10 +10,10 @@ from typing import Any
 
 import pymysql
 import pytest
-from integration.mysql.drawn_statements import Drawn, draw
-from integration.mysql.following import feed, logging_server, rows
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.mysql_drawn_statements import Drawn, draw
+from integration.support.mysql_following import feed, logging_server, rows
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import SparkonceError

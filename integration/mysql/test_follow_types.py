@@ -9,10 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.mysql.following import between, feed, logging_server, planned, read, rows, told
-from integration.mysql.reading import source, values
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.mysql_following import (
+    between,
+    feed,
+    logging_server,
+    planned,
+    read,
+    rows,
+    told,
+)
+from integration.support.mysql_reading import source, values
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql import MySQLError
 from pymysql.cursors import Cursor
 

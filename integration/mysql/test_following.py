@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 import pytest
-from integration.mysql.following import between, feed, logging_server, purge, rows, told
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.mysql_following import between, feed, logging_server, purge, rows, told
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 from pyspark.sql import SparkSession
 
-from pyspark_mysql.following import request
-from pyspark_mysql.following.feed import MySqlFeed
+from pyspark_mysql.follow import request
+from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce.errors import (
     OptionError,
     StoreError,
@@ -144,7 +144,7 @@ def test_transactions_of_other_tables_make_no_epoch_for_a_while(
     begin = made.latest()
     mysql.execute(f"INSERT INTO {table}_other VALUES (1)")
     assert made.advance(begin, made.latest(), None) == begin
-    monkeypatch.setattr("pyspark_mysql.following.feed.QUIET_SECONDS", -1)
+    monkeypatch.setattr("pyspark_mysql.follow.feed.QUIET_SECONDS", -1)
     assert made.advance(begin, made.latest(), None) == made.latest()
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect, new_data, private_binary
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect, new_data, private_binary
 
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.errors import StoreRefused

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, OptionError

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.mysql.following import LOGGED
-from integration.servers.mysql import QUICK, MySqlProcess, connect
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_following import LOGGED
+from integration.support.servers.mysql import QUICK, MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.journal.log import DROPPED_BYTES

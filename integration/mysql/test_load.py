@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integration.epochs import MySqlQuery
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.server.connection import Live

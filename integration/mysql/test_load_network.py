@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from integration.counters import counting, counts, ones, until_committed
-from integration.proxy import CUTS, Proxy
+from integration.support.counters import counting, counts, ones, until_committed
+from integration.support.proxy import CUTS, Proxy
 from pymysql.cursors import Cursor
 
 IDS = range(1600)

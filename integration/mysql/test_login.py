@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.servers.process import wait_until
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.process import wait_until
 from pymysql.constants import FIELD_TYPE
 from pymysql.cursors import Cursor
 

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
-from integration.epochs import MySqlQuery
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess, connect, private_binary
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess, connect, private_binary
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 NO_CASE = "--lower-case-table-names=1"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from integration.counters import COUNTER, counting, counts, ones, until_committed
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases
-from integration.mysql.rivals import twin
-from integration.mysql.statements import is_query, queries_of
-from integration.proxy import CUTS, Proxy
-from integration.servers.mysql import connect
+from integration.support.counters import COUNTER, counting, counts, ones, until_committed
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
+from integration.support.mysql_rivals import twin
+from integration.support.mysql_statements import is_query, queries_of
+from integration.support.proxy import CUTS, Proxy
+from integration.support.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import SparkonceError, StoreUnreachable

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.epochs import MySqlQuery
+from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, SparkonceError

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from integration.mysql.reading import source
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.mysql_reading import source
+from integration.support.servers.mysql import MySqlProcess, connect
 
-from pyspark_mysql.reading import ranges, snapshot
+from pyspark_mysql.read import ranges, snapshot
 from sparkonce.errors import SnapshotBroken, StoreRefused
 
 LOGGED = ("--log-bin=log", "--server-id=7", "--binlog-format=ROW")

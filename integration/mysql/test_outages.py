@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from integration.counters import COUNTER, counting, counts, ones
-from integration.epochs import MySqlQuery
-from integration.mysql.rivals import waits_for_a_lock
-from integration.servers.mysql import MySqlProcess, connect
+from integration.support.counters import COUNTER, counting, counts, ones
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_rivals import waits_for_a_lock
+from integration.support.servers.mysql import MySqlProcess, connect
 
 from sparkonce.errors import (
     BadRow,

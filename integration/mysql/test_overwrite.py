@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
+from integration.support.epochs import MySqlQuery
 
 from sparkonce.errors import BadRow, OptionError, StoreRefused
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from integration.counters import COUNTER
-from integration.epochs import MySqlQuery
-from integration.mysql.rivals import twin
-from integration.proxy import Proxy
+from integration.support.counters import COUNTER
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_rivals import twin
+from integration.support.proxy import Proxy
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import RowRefused, SparkonceError

@@ -6,15 +6,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from integration.marks import slow_cases
-from integration.mysql.drawn_columns import SIMPLE
-from integration.mysql.reading import source
+from integration.support.marks import slow_cases
+from integration.support.mysql_drawn_columns import SIMPLE
+from integration.support.mysql_reading import source
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.following import snapshot
-from pyspark_mysql.following.snapshot import Piece
-from pyspark_mysql.following.table import followed
-from pyspark_mysql.reading import ranges
+from pyspark_mysql.follow import snapshot
+from pyspark_mysql.follow.snapshot import Piece
+from pyspark_mysql.follow.table import followed
+from pyspark_mysql.read import ranges
 from sparkonce.errors import OptionError, ValueUnreadable
 
 DIVIDED = (

@@ -9,10 +9,10 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from integration.mysql import drawn_columns
-from integration.proxy import Proxy
-from integration.reading import ConnectorReads
-from integration.servers.mysql import connect
+from integration.support import mysql_drawn_columns
+from integration.support.proxy import Proxy
+from integration.support.reading import ConnectorReads
+from integration.support.servers.mysql import connect
 
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
@@ -59,7 +59,7 @@ class MySqlReads(ConnectorReads):
         with self.client.cursor() as cursor:
             cursor.execute("SELECT collation_name FROM information_schema.collations ORDER BY 1")
             names = [one for (one,) in cursor if one and one.startswith(CHARSETS)]
-        return drawn_columns.draw(random, self.run, self.table, names)
+        return mysql_drawn_columns.draw(random, self.run, self.table, names)
 
     @contextmanager
     def slow(self) -> Iterator[Callable[[], int]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from integration.mysql.drawn_columns import SIMPLE
-from integration.mysql.reading import source, values
-from integration.servers.mysql import connect
+from integration.support.mysql_drawn_columns import SIMPLE
+from integration.support.mysql_reading import source, values
+from integration.support.servers.mysql import connect
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.reading import ranges
-from pyspark_mysql.reading.described import _described, described
-from pyspark_mysql.reading.relation import relation
+from pyspark_mysql.read import ranges
+from pyspark_mysql.read.described import _described, described
+from pyspark_mysql.read.relation import relation
 from sparkonce.errors import OptionError, SparkonceError, StoreRefused
 
 

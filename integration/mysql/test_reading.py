@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases
-from integration.mysql.reading import source, values
-from integration.mysql.typed_values import CASES, PAIRS, as_arrow
-from integration.reading import pushing
-from integration.servers.mysql import connect
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
+from integration.support.mysql_reading import source, values
+from integration.support.mysql_typed_values import CASES, PAIRS, as_arrow
+from integration.support.reading import pushing
+from integration.support.servers.mysql import connect
 from pymysql.cursors import Cursor
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
+from integration.support.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, SparkonceError, StoreRefused, StoreUnreachable

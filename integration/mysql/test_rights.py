@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from integration.epochs import MySqlQuery
+from integration.support.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
 from sparkonce.operate.cli import main

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.counters import COUNTER, counting, counts, ones
-from integration.marks import slow_cases
-from integration.mysql.rivals import twin, waits_for_a_lock
-from integration.servers.mysql import connect
+from integration.support.counters import COUNTER, counting, counts, ones
+from integration.support.marks import slow_cases
+from integration.support.mysql_rivals import twin, waits_for_a_lock
+from integration.support.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import ConcurrentDriver, StoreUnreachable
@@ -65,8 +65,8 @@ def test_two_first_commits_at_once_without_a_ledger_count_once(
 STOPPED = textwrap.dedent(
     """
     import json, sys
-    from integration.counters import counting, ones
-    from pyspark_mysql.delivery import Delivery
+    from integration.support.counters import counting, ones
+    from pyspark_mysql.write.delivery import Delivery
 
     url, table, query_id = sys.argv[1:]
     query = counting(url, table, timeout="2s")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pymysql
 import pytest
-from integration.servers.finder import (
+from integration.support.servers.finder import (
     Finder,
     NoServerError,
     Server,
@@ -14,7 +14,7 @@ from integration.servers.finder import (
     first_that_works,
     or_skip,
 )
-from integration.servers.mysql import (
+from integration.support.servers.mysql import (
     BINARIES,
     MySqlProcess,
     connect,
@@ -22,8 +22,8 @@ from integration.servers.mysql import (
     private_binary,
     version_at,
 )
-from integration.servers.mysql import _ways as ways
-from integration.servers.streams import MySqlStream
+from integration.support.servers.mysql import _ways as ways
+from integration.support.servers.streams import MySqlStream
 
 EACH = [(name, how) for name, found in BINARIES.items() for how in found]
 
@@ -85,7 +85,7 @@ def test_a_server_that_cannot_start_tells_why_and_leaves_nothing_behind(mysql_na
 
 def test_the_other_kind_of_server_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("integration.servers.mysql.shutil.which", lambda *_, **__: None)
+    monkeypatch.setattr("integration.support.servers.mysql.shutil.which", lambda *_, **__: None)
     with pytest.raises(UnavailableError, match="no mariadbd on PATH"):
         native_mariadb()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.mysql.following import logging_server
-from integration.servers.finder import or_skip
-from integration.servers.mysql import MySqlProcess
-from integration.sources import table_of_mysql
+from integration.support.mysql_following import logging_server
+from integration.support.servers.finder import or_skip
+from integration.support.servers.mysql import MySqlProcess
+from integration.support.sources import table_of_mysql
 
 from sparkonce.tck.sources import SourceContract, StreamingSource
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.sinks import counting
+from integration.support.sinks import counting
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.checks import CHECKS

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integration.counters import COUNTER
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases, slow_rows
+from integration.support.counters import COUNTER
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases, slow_rows
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, RowRefused, SparkonceError

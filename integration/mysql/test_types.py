@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integration.epochs import MySqlQuery
-from integration.mysql.typed_values import CASES, INSTANT, LAST, PAIRS, as_arrow
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_typed_values import CASES, INSTANT, LAST, PAIRS, as_arrow
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.server.literals import literals

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.epochs import MySqlQuery
-from integration.marks import slow_cases
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.models import gathered as gather
+from pyspark_mysql.write import gathered as gather
 from sparkonce.errors import OptionError
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "op", "v", "w")] + [("at", pa.int64())])

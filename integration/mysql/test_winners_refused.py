@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.epochs import MySqlQuery
-from integration.mysql.statements import is_query, queries_of
-from integration.proxy import CUTS, Proxy
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_statements import is_query, queries_of
+from integration.support.proxy import CUTS, Proxy
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, SparkonceError

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery, Make
-from integration.servers.finder import or_skip
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.epochs import DirectQuery, Make
+from integration.support.servers.finder import or_skip
+from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.store import RedisStore
 

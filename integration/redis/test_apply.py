@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.marks import slow_cases
+from integration.support.epochs import DirectQuery
+from integration.support.marks import slow_cases
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreRefused
 from sparkonce.origin import Follows

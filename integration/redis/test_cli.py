@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 import redis
 from click.testing import CliRunner, Result
-from integration.epochs import DirectQuery
-from integration.servers.redis import RedisProcess
+from integration.support.epochs import DirectQuery
+from integration.support.servers.redis import RedisProcess
 
 from sparkonce.errors import BatchUnfinished, RowRefused
 from sparkonce.operate.cli import main

@@ -11,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.counters import COUNTER, one
-from integration.epochs import REDIS, DirectQuery
-from integration.marks import slow_cases
-from integration.redis.deaths import dies_of
-from integration.redis.everywhere import Everywhere, counts
-from integration.redis.losses import BAD, IDS, World
-from integration.servers.redis import connect
-from integration.servers.redis_cluster import Node, RedisCluster, migrate
+from integration.support.counters import COUNTER, one
+from integration.support.epochs import REDIS, DirectQuery
+from integration.support.marks import slow_cases
+from integration.support.redis_deaths import dies_of
+from integration.support.redis_everywhere import Everywhere, counts
+from integration.support.redis_losses import BAD, IDS, World
+from integration.support.servers.redis import connect
+from integration.support.servers.redis_cluster import Node, RedisCluster, migrate
 
-from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import LaneDelivery
 from pyspark_redis.server.own_keys import is_own
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.slots import slot_of

@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.marks import slow_cases
-from integration.redis.everywhere import Everywhere
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.marks import slow_cases
+from integration.support.redis_everywhere import Everywhere
+from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
 from sparkonce.tck.connector_subject import ConnectorSubject

@@ -11,14 +11,14 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
-from integration.counters import one
-from integration.epochs import DirectQuery
-from integration.redis.deaths import dies
-from integration.redis.everywhere import counts
-from integration.servers.process import wait_until
-from integration.servers.redis_cluster import Node, RedisCluster
+from integration.support.counters import one
+from integration.support.epochs import DirectQuery
+from integration.support.redis_deaths import dies
+from integration.support.redis_everywhere import counts
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis_cluster import Node, RedisCluster
 
-from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import LaneDelivery
 from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import SinkBehindCheckpoint, StoreUnreachable
 

@@ -8,14 +8,14 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.counters import COUNTER, one
-from integration.epochs import DirectQuery
-from integration.redis.deaths import dies, dies_of
-from integration.redis.everywhere import Everywhere, counts
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.counters import COUNTER, one
+from integration.support.epochs import DirectQuery
+from integration.support.redis_deaths import dies, dies_of
+from integration.support.redis_everywhere import Everywhere, counts
+from integration.support.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
 
-from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import LaneDelivery
 from pyspark_redis.server.session import Session
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.operate.admin import Admin

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 import redis
-from integration.counters import COUNTER, one
-from integration.epochs import DirectQuery
-from integration.redis.deaths import dies, dies_of
-from integration.redis.everywhere import counts
-from integration.redis.losses import BAD, IDS, World
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.counters import COUNTER, one
+from integration.support.epochs import DirectQuery
+from integration.support.redis_deaths import dies, dies_of
+from integration.support.redis_everywhere import counts
+from integration.support.redis_losses import BAD, IDS, World
+from integration.support.servers.redis_cluster import RedisCluster
 
+from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.lanes import Lanes
+from pyspark_redis.cluster.store import LaneStore
+from pyspark_redis.cluster.writer import LaneWriter
 from pyspark_redis.journal import scripts
-from pyspark_redis.journal.lanes import Lanes
-from pyspark_redis.lane_delivery import LaneDelivery
-from pyspark_redis.lane_store import LaneStore
-from pyspark_redis.lane_writer import LaneWriter
 from pyspark_redis.server.session import Session
 from sparkonce.errors import ConcurrentDriver, SinkBehindCheckpoint
 from sparkonce.exactly_once.ledger import from_record

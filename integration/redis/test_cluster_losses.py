@@ -11,12 +11,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.counters import one
-from integration.redis.deaths import dies, dies_of
-from integration.redis.losses import BAD, IDS, Dump, World
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.counters import one
+from integration.support.redis_deaths import dies, dies_of
+from integration.support.redis_losses import BAD, IDS, Dump, World
+from integration.support.servers.redis_cluster import RedisCluster
 
-from pyspark_redis.lane_delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import LaneDelivery
 from pyspark_redis.server.session import Session
 from sparkonce.errors import SinkBehindCheckpoint, StoreRefused
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import redis
-from integration.marks import slow_cases
-from integration.servers.finder import or_skip
-from integration.servers.redis import REDIS, RedisProcess
+from integration.support.marks import slow_cases
+from integration.support.servers.finder import or_skip
+from integration.support.servers.redis import REDIS, RedisProcess
 
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.store import RedisStore

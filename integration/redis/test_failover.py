@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.servers.finder import or_skip
-from integration.servers.port import HOST
-from integration.servers.process import wait_until
-from integration.servers.redis import SERVICE, RedisProcess, SentinelProcess, connect
+from integration.support.epochs import DirectQuery
+from integration.support.servers.finder import or_skip
+from integration.support.servers.port import HOST
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import SERVICE, RedisProcess, SentinelProcess, connect
 
 from sparkonce.errors import SinkBehindCheckpoint, StoreRefused, StoreUnreachable
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 import redis
-from integration.counters import ones, until_committed
-from integration.epochs import DirectQuery
-from integration.proxy import CUTS, Proxy
-from integration.servers.redis import RedisProcess
+from integration.support.counters import ones, until_committed
+from integration.support.epochs import DirectQuery
+from integration.support.proxy import CUTS, Proxy
+from integration.support.servers.redis import RedisProcess
 
 from sparkonce.errors import (
     ConcurrentDriver,

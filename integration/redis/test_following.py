@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.redis.following import feed, numbers, rows
-from integration.servers.redis import RedisProcess, connect, require_followable
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.redis_following import feed, numbers, rows
+from integration.support.servers.redis import RedisProcess, connect, require_followable
+from integration.support.servers.redis_cluster import RedisCluster
 from pyspark.sql import SparkSession
 
-from pyspark_elasticsearch.following.feed import ElasticsearchFeed
+from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.following.feed import Range, RedisFeed
+from pyspark_redis.follow.feed import Range, RedisFeed
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
 from sparkonce.errors import (
@@ -37,9 +37,9 @@ from sparkonce.following import BEGINNING, Follower
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of few entries, and splits that are worth it."""
-    monkeypatch.setattr("pyspark_redis.following.feed.PAGE", 20)
-    monkeypatch.setattr("pyspark_redis.following.feed.BLOCK", 2000)
-    monkeypatch.setattr("pyspark_redis.following.feed.LARGE", 100)
+    monkeypatch.setattr("pyspark_redis.follow.feed.PAGE", 20)
+    monkeypatch.setattr("pyspark_redis.follow.feed.BLOCK", 2000)
+    monkeypatch.setattr("pyspark_redis.follow.feed.LARGE", 100)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 from click.testing import CliRunner
-from integration.counters import COUNTER, ones
-from integration.epochs import DirectQuery
-from integration.redis.deaths import dies
-from integration.servers.redis import RedisProcess
+from integration.support.counters import COUNTER, ones
+from integration.support.epochs import DirectQuery
+from integration.support.redis_deaths import dies
+from integration.support.servers.redis import RedisProcess
 
 from sparkonce.errors import QueryRetired, StoreRefused
 from sparkonce.operate.cli import main

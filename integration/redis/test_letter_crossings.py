@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery, Make
+from integration.support.epochs import DirectQuery, Make
 
-from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.write.delivery import Delivery
 from sparkonce.errors import BadRow, OptionError, RowRefused
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.letterbox import StoredLetter

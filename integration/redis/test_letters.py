@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery, Make
-from integration.redis.deaths import dies_of
+from integration.support.epochs import DirectQuery, Make
+from integration.support.redis_deaths import dies_of
 
-from pyspark_redis.delivery import Delivery
 from pyspark_redis.journal import letterbox
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.server.session import Session
+from pyspark_redis.write.delivery import Delivery
 from sparkonce.errors import (
     BadRow,
     OptionError,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.servers.redis import RedisProcess
+from integration.support.epochs import DirectQuery
+from integration.support.servers.redis import RedisProcess
 
 from sparkonce.errors import OptionError
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import Make
+from integration.support.epochs import Make
 
 from sparkonce.errors import BadRow, RowRefused
 

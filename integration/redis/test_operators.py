@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.servers.process import wait_until
-from integration.servers.redis import RedisProcess, connect
+from integration.support.epochs import DirectQuery
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import RedisProcess, connect
 
 from pyspark_redis.server import client as clients
 from pyspark_redis.server.session import Session

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
+from integration.support.epochs import DirectQuery
 
 from pyspark_redis.journal import scripts
 from pyspark_redis.target import emptying

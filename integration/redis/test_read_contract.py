@@ -11,15 +11,15 @@ from random import Random
 import pyarrow as pa
 import pytest
 import redis
-from integration.proxy import Proxy
-from integration.reading import ConnectorReads
-from integration.redis.everywhere import Everywhere
-from integration.servers.finder import Server, or_skip
-from integration.servers.redis import RedisProcess, version_at
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.proxy import Proxy
+from integration.support.reading import ConnectorReads
+from integration.support.redis_everywhere import Everywhere
+from integration.support.servers.finder import Server, or_skip
+from integration.support.servers.redis import RedisProcess, version_at
+from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.models import template
+from pyspark_redis.write import template
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 from sparkonce.tck.reading import TEXTS
 from sparkonce.values.text import to_text
@@ -118,8 +118,8 @@ def redis_server() -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of few rows, so that much is written between them."""
-    monkeypatch.setattr("pyspark_redis.reading.source.ROWS", 500)
-    monkeypatch.setattr("pyspark_redis.reading.scan.AT_ONCE", b"100")
+    monkeypatch.setattr("pyspark_redis.read.source.ROWS", 500)
+    monkeypatch.setattr("pyspark_redis.read.scan.AT_ONCE", b"100")
 
 
 class TestRedisReads(ReadContract):

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.epochs import DirectQuery
-from integration.reading import pushing
-from integration.redis.everywhere import Everywhere
-from integration.servers.redis import RedisProcess, connect
-from integration.servers.redis_cluster import RedisCluster, migrate
+from integration.support.epochs import DirectQuery
+from integration.support.reading import pushing
+from integration.support.redis_everywhere import Everywhere
+from integration.support.servers.redis import RedisProcess, connect
+from integration.support.servers.redis_cluster import RedisCluster, migrate
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.reading.source import RedisSource, _Fetch
+from pyspark_redis.read.source import RedisSource, _Fetch
 from pyspark_redis.server.slots import slot_of
 from sparkonce import options
 from sparkonce.errors import (
@@ -45,9 +45,9 @@ MANY = 400
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches and blocks of few keys."""
-    monkeypatch.setattr("pyspark_redis.reading.source.ROWS", 50)
-    monkeypatch.setattr("pyspark_redis.reading.source.AT_ONCE", 40)
-    monkeypatch.setattr("pyspark_redis.reading.scan.AT_ONCE", b"20")
+    monkeypatch.setattr("pyspark_redis.read.source.ROWS", 50)
+    monkeypatch.setattr("pyspark_redis.read.source.AT_ONCE", 40)
+    monkeypatch.setattr("pyspark_redis.read.scan.AT_ONCE", b"20")
 
 
 @pytest.fixture

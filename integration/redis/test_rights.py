@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 import redis
 from click.testing import CliRunner
-from integration.counters import ones
-from integration.epochs import DirectQuery
-from integration.redis.following import feed, numbers
-from integration.servers.redis import RedisProcess
-from integration.servers.redis_cluster import RedisCluster
+from integration.support.counters import ones
+from integration.support.epochs import DirectQuery
+from integration.support.redis_following import feed, numbers
+from integration.support.servers.redis import RedisProcess
+from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.server.slots import slot_of

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from integration.marks import slow_cases
-from integration.servers.finder import Finder, UnavailableError, first_that_works, or_skip
-from integration.servers.port import HOST, Port
-from integration.servers.process import wait_until
-from integration.servers.redis import (
+from integration.support.marks import slow_cases
+from integration.support.servers.finder import Finder, UnavailableError, first_that_works, or_skip
+from integration.support.servers.port import HOST, Port
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import (
     ASKED_FOR,
     BINARIES,
     OTHERS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from integration.servers.finder import Server
+    from integration.support.servers.finder import Server
 
     PrivateRedis = Callable[..., RedisProcess]
 
@@ -139,7 +139,7 @@ def test_a_port_is_kept_while_its_server_is_down() -> None:
 # Prints the server's pid, then dies as badly as a process can.
 DYING_TESTS = """
 import os, signal
-from integration.servers.redis import RedisProcess
+from integration.support.servers.redis import RedisProcess
 server = RedisProcess().start()
 print(server.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import redis
-from integration.counters import COUNTER, ones
-from integration.epochs import DirectQuery
-from integration.proxy import Proxy
-from integration.servers.process import wait_until
-from integration.servers.redis import RedisProcess
+from integration.support.counters import COUNTER, ones
+from integration.support.epochs import DirectQuery
+from integration.support.proxy import Proxy
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import RedisProcess
 
 from sparkonce.errors import BadRow, StoreUnreachable, StoreUnsafe
 from sparkonce.sink import _open

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.servers.redis import connect, require_followable
-from integration.sources import redis_stream, two_streams_of_redis
+from integration.support.servers.redis import connect, require_followable
+from integration.support.sources import redis_stream, two_streams_of_redis
 
 from sparkonce.tck.sources import SourceContract, StreamingSource
 from sparkonce.tck.spark.bench import Bench

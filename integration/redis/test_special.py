@@ -12,7 +12,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integration.epochs import DirectQuery, Make
+from integration.support.epochs import DirectQuery, Make
 
 from sparkonce.errors import BadRow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.sinks import counting
+from integration.support.sinks import counting
 
 from sparkonce.spark.shuffle import SETTINGS
 from sparkonce.tck.findings import BROKEN, NOT_GIVEN

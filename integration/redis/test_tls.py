@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.epochs import DirectQuery
-from integration.servers.finder import UnavailableError
-from integration.servers.port import Port
-from integration.servers.redis import RedisProcess
+from integration.support.epochs import DirectQuery
+from integration.support.servers.finder import UnavailableError
+from integration.support.servers.port import Port
+from integration.support.servers.redis import RedisProcess
 
 from pyspark_redis.connector import RedisConnector
 from sparkonce import options

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.runs import Job
+from integration.support.runs import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

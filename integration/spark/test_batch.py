@@ -7,8 +7,8 @@ from threading import Thread
 from uuid import uuid4
 
 import pytest
-from integration.runs import Job, counts, once
-from integration.servers.redis import RedisProcess
+from integration.support.runs import Job, counts, once
+from integration.support.servers.redis import RedisProcess
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.marks import slow_cases
-from integration.sinks import counting, in_elasticsearch
 from integration.spark import batch_mutants
+from integration.support.marks import slow_cases
+from integration.support.sinks import counting, in_elasticsearch
 
 from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN

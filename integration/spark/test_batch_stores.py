@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from integration import counted, counters
-from integration.runs import Job, once
+from integration.support import counted, counters
+from integration.support.runs import Job, once
 from pyspark.sql import DataFrame
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 from click.testing import CliRunner
-from integration.runs import Job, once
-from integration.servers.spark import LOG
+from integration.support.runs import Job, once
+from integration.support.servers.spark import LOG
 from pyspark.sql import SparkSession
 
 from sparkonce.operate.cli import main

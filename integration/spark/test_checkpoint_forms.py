@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
-from integration.runs import Job, once
+from integration.support.runs import Job, once
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamReader
 

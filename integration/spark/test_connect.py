@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from integration.environments import Environment
-from integration.runs import Job, once
-from integration.servers.connect import ConnectServer
-from integration.servers.process import wait_until
 from integration.spark.shadow import JAVAC, SAYS, shadow_jar
+from integration.support.runs import Job, once
+from integration.support.servers.connect import ConnectServer
+from integration.support.servers.process import wait_until
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tools.environments import Environment
 
 import sparkonce
 

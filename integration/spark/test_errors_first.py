@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from integration.marks import slow_rows
-from integration.runs import Job
+from integration.support.marks import slow_rows
+from integration.support.runs import Job
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from integration.driver import DriverProcess
-from integration.proxy import Proxy
-from integration.runs import Job, once
-from integration.servers.redis import RedisProcess
+from integration.support.driver import DriverProcess
+from integration.support.proxy import Proxy
+from integration.support.runs import Job, once
+from integration.support.servers.redis import RedisProcess
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from demo.java import java_home
-from integration.outside import jdbc, redis_incr
-from integration.outside.events import EventServer
-from integration.servers.finder import or_skip
+from integration.support.servers.finder import or_skip
+from tools.outside import jdbc, redis_incr
+from tools.outside.events import EventServer
 
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
@@ -36,7 +36,7 @@ def server() -> Iterator[EventServer]:
 
 def meta_capi(server: EventServer, env: Mapping[str, str]) -> StreamingSink:
     pytest.importorskip("pyspark_datasources", reason="no pyspark-data-sources for this Python")
-    from integration.outside import meta_capi
+    from tools.outside import meta_capi
 
     return meta_capi.sink(server, env)
 

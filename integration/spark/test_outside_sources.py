@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.outside import files
-from integration.servers.finder import or_skip
-from integration.servers.kafka import KafkaProcess
+from integration.support.servers.finder import or_skip
+from integration.support.servers.kafka import KafkaProcess
+from tools.outside import files
 
 from sparkonce.tck.findings import BROKEN
 from sparkonce.tck.sources import SourceContract, StreamingSource
@@ -27,7 +27,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 @pytest.fixture(scope="module")
 def kafka(env: Mapping[str, str]) -> Iterator[Callable[[], StreamingSource]]:
     pytest.importorskip("confluent_kafka", reason="no confluent-kafka for this Python")
-    from integration.outside import kafka
+    from tools.outside import kafka
 
     with or_skip(KafkaProcess) as broker:
         yield lambda: kafka.source(broker.address, env)

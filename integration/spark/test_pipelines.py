@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from integration.runs import counts, once
-from integration.servers.spark import environment
+from integration.support.runs import counts, once
+from integration.support.servers.spark import environment
 
 pytest.importorskip("pyspark.pipelines", reason="this PySpark has no pipelines")
 pytestmark = pytest.mark.slow

@@ -16,8 +16,8 @@ import psutil
 import pytest
 import redis
 from elasticsearch import Elasticsearch
-from integration.proxy import Proxy
-from integration.servers.spark import OneSession, environment
+from integration.support.proxy import Proxy
+from integration.support.servers.spark import OneSession, environment
 from pymysql.cursors import Cursor
 from pyspark.sql import SparkSession
 

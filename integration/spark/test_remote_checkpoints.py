@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from integration.driver import DriverProcess
-from integration.proxy import Proxy
-from integration.runs import Job, once
-from integration.servers.finder import or_skip
-from integration.servers.port import HOST, Port
-from integration.servers.process import wait_until
-from integration.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars
-from integration.servers.spark import OneSession
+from integration.support.driver import DriverProcess
+from integration.support.proxy import Proxy
+from integration.support.runs import Job, once
+from integration.support.servers.finder import or_skip
+from integration.support.servers.port import HOST, Port
+from integration.support.servers.process import wait_until
+from integration.support.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars
+from integration.support.servers.spark import OneSession
 from pyarrow.fs import FileSelector, FileSystem
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery

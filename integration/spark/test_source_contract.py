@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.marks import slow_cases
+from integration.support.marks import slow_cases
 from tests.kit import log_source
 from tests.kit.source_mutants import MUTANTS
 

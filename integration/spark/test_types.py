@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import redis
-from integration.runs import Job
+from integration.support.runs import Job
 from pyspark.sql import SparkSession
 
 UTC = dt.timezone.utc

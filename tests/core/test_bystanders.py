@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from integration.marks import slow_cases
+from integration.support.marks import slow_cases
 from tests.worlds import MemoryWorld
 
 from sparkonce.errors import QueryRetired, SparkonceError

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.models.chunks import unpacked
-from pyspark_elasticsearch.models.encoder import ChunkEncoder
 from pyspark_elasticsearch.server.bulk import operations
+from pyspark_elasticsearch.write.chunks import unpacked
+from pyspark_elasticsearch.write.encoder import ChunkEncoder
 from sparkonce import options
 
 ROWS = pa.schema([("k", pa.string()), ("j", pa.string()), ("n", pa.int64())])

@@ -9,7 +9,6 @@ import elasticsearch
 import pytest
 from tests.answering import Say
 
-from pyspark_elasticsearch import preflight
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import Log, Place
@@ -19,6 +18,7 @@ from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, Kind, know
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target import visibility
 from pyspark_elasticsearch.target.streams import Resender
+from pyspark_elasticsearch.write import preflight
 from sparkonce import options
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pyspark_elasticsearch.fitness import kept_instead, require_own
 from pyspark_elasticsearch.target.lookup import Target
+from pyspark_elasticsearch.write.fitness import kept_instead, require_own
 from sparkonce.errors import StoreUnsafe
 
 MODE, SOURCE = "index.mode", "index.mapping.source.mode"

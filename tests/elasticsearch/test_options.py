@@ -12,8 +12,8 @@ import pytest
 from tests.worlds import assert_refused
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.write.documents import Documents
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.elasticsearch.stored import APPENDED
 
-from pyspark_elasticsearch.models.documents import Documents
 from pyspark_elasticsearch.target import pipelines
 from pyspark_elasticsearch.target.processors import ADDRESS
+from pyspark_elasticsearch.write.documents import Documents
 from sparkonce.errors import OptionError, StoreRefused
 
 HARMLESS: list[dict[str, Any]] = [

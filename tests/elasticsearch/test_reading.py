@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_elasticsearch.reading import documents
-from pyspark_elasticsearch.reading.described import natural
-from pyspark_elasticsearch.reading.documents import Shape
-from pyspark_elasticsearch.reading.hits import Reader
+from pyspark_elasticsearch.read import documents
+from pyspark_elasticsearch.read.described import natural
+from pyspark_elasticsearch.read.documents import Shape
+from pyspark_elasticsearch.read.hits import Reader
 from sparkonce.errors import ValueUnreadable
 
 NOON = datetime(2026, 1, 2, 12, 30, tzinfo=timezone.utc)

@@ -12,9 +12,9 @@ from tests.elasticsearch.stored import APPENDED
 from pyspark_elasticsearch.journal import dead_letters
 from pyspark_elasticsearch.journal.dead_letters import Addressed, Verdict
 from pyspark_elasticsearch.journal.records import Destination
-from pyspark_elasticsearch.models.documents import Documents
-from pyspark_elasticsearch.models.sending import Refusal, Sender
 from pyspark_elasticsearch.server.client import Answer
+from pyspark_elasticsearch.write.documents import Documents
+from pyspark_elasticsearch.write.sending import Refusal, Sender
 from sparkonce.errors import StoreRefused
 from sparkonce.protocol import Manifest
 from sparkonce.values.letters import Letter
@@ -181,7 +181,7 @@ class Narrow(Cluster):
 def test_request_that_is_too_much_for_a_limit_on_memory_is_cut_in_two_until_it_fits(
     monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    monkeypatch.setattr("pyspark_elasticsearch.models.sending.time.sleep", lambda _: None)
+    monkeypatch.setattr("pyspark_elasticsearch.write.sending.time.sleep", lambda _: None)
     cluster = Narrow(3, whole=whole)
     rows = [b'{"n":%d}' % at for at in range(100)]
     rows[70] = BAD
@@ -197,7 +197,7 @@ def test_request_of_one_row_that_is_too_much_is_given_up_at_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Narrow, "timeout", 0.8)
-    monkeypatch.setattr("pyspark_elasticsearch.models.sending.WAITS", 0)
+    monkeypatch.setattr("pyspark_elasticsearch.write.sending.WAITS", 0)
     began = time.monotonic()
     one_at_most = sender(Narrow(0, whole=True), "append")
     with pytest.raises(StoreRefused, match=r"1 rows of epoch 3 not within 0.8 s: 429 .*too much"):

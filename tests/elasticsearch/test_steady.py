@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_elasticsearch.following import steady
-from pyspark_elasticsearch.reading.described import Described
+from pyspark_elasticsearch.follow import steady
+from pyspark_elasticsearch.read.described import Described
 from sparkonce.errors import StoreRefused
 
 BY_F = {"bool": {"filter": [{"term": {"f": "x"}}]}}

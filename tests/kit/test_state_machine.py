@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from integration.marks import slow_cases
+from integration.support.marks import slow_cases
 
 from sparkonce.errors import (
     CheckpointBehindSink,

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysql.models.chunks import ChunkEncoder, decode
-from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.target.columns import Column
 from pyspark_mysql.target.shape import Shape, require_kept
+from pyspark_mysql.write.chunks import ChunkEncoder, decode
+from pyspark_mysql.write.plan import TableRows
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
 from sparkonce.values.rows import Unfit, naming, sorted_out

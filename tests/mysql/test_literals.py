@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysql.models.chunks import CODEC, ChunkEncoder, decode
-from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server.literals import LITERAL, identifier, literals, string
+from pyspark_mysql.write.chunks import CODEC, ChunkEncoder, decode
+from pyspark_mysql.write.plan import TableRows
 from sparkonce.change import Increment, Upsert
 from sparkonce.errors import BadRow
 

@@ -13,8 +13,8 @@ import pytest
 from tests.worlds import assert_refused
 
 from pyspark_mysql.connector import MySqlConnector
-from pyspark_mysql.models.plan import TableRows
 from pyspark_mysql.server import address, tls
+from pyspark_mysql.write.plan import TableRows
 from sparkonce import options
 from sparkonce.change import Append, Increment, Upsert
 from sparkonce.errors import OptionError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-from pyspark_redis.journal.lanes import Lanes
+from pyspark_redis.cluster.lanes import Lanes
 from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.nodes import Address, ClusterSession, Nodes, Range
 

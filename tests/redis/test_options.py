@@ -11,8 +11,8 @@ import pytest
 from tests.worlds import assert_refused
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.models.values import Values
 from pyspark_redis.server.client import connect
+from pyspark_redis.write.values import Values
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.reading.scan import Scan
+from pyspark_redis.read.scan import Scan
 from pyspark_redis.target import emptying
 from sparkonce import options
 from sparkonce.errors import BadRow

@@ -13,7 +13,7 @@ from typing import Any
 import fsspec
 import pytest
 from fsspec.spec import AbstractFileSystem
-from integration.servers.port import HOST, Port
+from integration.support.servers.port import HOST, Port
 from pyarrow.fs import GcsFileSystem
 from tests.answering import served
 

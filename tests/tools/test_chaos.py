@@ -13,20 +13,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.chaos import elasticsearch, plan, redis, report
-from integration.chaos.alerts import due
-from integration.chaos.drivers import EXPECTED
-from integration.chaos.oracle import Verdict, compare
-from integration.chaos.pipelines.result import Result as PipelinesResult
-from integration.chaos.pipelines.result import Struck as PipelineStruck
-from integration.chaos.pipelines.stores import apart
-from integration.chaos.plan import Fault
-from integration.chaos.progress import Progress
-from integration.chaos.reader import Reader
-from integration.chaos.result import Result, Struck
-from integration.chaos.target import BOTH, Counts, Witness
-from integration.chaos.topic import Event
-from integration.servers.elasticsearch_tree import Tree
+from integration.support.servers.elasticsearch_tree import Tree
+from tools.chaos import elasticsearch, plan, redis, report
+from tools.chaos.alerts import due
+from tools.chaos.drivers import EXPECTED
+from tools.chaos.oracle import Verdict, compare
+from tools.chaos.pipelines.result import Result as PipelinesResult
+from tools.chaos.pipelines.result import Struck as PipelineStruck
+from tools.chaos.pipelines.stores import apart
+from tools.chaos.plan import Fault
+from tools.chaos.progress import Progress
+from tools.chaos.reader import Reader
+from tools.chaos.result import Result, Struck
+from tools.chaos.target import BOTH, Counts, Witness
+from tools.chaos.topic import Event
 
 from sparkonce import errors
 
@@ -173,7 +173,7 @@ def test_elasticsearch_keeps_its_data_on_the_small_disk(
 ) -> None:
     """A setting in elasticsearch.yml loses to the command line: that disk was never full."""
     monkeypatch.setattr(elasticsearch, "private_tree", lambda: Tree("9.4.3", tmp_path))
-    monkeypatch.setattr("integration.servers.elasticsearch.java_for", lambda _: tmp_path)
+    monkeypatch.setattr("integration.support.servers.elasticsearch.java_for", lambda _: tmp_path)
     with closing(elasticsearch.ElasticsearchTarget(tmp_path / "disk").server) as server:
         assert f"path.data={tmp_path / 'disk' / 'data'}" in server.command()
         assert "path.data" not in (server.settings / "elasticsearch.yml").read_text()

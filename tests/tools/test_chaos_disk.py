@@ -15,7 +15,7 @@ PROGRAM = textwrap.dedent(
     """
     import os, sys, threading
     from pathlib import Path
-    from integration.chaos.disk import SmallDisk
+    from tools.chaos.disk import SmallDisk
 
     def write():
         with open(disk.home / "grows", "wb", buffering=0) as file:

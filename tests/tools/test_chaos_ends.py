@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from integration.chaos import run as runs
-from integration.chaos import topic
-from integration.chaos.drivers import ChaosDriver, Mode
-from integration.chaos.plan import Fault
-from integration.chaos.result import Result
-from integration.chaos.run import Run
-from integration.chaos.world import Broken, ChaosWorld
+from tools.chaos import run as runs
+from tools.chaos import topic
+from tools.chaos.drivers import ChaosDriver, Mode
+from tools.chaos.plan import Fault
+from tools.chaos.result import Result
+from tools.chaos.run import Run
+from tools.chaos.world import Broken, ChaosWorld
 
 RETRIED = "sparkonce.errors.StoreUnreachable: MySQL failed while staging rows: 1205\n"
 FAILED = "26/11/22 09:16:44 ERROR MicroBatchExecution: Query {} [id = 9e24] terminated with error\n"
@@ -110,9 +110,7 @@ def test_driver_that_ends_without_a_word_of_a_query_is_counted(tmp_path: Path) -
 
 def test_every_driver_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = FAILED.format("rows") + BEHIND
-    monkeypatch.setattr(
-        "integration.chaos.world.ChaosDriver", lambda home, *_: _driver_at(home, said)
-    )
+    monkeypatch.setattr("tools.chaos.world.ChaosDriver", lambda home, *_: _driver_at(home, said))
     world = a_world(tmp_path)
     monkeypatch.setattr(world, "_job", lambda: None)
     monkeypatch.setattr(world, "spark", SimpleNamespace(env={}))

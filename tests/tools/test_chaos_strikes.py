@@ -9,14 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.chaos import plan, strikes
-from integration.chaos.drivers import Mode
-from integration.chaos.plan import Fault
-from integration.chaos.result import Result
-from integration.chaos.run import Run
-from integration.chaos.strikes import PATIENT, strike
-from integration.chaos.world import Broken, NotReached
-from integration.servers.finder import UnavailableError
+from integration.support.servers.finder import UnavailableError
+from tools.chaos import plan, strikes
+from tools.chaos.drivers import Mode
+from tools.chaos.plan import Fault
+from tools.chaos.result import Result
+from tools.chaos.run import Run
+from tools.chaos.strikes import PATIENT, strike
+from tools.chaos.world import Broken, NotReached
 
 PROXY, CLIENT = 7001, 50001
 
@@ -275,7 +275,7 @@ def test_what_breaks_a_step_is_told_in_the_record(
 def test_record_calls_no_fault_early_that_struck_at_a_driver_that_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("integration.chaos.run.strike", lambda *_: "")
+    monkeypatch.setattr("tools.chaos.run.strike", lambda *_: "")
     run, world, fault = run_of(tmp_path), FakeWorld(), Fault(plan.RESET, "apply", early=True)
     run._strike(world, fault, None)  # type: ignore[arg-type]
     world.driver = None
@@ -286,7 +286,7 @@ def test_record_calls_no_fault_early_that_struck_at_a_driver_that_ran(
 def test_reader_must_have_seen_what_was_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("integration.chaos.run.SIGHT", 0.0)
+    monkeypatch.setattr("tools.chaos.run.SIGHT", 0.0)
     run, reader = run_of(tmp_path), SimpleNamespace(last=(3, 3))
     run._look(reader, FakeWorld())  # type: ignore[arg-type]
     reader.last = (-1, -1)

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.containers import __main__ as program
-from integration.containers import engine as engines
-from integration.containers.images import Image
-from integration.servers.finder import UnavailableError
-from integration.servers.process import tidy_when_terminated
+from integration.support.servers.finder import UnavailableError
+from integration.support.servers.process import tidy_when_terminated
+from tools.containers import __main__ as program
+from tools.containers import engine as engines
+from tools.containers.images import Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

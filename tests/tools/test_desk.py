@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.servers.desk import Desk, ask
-from integration.servers.finder import Finder, NoServerError, UnavailableError
+from integration.support.servers.desk import Desk, ask
+from integration.support.servers.finder import Finder, NoServerError, UnavailableError
 from tests.ways import Fake
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from integration import rooms
-from integration.diagrams import sequence
-from integration.diagrams.__main__ import HOME
+from tools import rooms
+from tools.diagrams import sequence
+from tools.diagrams.__main__ import HOME
 
 from sparkonce import __version__, errors
 from sparkonce.exactly_once import guards
@@ -39,7 +39,7 @@ def test_map_is_made_from_the_rooms_that_there_are() -> None:
         folder = ROOT / "connectors" / package
         there = {str(one.parent.relative_to(ROOT)) for one in folder.glob("*/__init__.py")}
         shown = {path for path in there if any(name.startswith(path) for name in named)}
-        assert there == shown, "integration/rooms.py names each room"
+        assert there == shown, "tools/rooms.py names each room"
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("connectors", "demo", "examples", "integration", "tests")
+FOLDERS = ("connectors", "demo", "examples", "integration", "tests", "tools")
 SOURCES = [ROOT / "conftest.py", *(one for name in FOLDERS for one in (ROOT / name).rglob("*.py"))]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
-from integration.matrix import pythons, report
-from integration.matrix.__main__ import _recorded
-from integration.matrix.cells import PYTHONS, RELEASES, Cell, every_cell, slug
-from integration.matrix.environment import BrokenError
-from integration.matrix.outcomes import FAILED, NOT_RUN, PASSED, outcome, told
-from integration.matrix.platforms import PLATFORMS
-from integration.servers.finder import UnavailableError
+from integration.support.servers.finder import UnavailableError
+from tools.matrix import pythons, report
+from tools.matrix.__main__ import _recorded
+from tools.matrix.cells import PYTHONS, RELEASES, Cell, every_cell, slug
+from tools.matrix.environment import BrokenError
+from tools.matrix.outcomes import FAILED, NOT_RUN, PASSED, outcome, told
+from tools.matrix.platforms import PLATFORMS
 
 ROOT = Path(__file__).parents[2]
 HELD = {"store": "redis", "rule": "Q02", "outcome": "held"}

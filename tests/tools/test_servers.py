@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from integration.servers import container, redis
-from integration.servers.finder import (
+from integration.support.servers import container, redis
+from integration.support.servers.finder import (
     Finder,
     NoServerError,
     Server,
@@ -19,7 +19,7 @@ from integration.servers.finder import (
     installing,
     or_skip,
 )
-from integration.servers.redis import WAYS, Binary
+from integration.support.servers.redis import WAYS, Binary
 from tests.ways import Fake
 
 if TYPE_CHECKING:

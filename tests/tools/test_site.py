@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from integration.site import ROOT, broken, gather, llms
+from tools.site import ROOT, broken, gather, llms
 
 
 def test_links_that_lead_nowhere_are_told(tmp_path: Path) -> None:

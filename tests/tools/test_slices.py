@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from integration.slices import MEASURED, divided, part_of
+from integration.support.slices import MEASURED, divided, part_of
 
 ROOT = Path(__file__).parents[2]
 OF = int(re.findall(r"SLICES:-(\d+)", (ROOT / ".ci/run").read_text())[0])

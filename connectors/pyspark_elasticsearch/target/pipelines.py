@@ -15,7 +15,7 @@ from pyspark_elasticsearch.target.processors import ADDRESS, touched
 from sparkonce.errors import OptionError, StoreRefused
 
 if TYPE_CHECKING:
-    from pyspark_elasticsearch.models.documents import Documents
+    from pyspark_elasticsearch.write.documents import Documents
 
 DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
 PAGE = 20

@@ -17,7 +17,7 @@ from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.protocol import digest
 
 if TYPE_CHECKING:
-    from pyspark_elasticsearch.models.documents import Documents
+    from pyspark_elasticsearch.write.documents import Documents
 
 DOING = "showing an epoch"
 

@@ -8,7 +8,7 @@ from pyspark_mysql.server.client import Session
 from sparkonce.errors import OptionError
 
 if TYPE_CHECKING:
-    from pyspark_mysql.models.plan import TableRows
+    from pyspark_mysql.write.plan import TableRows
 
 # A row that is deleted on the way takes those below it along; one that is set to NULL does not.
 # So SET NULL counts only in the last link, the foreign key of the target itself.

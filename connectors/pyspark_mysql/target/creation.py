@@ -9,7 +9,7 @@ from sparkonce.change import Increment
 from sparkonce.errors import OptionError
 
 if TYPE_CHECKING:
-    from pyspark_mysql.models.plan import TableRows
+    from pyspark_mysql.write.plan import TableRows
 
 NEW_TYPES = {
     "boolean": "BOOLEAN",

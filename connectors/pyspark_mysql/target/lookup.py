@@ -16,7 +16,7 @@ from pyspark_mysql.target.columns import Column, named
 from sparkonce.change import Names
 
 if TYPE_CHECKING:
-    from pyspark_mysql.models.plan import TableRows
+    from pyspark_mysql.write.plan import TableRows
 
 NO_RIGHT = 1142
 INSTANT = "timestamp"

@@ -13,7 +13,7 @@ from sparkonce.errors import StoreRefused
 from sparkonce.protocol import Plan, Stored, digest
 
 if TYPE_CHECKING:
-    from pyspark_mysql.models.plan import TableRows
+    from pyspark_mysql.write.plan import TableRows
 
 FACTS = ("kind", "shown", "charset", "width", "room", "nullable", "numbered")
 """What of a column says which values it holds as they are."""

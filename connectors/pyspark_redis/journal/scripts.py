@@ -16,7 +16,7 @@ def script(*names: str) -> str:
 def _path(name: str) -> str:
     """Where it lies: what applies rows is named by model and write mode, ``hash_upsert``."""
     own = name.partition("_")[0] == "lane" or "_" not in name
-    return f"{'journal/lua' if own else 'models'}/{name}.lua"
+    return f"{'journal/lua' if own else 'write'}/{name}.lua"
 
 
 def note() -> str:

@@ -200,7 +200,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     lost = isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, *LATER))
     if lost or any(_has(text, code) for code in PASSING):
         return _away(doing, text, late=isinstance(error, exceptions.TimeoutError))
-    if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.refusals`
+    if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.write.refusals`
         return OtherType(
             f"Redis refused while {doing}: {text}",
             why="a key of sparkonce's own holds another Redis type: something else has written it",

@@ -1,0 +1,304 @@
+"""The fields of the documents, as the mappings of all indices that are read describe them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_elasticsearch.read.names import asked, left_out
+from pyspark_elasticsearch.server.client import Cluster, objects, path
+from pyspark_elasticsearch.target.mappings import OWN
+from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.values.spark_types import decimal
+
+log = logging.getLogger("sparkonce")
+
+Mapped = Mapping[str, Any]
+"""A mapping of a field, as the cluster shows it."""
+
+KINDS = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "unsigned_long": decimal(20, 0),
+    "half_float": pa.float32(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "scaled_float": pa.float64(),
+    "binary": pa.binary(),
+    "dense_vector": pa.list_(pa.float32()),
+}
+"""Types of fields, and what holds their values; others are read as texts."""
+
+WHOLE = ("byte", "short", "integer", "long")
+"""Each holds all values of those before it."""
+
+VECTORS = ("dense_vector", "sparse_vector", "rank_vectors")
+"""Types that newer clusters leave out of documents unless they are asked for."""
+
+TEXTS = (
+    *("keyword", "text", "wildcard", "constant_keyword", "match_only_text", "ip", "version"),
+    *("search_as_you_type", "date", "date_nanos", "token_count"),
+)
+"""Types whose values are texts, or numbers and booleans as JSON has them; of others, any JSON."""
+
+META = {"_id": pa.string(), "_index": pa.string(), "_seq_no": pa.int64()}
+"""What every document has beside its fields; read where a schema or option ``columns`` names it."""
+
+PLAIN_DATES = "strict_date_optional_time"
+ISO = re.compile(
+    r"[a-z_]+|8?(yyyy|uuuu)-MM-dd((T|'T'| )HH(:mm(:ss(\.S{1,9})?)?)?)?([XxZ]{1,5}|'Z')?"
+)
+"""Formats of dates by whose texts, where they are those of ISO 8601, nothing else is meant."""
+
+SETTINGS = "max_result_window", "mapping.source.mode"
+SHOWN = ",".join(("*.mappings", *(f"*.settings.index.{one}" for one in SETTINGS)))
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is read.
+
+    Attributes:
+        mappings: of each index.
+        fields: of all of them, merged; None where they contradict each other.
+        most: documents that one page may have.
+        left_out: indices of which nothing is read, by whatever name they come.
+        tells_vectors: whether documents have vectors without being asked for them.
+    """
+
+    mappings: Sequence[Mapped]
+    fields: Mapping[str, Mapped | None]
+    most: int
+    left_out: Collection[str] = ()
+    tells_vectors: bool = True
+
+    def same(self, name: str) -> Mapped | None:
+        """The mapping of a field that every index has alike, and that says what documents hold."""
+        found = [one.get("properties", {}).get(name) for one in self.mappings]
+        if self.lenient or not all(one and one == found[0] for one in found):
+            return None
+        return None if name in self._elsewhere else found[0]
+
+    @cached_property
+    def every(self) -> Sequence[tuple[str, Mapped]]:
+        """All fields of all indices by their paths, as each has them."""
+        return [
+            (at, one)
+            for mapping in self.mappings
+            for at, one in flat(mapping.get("properties", {}))
+            if one
+        ]
+
+    @cached_property
+    def lenient(self) -> bool:
+        """Whether documents may have fields that no mapping tells of."""
+        dynamic = {str(one.get("dynamic")).lower() for one in self.mappings}
+        return bool(dynamic & {"false", "runtime"}) or any(map(_is_off, self.mappings))
+
+    @cached_property
+    def _elsewhere(self) -> set[str]:
+        """Fields in whose index is something else than in documents."""
+        found = set[str]()
+        for one in self.mappings:
+            found.update(one.get("runtime", {}))
+            if one.get("_source"):
+                found.update(one.get("properties", {}))
+            for _, mapping in flat(one.get("properties", {})):
+                found.update((mapping or {}).get("copy_to", ()))
+        return found
+
+
+def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Described:
+    """What the indices, aliases, streams and patterns are that a name stands for.
+
+    Args:
+        cluster: where.
+        index: the name, or several with commas between.
+        all_there: whether each of several must be there.
+
+    Raises:
+        StoreRefused: there is none, or documents don't keep what was written.
+    """
+    params = {"filter_path": SHOWN, "ignore_unavailable": str(not all_there).lower()}
+    answer = cluster.ask("asking for the fields", "GET", path(asked(index)), params=params)
+    out = left_out(cluster, index)
+    found = {name: about for name, about in answer.body.items() if name not in out}
+    if not found:
+        raise StoreRefused(
+            f"No index is behind {index!r}",
+            why="option index has patterns that match none, or leaves all out",
+            todo="mend option index, or create one",
+        )
+    abouts = objects(found)
+    mappings = [about.get("mappings", {}) for about in abouts.values()]
+    settings = [about.get("settings", {}).get("index", {}) for about in abouts.values()]
+    for name, mapping, setting in zip(abouts, mappings, settings, strict=True):
+        _require_source(name, mapping, setting)
+    windows = [int(one.get("max_result_window", 10_000)) for one in settings]
+    merged = _merged([one.get("properties", {}) for one in mappings])
+    fields = {name: one for name, one in merged.items() if name != OWN}
+    plain = Described(mappings, fields, min(windows), out)
+    return replace(plain, tells_vectors=not _hides_vectors(cluster, index, plain))
+
+
+def _hides_vectors(cluster: Cluster, index: str, there: Described) -> bool:
+    """Whether vectors must be asked for: older clusters don't know how, and leave none out."""
+    if not any(kind_of(one) in VECTORS for _, one in there.every):
+        return False
+    body = {"size": 0, "query": {"match_none": {}}, "_source": {"exclude_vectors": False}}
+    params = {"ignore_unavailable": "true"}
+    target = path(asked(index), "_search")
+    told = cluster.ask("asking for vectors", "POST", target, params=params, body=body, allow=(400,))
+    return "[exclude_vectors]" not in str(told.body.get("error"))
+
+
+def _require_source(index: str, mapping: Mapped, settings: Mapping[str, Any]) -> None:
+    source = mapping.get("_source", {})
+    mode = settings.get("mapping", {}).get("source", {}).get("mode")
+    if _is_off(source) or mode == "disabled":
+        raise StoreRefused(
+            f"Index {index} can't be read",
+            why="it has _source disabled, by its mapping or by index.mapping.source.mode: it does"
+            " not keep the documents",
+            todo="index the documents anew with _source enabled",
+        )
+    if kept := [name for name in ("includes", "excludes") if source.get(name)]:
+        _tell_cut(index, kept[0])
+
+
+@lru_cache(maxsize=1000)
+def _tell_cut(index: str, how: str) -> None:
+    """Warn once: a stream asks for the fields at each epoch."""
+    log.warning(
+        "Index %s does not keep whole documents, so that some columns are null. Why: its"
+        " mapping has _source.%s. What to do: leave them out by option columns",
+        *(index, how),
+    )
+
+
+def _merged(each: Sequence[Mapped]) -> dict[str, Mapped | None]:
+    names = dict.fromkeys(name for properties in each for name in properties)
+    return {name: _one_of([one[name] for one in each if name in one]) for name in names}
+
+
+def _one_of(mappings: Sequence[Mapped]) -> Mapped | None:
+    """A mapping for all values of a field; None if they contradict each other."""
+    first = mappings[0]
+    kinds = {kind_of(one) for one in mappings}
+    if len(kinds) > 1:
+        wide = max(WHOLE.index(one) for one in kinds) if kinds <= {*WHOLE} else None
+        return None if wide is None else {"type": WHOLE[wide]}
+    if kinds & {"object", "nested"}:
+        closed = {_is_off(one) for one in mappings}
+        inner = _merged([one.get("properties", {}) for one in mappings])
+        if True in closed:
+            return first if len(closed) == 1 else None
+        return {**first, "properties": inner} if inner else first
+    return first if len({_format(one) for one in mappings}) == 1 else None
+
+
+def kind_of(mapping: Mapped) -> str:
+    """The type of a field; ``passthrough`` gives its fields other names besides."""
+    kind = str(mapping.get("type", "object"))
+    return "object" if kind == "passthrough" else kind
+
+
+def natural(
+    fields: Mapping[str, Mapped | None], arrays: Collection[str], at: str = ""
+) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of fields, with types that lose nothing.
+
+    Args:
+        fields: mappings by names.
+        arrays: paths of those that are arrays.
+        at: the path of what has the fields, with a dot at the end.
+
+    Raises:
+        OptionError: indices contradict each other.
+    """
+    for name, mapping in fields.items():
+        if mapping is None:
+            raise _contradiction(f"{at}{name}")
+        if kind_of(mapping) == "alias":  # of another field, and in no document
+            continue
+        kind = _kind(mapping, arrays, f"{at}{name}")
+        many = f"{at}{name}" in arrays and not types.is_list(kind)
+        yield name, pa.list_(kind) if many else kind
+
+
+def _kind(mapping: Mapped, arrays: Collection[str], at: str) -> pa.DataType:
+    if is_json(mapping) or "properties" not in mapping:
+        return KINDS.get(kind_of(mapping)) or _moment(mapping)
+    inner = pa.struct([*natural(mapping["properties"], arrays, f"{at}.")])
+    return pa.list_(inner) if kind_of(mapping) == "nested" else inner
+
+
+def is_json(mapping: Mapped) -> bool:
+    """Whether its values may be any JSON, so that a text of one is that JSON."""
+    if "properties" in mapping:
+        return _is_off(mapping)
+    return kind_of(mapping) not in (*KINDS, *TEXTS)
+
+
+def _is_off(mapping: Mapped) -> bool:
+    return str(mapping.get("enabled")).lower() == "false"
+
+
+def _moment(mapping: Mapped) -> pa.DataType:
+    """What holds a date: a number or a text where its format is not ISO 8601."""
+    first = _format(mapping).partition("||")[0]
+    if kind_of(mapping) != "date":
+        return pa.string()
+    if first.startswith("epoch_"):
+        return pa.int64()
+    return pa.timestamp("us", "UTC") if PLAIN_DATES in first else pa.string()
+
+
+def _format(mapping: Mapped) -> str:
+    return str(mapping.get("format", f"{PLAIN_DATES}||epoch_millis"))
+
+
+def is_iso(mapping: Mapped) -> bool:
+    """Whether a text in a date that is one of ISO 8601 means that moment, by the first format."""
+    for one in _format(mapping).split("||"):
+        if PLAIN_DATES in one:
+            return True
+        if not ISO.fullmatch(one.replace("[", "").replace("]", "")):
+            return False
+    return True
+
+
+def is_millis(mapping: Mapped) -> bool:
+    """Whether a number in a date is milliseconds since 1970; one of four digits may be a year.
+
+    The cluster tries one format after the other, on the digits.
+    """
+    formats = {*_format(mapping).split("||")}
+    known = {"epoch_millis", PLAIN_DATES, f"{PLAIN_DATES}_nanos"}
+    return kind_of(mapping) == "date" and "epoch_millis" in formats and formats <= known
+
+
+def flat(fields: Mapping[str, Mapped | None], at: str = "") -> Iterator[tuple[str, Mapped | None]]:
+    """All fields by their paths, those inside others too."""
+    for name, mapping in fields.items():
+        yield f"{at}{name}", mapping
+        yield from flat((mapping or {}).get("properties", {}), f"{at}{name}.")
+
+
+def _contradiction(name: str) -> OptionError:
+    return OptionError(
+        f"Field {name!r} has different types in the indices that are read",
+        why="no type holds the values of all",
+        todo="give it a type by .schema(...), such as string, leave it out by option columns, or"
+        " read fewer indices",
+    )

@@ -1,0 +1,219 @@
+"""Whether columns can be read of these fields, and what is asked of documents for that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_elasticsearch.read.described import (
+    META,
+    VECTORS,
+    Described,
+    Mapped,
+    flat,
+    is_iso,
+    is_json,
+    is_millis,
+    kind_of,
+)
+from pyspark_elasticsearch.read.documents import FLOATS, Shape
+from sparkonce.errors import OptionError
+from sparkonce.suggestions import suggestion
+from sparkonce.values.spark_types import type_name
+
+log = logging.getLogger("sparkonce")
+
+EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
+    *FLOATS,
+    (types.is_boolean, ("boolean",)),
+    (types.is_binary, ("binary",)),
+)
+"""Types of columns, and the fields of which they change no value; others refuse such a value."""
+
+OF_META = types.is_string, types.is_integer, types.is_decimal
+"""Types that take what a document has beside its fields, or refuse the value."""
+
+OTHER_META = (
+    *("_routing", "_version", "_score", "_source", "_ignored", "_primary_term", "_type", "_size"),
+    *("_field_names", "_nested_path", "_tier", "_tsid"),
+)
+"""What a document has beside its fields, and is not read."""
+
+
+def require(schema: pa.Schema, there: Described) -> None:
+    """Refuse columns in which values would change.
+
+    Raises:
+        OptionError: there are such.
+    """
+    for field in schema:
+        _require_meta(field, there)
+    for at, kind in leaves(schema):
+        for path, mapping in flat(there.fields):
+            if mapping and "properties" not in mapping and (path == at or _is_in(path, at)):
+                _require(kind, mapping, path)
+        for path, mapping in there.every:
+            if path == at or _is_in(path, at):
+                _require_same_text(kind, mapping, path)
+
+
+def leaves(fields: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """What is inside columns, by paths of fields: of a map, that of the map and a ``*``."""
+    for field in fields:
+        path, kind = f"{at}{field.name}", field.type
+        while types.is_list(kind):
+            kind = kind.value_type
+        if types.is_struct(kind):
+            yield from leaves(kind, f"{path}.")
+        elif types.is_map(kind):
+            yield from leaves([pa.field("*", kind.item_type)], f"{path}.")
+        else:
+            yield path, kind
+
+
+def _is_in(path: str, at: str) -> bool:
+    """Whether a field may be a value in a map, or inside one."""
+    return "*" in at and fnmatchcase(path, at)
+
+
+def tell_unknown(schema: pa.Schema, there: Described) -> None:
+    """Warn of columns, and of fields in structs, that no mapping knows."""
+    known = {*META, *(at for at, _ in flat(there.fields))}
+    any_json = tuple(f"{at}." for at, one in flat(there.fields) if one is None or is_json(one))
+    for at, _ in [] if there.lenient else leaves(schema):
+        if at not in known and "*" not in at and not at.startswith(any_json):
+            log.warning(
+                "Column %r is null in each row. Why: no index has such a field. What to do: %s",
+                *(at, suggestion(at, [*known]) or "mend its name, if it has another"),
+            )
+
+
+def _require_meta(field: pa.Field, there: Described) -> None:
+    is_known = field.name in META
+    if is_known and not any(accepts(field.type) for accepts in OF_META):
+        raise OptionError(
+            f"Column {field.name!r} can't be read as {type_name(field.type)}",
+            why="it is a text or a whole number, of which that would be something else",
+            todo=f"read it as {type_name(META[field.name])}, and cast it in Spark",
+        )
+    is_other = not is_known and field.name.lower() in (*META, *OTHER_META)
+    if is_other and not there.lenient:  # documents that nothing parses may have such fields
+        raise OptionError(
+            f"Column {field.name!r} can't be read",
+            why="the cluster has it beside documents, and no document has it as a field",
+            todo=f"of those read {', '.join(META)}, or leave the column out",
+        )
+
+
+def _require(kind: pa.DataType, mapping: Mapped, at: str) -> None:
+    if any(accepts(kind) and kind_of(mapping) not in exact for accepts, exact in EXACT):
+        raise OptionError(
+            f"Field {at!r} can't be read as {type_name(kind)}",
+            why=f"it is a field of type {kind_of(mapping)}, of which values would be lost or"
+            " changed",
+            todo="give it a type in the schema that holds them, and cast it in Spark",
+        )
+
+
+def _require_same_text(kind: pa.DataType, mapping: Mapped, at: str) -> None:
+    """Refuse types by which a text is read as something else than what the index takes it for."""
+    is_moment = types.is_timestamp(kind) or types.is_date(kind)
+    is_encoded = types.is_binary(kind) and kind_of(mapping) != "binary"
+    if is_encoded or (is_moment and not is_iso(mapping)):
+        raise OptionError(
+            f"Field {at!r} can't be read as {type_name(kind)}",
+            why=f"an index has it as {kind_of(mapping)} {mapping.get('format', '')}".rstrip()
+            + ", by which its texts mean something else",
+            todo="read it as a string, and make the values of that in Spark, such as by"
+            " to_timestamp()",
+        )
+
+
+def require_arrays(arrays: Collection[str], there: Described) -> None:
+    """Refuse option ``arrayFields`` where it names what is not there.
+
+    Raises:
+        OptionError: it does.
+    """
+    known = [at for at, _ in flat(there.fields)]
+    for name in arrays:
+        if name not in known:
+            raise OptionError(
+                f"Option arrayFields names field {name!r}, which no index has",
+                why="it has paths of fields, such as tags or items.codes",
+                todo=suggestion(name, known) or "name fields of the mapping",
+            )
+
+
+def shape(there: Described) -> Shape:
+    """What types don't tell of the documents."""
+    known = [*flat(there.fields)]
+    return Shape(
+        any_json=frozenset(at for at, mapping in known if mapping and is_json(mapping)),
+        kinds={at: kind_of(mapping) for at, mapping in known if mapping},
+        vectors={at: _sizes(at, there) for at, one in there.every if kind_of(one) in VECTORS},
+        millis=frozenset(at for at, mapping in known if mapping and is_millis(mapping)),
+        stems=frozenset(
+            _stems([at for at, mapping in known if "properties" not in (mapping or {})])
+        ),
+    )
+
+
+def _stems(leaves: Collection[str]) -> Iterator[str]:
+    """Those from which the paths of others go on."""
+    above = {at[:dot] for at in leaves for dot in range(len(at)) if at[dot] == "."}
+    return (at for at in leaves if at in above)
+
+
+def search(
+    schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
+) -> dict[str, Any]:
+    """What a search is to give of documents; see `source`."""
+    return {
+        "_source": source(schema, there, exact, asked),
+        "seq_no_primary_term": "_seq_no" in schema.names,
+    }
+
+
+def source(
+    schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
+) -> dict[str, Any] | list[str] | bool:
+    """What of documents the cluster is to give: some fields, or all as they were written.
+
+    It writes numbers anew where it leaves something out: 1.10 is 1.1, and digits are lost.
+
+    Args:
+        schema: of what is read.
+        there: of what there is.
+        exact: what types don't tell of it.
+        asked: fields of which a condition is pushed.
+    """
+    inside = [*leaves(one for one in schema if one.name not in META)]
+    if not inside:
+        return False
+    names = [one for one in schema.names if one not in META]
+    whole = {*there.fields} <= {*names}
+    texts = any(kind_of(there.fields.get(name) or {}) == "keyword" for name in asked)
+    digits = any(_has_digits(kind, at, exact) for at, kind in inside)
+    some = not (whole or texts or digits)
+    if exact.vectors and not there.tells_vectors:
+        return {"exclude_vectors": False, **({"includes": names} if some else {})}
+    return names if some else True
+
+
+def _has_digits(kind: pa.DataType, at: str, exact: Shape) -> bool:
+    """Whether digits of numbers count that a double has not."""
+    return types.is_decimal(kind) or at not in exact.kinds or at in exact.any_json
+
+
+def _sizes(path: str, there: Described) -> Collection[int]:
+    """The bytes that a vector has, where its text is their hexadecimal form."""
+    parts = {"byte": 1, "bit": 8}
+    found = [one for at, one in there.every if at == path]
+    plain = all(one.get("element_type") in parts for one in found)
+    return {one.get("dims", 0) // parts[one["element_type"]] for one in found} if plain else ()

@@ -1,0 +1,154 @@
+"""Conditions of a query in the cluster's words: documents that match are among those it finds.
+
+An index knows less of a value than the document says: a date to the millisecond, a long keyword not
+at all. So each condition is widened, and one that can't be is not asked.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark_elasticsearch.read.described import WHOLE, Mapped, kind_of
+from sparkonce.filters import Compare, Filter, Filters, Like, Null, OneOf
+
+LONGEST = 1000
+"""Values of a list that the cluster is asked for."""
+
+Query = dict[str, Any]
+BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
+MILLISECOND = datetime.timedelta(milliseconds=1)
+
+
+def conditions(filters: Filters, fields: Mapping[str, Mapped]) -> Iterator[Query]:
+    """Those that the cluster can be asked for.
+
+    Args:
+        filters: on columns that are read as what they are.
+        fields: mappings of those that every index has alike.
+    """
+    for one in filters:
+        if one.column == "_id":
+            yield from _by_id(one)
+        elif (mapping := fields.get(one.column)) and _is_searched(mapping):
+            found = _condition(one, mapping)
+            if found:
+                yield _or_ignored(found, one.column)
+
+
+def _by_id(one: Filter) -> Iterator[Query]:
+    match one:
+        case Compare(operator="=", value=str(value)):
+            yield {"ids": {"values": [value]}}
+        case OneOf(values=values) if len(values) <= LONGEST and all(map(_is_text, values)):
+            yield {"ids": {"values": [*values]}}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _or_ignored(query: Query, field: str) -> Query:
+    """A condition that documents match, too, of which the index left this field out.
+
+    See https://www.elastic.co/guide/en/elasticsearch/reference/current/mapping-ignored-field.html
+    """
+    return {"bool": {"should": [query, {"term": {"_ignored": field}}]}}
+
+
+def _is_searched(mapping: Mapped) -> bool:
+    """Whether what is indexed is what documents hold, as far as is known of all that it says."""
+    known = {*ALWAYS, *PARAMETERS.get(kind_of(mapping), ())}
+    found = kind_of(mapping) in PROVEN and {*mapping} <= known
+    return found and mapping.get("index", True) is True
+
+
+def _condition(one: Filter, mapping: Mapped) -> Query | None:
+    field, kind = one.column, kind_of(mapping)
+    match one:
+        case Null(inverted=inverted) if "null_value" not in mapping:
+            there = {"exists": {"field": field}}
+            return there if inverted else {"bool": {"must_not": [there]}}
+        case Compare(operator=operator, value=value) if _is_proven(operator, value, kind):
+            return _compared(field, operator, value)
+        case OneOf(values=values) if len(values) <= LONGEST:
+            exact = all(_is_proven("in", each, kind) for each in values)
+            return {"terms": {field: [*values]}} if exact else None
+        case Like(how="begins", text=text) if "normalizer" not in mapping:
+            found = {"prefix": {field: {"value": text}}}
+            return found if _is_proven("begins", text, kind) else None
+    return None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isinf(value)
+
+
+def _is_moment(value: Any) -> bool:
+    is_instant = isinstance(value, datetime.datetime) and value.tzinfo is not None
+    return is_instant and 1 < value.year < 9999
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+ORDER = ("=", *BOUNDS)
+PROVEN: Mapping[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
+    **dict.fromkeys(WHOLE, ((*ORDER, "in"), _is_whole)),
+    "double": (ORDER, _is_finite),
+    "boolean": (("=", "in"), _is_boolean),
+    "keyword": (("=", "in", "begins"), _is_text),
+    "date": (ORDER, _is_moment),
+}
+"""By which operators and values the cluster finds in fields of a type all that Spark does."""
+
+ALWAYS = ("type", "index", "doc_values", "store", "meta", "fields", "copy_to")
+NUMERIC = (
+    *("coerce", "ignore_malformed", "null_value"),
+    *("time_series_dimension", "time_series_metric", "synthetic_source_keep"),
+)
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys((*WHOLE, "double", "boolean"), NUMERIC),
+    "keyword": (
+        *("ignore_above", "null_value", "normalizer", "split_queries_on_whitespace"),
+        *("eager_global_ordinals", "index_options", "norms", "similarity"),
+        *("time_series_dimension", "synthetic_source_keep"),
+    ),
+    "date": ("format", "locale", "ignore_malformed", "null_value", "synthetic_source_keep"),
+}
+"""What mappings may say beside: with it, a field is still found, or listed as ignored."""
+
+
+def _is_proven(operator: str, value: Any, kind: str) -> bool:
+    """Whether the cluster compares it with a field as Spark does."""
+    operators, fits = PROVEN[kind]
+    return operator in operators and fits(value)
+
+
+def _compared(field: str, operator: str, value: Any) -> Query:
+    if isinstance(value, datetime.datetime):
+        return {"range": {field: _around(operator, value)}}
+    if isinstance(value, float) and not value:  # to the index, 0.0 is more than -0.0
+        low, high = {"gte": -0.0}, {"lte": 0.0}
+        bounds = {"=": low | high, "<": high, "<=": high, ">": low, ">=": low}[operator]
+        return {"range": {field: bounds}}
+    if operator == "=":
+        return {"term": {field: {"value": value}}}
+    return {"range": {field: {BOUNDS[operator]: value}}}
+
+
+def _around(operator: str, moment: datetime.datetime) -> dict[str, str]:
+    """A range of whole milliseconds that has all moments that compare so."""
+    found = {"format": "strict_date_optional_time"}
+    if operator in ("=", ">", ">="):
+        found["gte"] = (moment - MILLISECOND).astimezone(datetime.timezone.utc).isoformat()
+    if operator in ("=", "<", "<="):
+        found["lte"] = (moment + MILLISECOND).astimezone(datetime.timezone.utc).isoformat()
+    return found

@@ -1,0 +1,260 @@
+"""What indices must be like, judged by what was found of them: nothing is asked or changed here.
+
+What options and schema alone tell is refused before, in `models.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark_elasticsearch.server.failures import FLOOD
+from pyspark_elasticsearch.target import pipelines, streams
+from pyspark_elasticsearch.target.lookup import Target
+from pyspark_elasticsearch.target.mappings import OWN, STAMP
+from pyspark_elasticsearch.write.documents import Documents, Guard
+from sparkonce import checks
+from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
+from sparkonce.suggestions import suggestion
+
+FLOODED = "read_only_allow_delete"
+LIFECYCLE = "index.lifecycle.name"
+UNNUMBERED = "index.disable_sequence_numbers"
+WHOLE = ("standard", "lookup")
+"""Index modes that keep a document as it was sent, unless something else is set."""
+
+
+def require_safe(target: Target) -> None:
+    """Refuse an index that may lose what it has acknowledged, or that takes no writes.
+
+    Raises:
+        StoreUnsafe: ``index.translog.durability`` is ``async``.
+        StoreRefused: it is read-only.
+        StoreUnreachable: it is so for now.
+    """
+    if target.says("index.translog.durability") == "async":
+        raise StoreUnsafe(
+            f"Index {target.name} has index.translog.durability=async",
+            why="rows that were acknowledged are lost if a node dies within seconds, and the epoch"
+            " is finished by then",
+            todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
+        )
+    if target.says("index.verified_before_close") == "true":
+        raise _blocked(target.name, "is closed", f"POST {target.name}/_open")
+    for block in ("read_only", "write", FLOODED):
+        if target.says(f"index.blocks.{block}") == "true":
+            said = f"has index.blocks.{block}"
+            if block == FLOODED:  # which passes: the same is asked again for a while
+                todo = f"{FLOOD.todo}, after which it removes the block by itself, or remove it"
+                raise StoreUnreachable(f"Index {target.name} {said}", FLOOD.why, todo)
+            raise _blocked(target.name, said, "remove the block")
+
+
+def _blocked(index: str, what: str, todo: str) -> StoreRefused:
+    return StoreRefused(
+        f"Index {index} {what}", why="it takes no writes", todo=f"{todo}, then restart the query"
+    )
+
+
+def require_own(target: Target) -> None:
+    """Refuse an index of the connector's own that doesn't keep what is written.
+
+    A template of the cluster may have made it so.
+
+    Raises:
+        StoreUnsafe: it says why.
+    """
+    require_safe(target)
+    _require_numbered(target)
+    flaws = [f"has {option}={name}" for option, name in pipelines.of_index(target.settings)]
+    if part := kept_instead(target):
+        flaws.append(f"keeps {part}")
+    if policy := target.settings.get(LIFECYCLE):
+        flaws.append(f"has {LIFECYCLE}={policy}, which may delete it")
+    if _asks_for_routing(target):
+        flaws.append("asks for a routing")
+    if flaws:
+        raise StoreUnsafe(
+            f"Index {target.name}, of the connector's own, {' and '.join(flaws)}",
+            why="what is decided is read from there, and must come back as it was written",
+            todo="set such a pipeline to _none, and take a lifecycle off"
+            f" (POST {target.name}/_ilm/remove); else let no template of the cluster match it,"
+            " delete it if it is new and empty, and restart the query",
+        )
+
+
+def require_fit(target: Target, documents: Documents) -> None:
+    """Refuse an index that can't take these rows, or would refuse each after its decision.
+
+    Raises:
+        OptionError: it says which.
+        StoreUnsafe: it lacks what the guard of a row rests on.
+        StoreRefused: it takes no writes.
+        StoreUnreachable: it takes none for now.
+    """
+    require_safe(target)
+    checks.refuse(_of_streams(target, documents) if target.since else ())
+    checks.refuse(_of_ids(target, documents))
+    _require_numbered(target)
+    _require_readable(target, documents)
+    checks.refuse(_of_aliases(target, documents))
+    checks.refuse(_of_fields(target, documents))
+    if documents.way.guard is Guard.SCRIPT:
+        _require_fit_for_scripts(target)
+
+
+def _require_readable(target: Target, documents: Documents) -> None:
+    """Refuse a block that lets rows in, and no look at documents that are there."""
+    looked_up = documents.way.guard is Guard.SCRIPT or target.since or documents.alias
+    if looked_up and target.says("index.blocks.read") == "true":
+        raise StoreRefused(
+            f"Index {target.name} has index.blocks.read",
+            why="this write mode looks documents up: an epoch would be refused after its decision",
+            todo="remove the block, then restart the query",
+        )
+
+
+def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
+    stream = f"index={target.name!r}, a data stream"
+    yield (
+        documents.alias,
+        f"Options visibleAlias and {stream}, contradict each other",
+        "the alias would show one of its indices",
+        "leave visibleAlias out, or write into an index",
+    )
+    yield (
+        documents.routing,
+        f"Option routing does not go with {stream}",
+        "a row that is sent again is looked for by its id, in all indices of the stream",
+        "leave it out",
+    )
+    named = ", ".join(map(repr, pipelines.of(documents, target.settings)))
+    yield (
+        named,
+        f"Rows for data stream {target.name} would go through ingest pipeline {named}",
+        "a row that is sent again is looked for by its id, and a pipeline can change that",
+        "leave option pipeline out, and set index.default_pipeline and index.final_pipeline to"
+        " _none in the stream's last index and its index template; or write into an index, or a"
+        " rollover alias",
+    )
+    yield (
+        streams.TIMESTAMP not in documents.columns,
+        f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
+        "every document of a data stream must have it",
+        "name a column so: .withColumn('@timestamp', ...)",
+    )
+
+
+def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
+    yield (
+        target.says("index.mode") == "time_series",
+        f"Option index: {target.name} has index.mode=time_series",
+        "it makes ids itself, and by its id a row that is sent again is told",
+        "write into an index of another mode",
+    )
+    yield (
+        _asks_for_routing(target) and not documents.routing,
+        f"Option routing is missing, and the mapping of {target.name} asks for a routing",
+        "every row would be refused, after its epoch is decided",
+        "name the column in option routing",
+    )
+
+
+def _asks_for_routing(target: Target) -> bool:
+    return str(target.mappings.get("_routing", {}).get("required")).lower() == "true"
+
+
+def _require_numbered(target: Target) -> None:
+    if target.says(UNNUMBERED) == "true":
+        mode = target.settings.get("index.mode") or "standard"
+        raise StoreUnsafe(
+            f"Index {target.name} has {UNNUMBERED}=true (index.mode={mode})",
+            why="no write to a document there can depend on what it was: the cluster refuses"
+            " updates, and a row that went astray could not be taken back safely",
+            todo=f"make the index anew with {UNNUMBERED}=false, and an index.mode that allows that",
+        )
+
+
+def _of_aliases(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
+    name, kind = documents.index, "a data stream" if target.since else "an index"
+    yield (
+        documents.overwrites and target.name == name,
+        f"Mode overwrite can't replace {name}, which is {kind}",
+        "the rows go into an index of their own, which then takes the place of the one behind an"
+        " alias, so that readers see either all old rows or all new ones",
+        f"name an alias of one index in option index, such as {name}_all (POST _aliases"
+        f' {{"actions": [{{"add": {{"index": "{name}", "alias": "{name}_all"}}}}]}}); or empty the'
+        " index by hand, and use mode append",
+    )
+    yield (
+        documents.alias and target.name != name,
+        f"Options visibleAlias and index={name!r}, an alias, contradict",
+        "once it leads to another index, readers would see the epochs of only one of them",
+        f"name the index: {target.name}",
+    )
+
+
+def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
+    """A column that a strict mapping lacks: every row would be refused, after its decision."""
+    fields, strict = target.fields, str(target.mappings.get("dynamic")) == "strict"
+    for name in documents.columns if strict else ():
+        # A dot leads into an object, which may be mapped otherwise.
+        if name in fields or name.partition(".")[0] in fields:
+            continue
+        yield (
+            True,
+            f"Column {name!r} of the query is not in the mapping of index {target.name}",
+            f"the mapping is strict, and its fields are {', '.join(sorted(fields))}",
+            suggestion(name, fields) or "add it to the mapping, or drop it",
+        )
+    yield (
+        documents.alias and fields.get(OWN, STAMP) != STAMP,
+        f"Option visibleAlias needs field {OWN!r} of index {target.name}",
+        "documents carry there what the alias is filtered by, and it is mapped otherwise",
+        "write into another index",
+    )
+
+
+def _require_fit_for_scripts(target: Target) -> None:
+    """Refuse what keeps a part of a document, or could drop a row and answer that all is well."""
+    if part := kept_instead(target):
+        raise StoreUnsafe(
+            f"Index {target.name} keeps {part}",
+            why="an update or increment writes back what is kept of a document: other fields would"
+            f" be lost or changed, and field {OWN!r}, without which a repeated row is added again",
+            todo="write into an index of index.mode=standard, without includes, excludes, enabled"
+            " and mode of _source",
+        )
+    if str(target.mappings.get("subobjects")).lower() == "false":
+        raise StoreRefused(
+            f"Index {target.name} has subobjects=false in its mapping",
+            why=f"an update or increment keeps its guard in field {OWN!r}, an object, and such an"
+            " index has none",
+            todo="write into an index without that (it can't be changed: make one anew), or use"
+            " writeMode=upsert",
+        )
+    for option, name in pipelines.of_index(target.settings):
+        raise StoreUnsafe(
+            f"Index {target.name} has {option}={name}",
+            why="of the row of an update or increment an ingest pipeline sees the key alone, and"
+            " what it drops changes nothing, unseen",
+            todo=f'PUT {target.name}/_settings {{"{option}": "_none"}}, or write into an index'
+            " without a pipeline",
+        )
+
+
+def kept_instead(target: Target) -> str:
+    """What an index keeps instead of each document as it was sent; empty if it keeps that."""
+    about: Mapping[str, Any] = target.mappings.get("_source", {})
+    told = about.get("mode"), target.settings.get("index.mapping.source.mode")
+    modes = {str(mode).lower() for mode in told if mode is not None}
+    of_index = str(target.settings.get("index.mode") or "standard").lower()
+    if "disabled" in modes or str(about.get("enabled")).lower() == "false":
+        return "no _source"
+    if about.get("excludes") or about.get("includes", ["*"]) != ["*"]:
+        return "a part of each _source"
+    if modes - {"stored"}:
+        return f"no _source: index.mode={of_index} or its own setting has it rebuilt from fields"
+    if not modes and of_index not in WHOLE:
+        return f"a _source that may be rebuilt from fields: index.mode={of_index}"
+    return ""

@@ -1,0 +1,292 @@
+"""The plan of a query, and what of its options and schema is refused without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_elasticsearch.journal.indices import own_names
+from pyspark_elasticsearch.target import mappings
+from pyspark_elasticsearch.write import names
+from pyspark_elasticsearch.write.documents import WAYS, Documents, Guard, key_of
+from sparkonce import change, checks
+from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
+from sparkonce.errors import OptionError
+from sparkonce.options import Options
+from sparkonce.protocol import Plan
+from sparkonce.values import schema_text
+from sparkonce.values.spark_types import spark_type
+
+CELLS = 48_000
+"""Values in a chunk: each is a request, which the cluster syncs to disk."""
+
+METADATA = (
+    *("_data_stream_timestamp", "_field_names", "_id", "_ignored", "_ignored_source", "_index"),
+    *("_inference_fields", "_nested_path", "_routing", "_seq_no", "_source", "_tier", "_version"),
+)
+"""Fields that no document can set, in some release or other."""
+
+
+def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
+    """The plan of a query.
+
+    Raises:
+        OptionError: options and schema don't fit each other.
+    """
+    own = own_names(options["indexPrefix"])
+    _require_names_apart(options, own)
+    key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
+    routing = checks.column("routing", options["routing"], schema) if options["routing"] else None
+    does = change.parse(options, schema, key, lambda: _added(key, routing, schema))
+    parts = names.parse(options["index"], schema)
+    checks.refuse(_of_modes(does, options))
+    checks.refuse(change.contradictions(does, options))
+    checks.refuse(_of_index(does, options))
+    _require_columns_fit(does, routing, schema)
+    op = does.op if isinstance(does, Upsert) else None
+    stored = pa.schema([field for field in schema if field.name != op])
+    stamp = mappings.STAMP if options["visibleAlias"] else None
+    scripted = WAYS[type(does)].guard is Guard.SCRIPT
+    new = mappings.definition(stored, mappings.GUARD if scripted else stamp)
+    documents = Documents(
+        index=options["index"],
+        parts=parts,
+        reserved=(*own, *filter(None, [options["deadLetter"]])),  # no row makes such a name
+        change=does,
+        columns=() if isinstance(does, Delete) else tuple(stored.names),
+        routing=routing,
+        pipeline=options["pipeline"],
+        alias=options["visibleAlias"],
+        aside=options["onBadRow"] == "deadLetter",
+        schema=schema_text.shown(schema),
+        create=new if options["createIndex"] else None,
+    )
+    repeatable, width = documents.way.repeatable, len(documents.columns)
+    kept = documents.stored()
+    return Plan(
+        target=f"index:{documents.index}",
+        repeatable=repeatable,
+        columns=width,
+        detail=documents,
+        stored=kept,
+        cells=CELLS,
+        key=key,
+        commutes=change.commutes(does),
+    )
+
+
+def _require_names_apart(options: Options, own: Names) -> None:
+    """Refuse options that name one index twice.
+
+    Raises:
+        OptionError: it says which.
+    """
+    named = [name for name in ("index", "deadLetter", "visibleAlias") if options[name]]
+    for at, option in enumerate(named):
+        if options[option] in own:
+            raise own_index(option, options[option])
+        for other in named[:at]:
+            if options[option] == options[other]:
+                raise named_twice(f"{other}={options[other]}", f"{option}={options[option]}")
+
+
+def own_index(option: str, name: str) -> OptionError:
+    """The error for an option that names an index of the connector's own."""
+    return OptionError(
+        f"Option {option}={name} is an index of the connector's own",
+        why="it holds what was decided and staged, and rows would lie between, or over, that",
+        todo="name another index, or choose another indexPrefix for a new checkpoint",
+    )
+
+
+def named_twice(one: str, other: str) -> OptionError:
+    """The error for two options that name one index."""
+    return OptionError(
+        f"Options {one} and {other} name one index",
+        why="readers would find there what is not meant for them",
+        todo="name another one",
+    )
+
+
+def overwriting(plan: Plan[Documents]) -> Plan[Documents]:
+    """The plan by which documents take the place of all that an alias shows.
+
+    Raises:
+        OptionError: there is no one index behind the name, or nothing is written.
+    """
+    documents = plan.detail
+    checks.refuse(_of_overwriting(documents))
+    documents = replace(documents, overwrites=True)
+    return replace(plan, detail=documents, stored=documents.stored(), repeatable=True)
+
+
+def _of_overwriting(documents: Documents) -> Iterator[checks.Contradiction]:
+    yield change.deletes(documents.change)
+    for when, given in (
+        (documents.parts, f"option index={documents.index!r}, a template of names,"),
+        (documents.alias, "option visibleAlias"),
+    ):
+        yield (
+            when,
+            f"Mode overwrite and {given} contradict each other",
+            "the rows of a batch go into one new index, which takes over an alias",
+            "leave it out, or use mode append",
+        )
+
+
+def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:
+    """The columns that an increment adds: all that don't say which document it is."""
+    fields = [field for field in schema if field.name not in (*key, routing)]
+    adds = "Elasticsearch adds 64-bit integers and binary floats only"
+    return tuple(checks.require_addable(fields, checks.is_number, adds))
+
+
+def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
+    both = f"Options writeMode={change.mode_of(does)} and {{}} contradict each other"
+    yield (
+        isinstance(does, Append) and options["key"],
+        both.format("key"),
+        "a document that is there already could be this very row, sent before, or another",
+        "leave key out, or use writeMode=upsert",
+    )
+    yield (
+        options["nulls"] == "keep" and not isinstance(does, Update),
+        both.format("nulls=keep"),
+        "nulls says what an update does with a null; an upsert writes the whole document",
+        "leave nulls out, or use writeMode=update",
+    )
+    yield (
+        options["versionColumn"] and WAYS[type(does)].guard is not Guard.VERSION,
+        both.format("versionColumn"),
+        "versionColumn is for upsert and delete",
+        "leave versionColumn out",
+    )
+    yield (
+        options["pipeline"] and WAYS[type(does)].guard is Guard.SCRIPT,
+        both.format("pipeline"),
+        "of each row a pipeline would see the key alone, and what it drops is not changed",
+        "leave pipeline out",
+    )
+    yield (
+        options["createIndex"] and isinstance(does, Delete),
+        both.format("createIndex"),
+        "a new index would hold nothing to delete",
+        "leave createIndex out",
+    )
+
+
+def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
+    alias, index, mode = options["visibleAlias"], options["index"], change.mode_of(does)
+    is_template = "{" in index
+    yield (
+        is_template and WAYS[type(does)].guard is Guard.SCRIPT,
+        f"Options writeMode={mode} and index={index}, a template, contradict each other",
+        "such an index would be made by its first row, without the mapping of the guard that keeps"
+        " a row from taking effect twice",
+        "name one index, or use writeMode=upsert",
+    )
+    yield (
+        is_template and options["createIndex"],
+        "Option createIndex and a template as index contradict each other",
+        "such indices come to be with their first row",
+        "leave createIndex out, and make an index template (PUT _index_template/...)",
+    )
+    yield (
+        alias and not options["sinkId"],
+        "Option visibleAlias needs sinkId",
+        "the alias shows what this sink has written; under the name of a query, a new checkpoint"
+        " would begin with an empty one",
+        "set sinkId, for example sinkId=orders",
+    )
+    yield (
+        alias and (is_template or not isinstance(does, Append)),
+        f"Option visibleAlias is for writeMode=append and one index, not for {mode} into {index}",
+        "a document that is written over can't be hidden, and neither can other indices",
+        "leave visibleAlias out",
+    )
+
+
+def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -> None:
+    """Refuse a column that can't be stored, or is of a type that its option can't use.
+
+    Raises:
+        OptionError: it says which.
+    """
+    for field in schema:
+        _require_writable(field)
+        if WAYS[type(does)].guard is Guard.SCRIPT:
+            _require_scriptable(field, change.mode_of(does))
+    order = does.order if isinstance(does, Upsert | Delete) else None
+    op = does.op if isinstance(does, Upsert) else None
+    for option, named, fits, wanted in (
+        ("key", key_of(does), _is_unique, "a type whose equal values have one and the same text"),
+        ("opColumn", (op,), types.is_string, "a string"),
+        ("versionColumn", (order,), _is_version, "a whole number, date or timestamp"),
+        ("routing", (routing,), _is_flat, "one text, so no array, map or struct"),
+    ):
+        for column in filter(None, named):
+            if not fits((field := schema.field(column)).type):
+                raise OptionError(
+                    f"Option {option} names column {column!r} of type {spark_type(field)}",
+                    why=f"it must be {wanted}",
+                    todo="cast it before the sink, or name another column",
+                )
+
+
+def _is_version(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind))
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    return not types.is_nested(kind)
+
+
+def _is_unique(kind: pa.DataType) -> bool:
+    many = types.is_floating(kind) or types.is_binary(kind) or types.is_null(kind)
+    return _is_flat(kind) and not many
+
+
+def _require_writable(field: pa.Field) -> None:
+    checks.require_texts([field], "Elasticsearch")
+    steps = field.name.split(".")
+    why = ""
+    if not field.name.strip():
+        why = "a field of Elasticsearch needs a name that is not blank"
+    elif not all(step.strip() for step in steps):
+        why = "a dot in the name of a field leads into an object, and no part may be empty"
+    elif steps[0] == mappings.OWN or field.name in METADATA:
+        why = "Elasticsearch or this connector keep something else under that name"
+    if why:
+        raise OptionError(
+            f"Column {field.name!r} can't be written", why, "rename the column before the sink"
+        )
+
+
+def _require_scriptable(field: pa.Field, mode: str) -> None:
+    """Refuse what the script of an update or increment would do otherwise than asked."""
+    wrong = f"can't be written by writeMode={mode}"
+    checks.refuse(
+        (
+            (
+                "." in field.name,
+                f"Column {field.name!r} {wrong}",
+                "a script puts it beside the object that the dot leads into, and the field would"
+                " have two values",
+                "rename the column, or with writeMode=update write the whole object, a struct",
+            ),
+            (
+                types.is_nested(field.type) and _has_decimal(field.type),
+                f"Column {field.name!r} of type {spark_type(field)} {wrong}",
+                "decimals in it are numbers, and a script keeps 17 digits of them",
+                "cast them to string or double before the sink",
+            ),
+        )
+    )
+
+
+def _has_decimal(kind: pa.DataType) -> bool:
+    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    return bool(types.is_decimal(kind)) or any(map(_has_decimal, inner))

@@ -1,0 +1,297 @@
+"""Sends the operations of one decision until each is done or refused."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark_elasticsearch.journal.records import Destination, Records
+from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.server.bulk import Operation, numbered
+from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.server.failures import (
+    BY_STATUS,
+    GOES_ON,
+    LATE,
+    Kind,
+    known,
+    message,
+    of_answer,
+)
+from pyspark_elasticsearch.target.streams import Resender
+from pyspark_elasticsearch.target.whereabouts import Whereabouts
+from pyspark_elasticsearch.write.documents import Documents, Guard
+from sparkonce.errors import StoreRefused, StoreUnsafe
+from sparkonce.exactly_once.retry import Patience
+from sparkonce.protocol import Manifest
+
+log = logging.getLogger("sparkonce")
+
+ORDINAL_BITS = 20
+PAUSE = 5.0
+"""Seconds after which a driver may have been overtaken: it looks at the ledger again."""
+
+WAITS = 5
+"""Refusals for now (429) of a whole request after which it is cut in two."""
+
+SKEW = 60_000
+"""Milliseconds by which the clocks of drivers that draw from different counters may differ."""
+
+LARGEST_REQUEST = 32 * 1024 * 1024
+_CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
+FENCES = 1 << 60
+"""Versions from here on are fences, or a column's that counts nanoseconds since 1970."""
+
+
+class Superseded(Exception):
+    """Another decision came, or this one is finished: there is nothing left to do."""
+
+
+class Refusal(NamedTuple):
+    """An operation that can't be done, and the answer that says so."""
+
+    operation: Operation
+    item: bulk.Item
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether it is no fault of the row: the document has a version of another writer."""
+        return self.item.status == 409
+
+
+class Sender:
+    """Sends the rows of one epoch by bulk requests; it may be used by several threads.
+
+    Args:
+        cluster: where.
+        records: holds the ledger and the counters.
+        manifest: of the epoch.
+        documents: of its plan.
+        to: where they go.
+        fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
+        piped: whether rows go through ingest pipelines, as far as it is known.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        records: Records,
+        manifest: Manifest,
+        documents: Documents,
+        to: Destination,
+        fresh_until: float = 0.0,
+        *,
+        piped: bool = False,
+    ) -> None:
+        self.cluster, self.records, self.manifest = cluster, records, manifest
+        self.documents, self.to = documents, to
+        self.fresh_until = fresh_until
+        self.target = path(self.to.index, "_bulk") if self.to.index else "/_bulk"
+        self.params = {"pipeline": documents.pipeline} if documents.pipeline else {}
+        # Of indices that each row names nobody knows their pipelines.
+        piped = piped or not (self.to.index or documents.way.verb == "delete")
+        looked_at = piped or self.to.since
+        self.whereabouts = Whereabouts(cluster, self.to.index, ids=piped) if looked_at else None
+        if self.whereabouts:
+            self.params |= self.whereabouts.asked
+        # Elsewhere a row that is sent again finds itself there, by its id and version.
+        self.resender = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
+        self.waits = Patience(first=0.05, longest=2.0)
+        self._looked = time.monotonic()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing of it can have been sent before: nobody has taken it over by now."""
+        return time.monotonic() < self.fresh_until
+
+    def send(self, lines: bytes, count: int) -> list[Refusal]:
+        """Send all lines at once, and what is not settled then by itself.
+
+        Raises:
+            Superseded: the decision is no longer the ledger's.
+            StoreError: the cluster can't do it.
+        """
+        if not count:
+            return []
+        answer = None
+        # Rows of a data stream that may be there already go by `settle`, which looks them up.
+        if len(lines) <= LARGEST_REQUEST and (self.fresh or not self.resender):
+            self._look()
+            answer = self._posted(lines, count)
+            if isinstance(answer, list) and bulk.all_done(answer):
+                return []
+        return self.settle(numbered(lines), answer)
+
+    def settle(
+        self,
+        pending: list[Operation],
+        answer: list[bulk.Item] | int | None = None,
+        tried: int = 0,
+        until: float = 0.0,
+    ) -> list[Refusal]:
+        """Send operations until each is done or refused.
+
+        Args:
+            pending: the operations.
+            answer: to all of them, if they were sent.
+            tried: how often they were, in vain.
+            until: by `time.monotonic()`, when to give up; by default after the timeout.
+        """
+        refused: list[Refusal] = []
+        deadline = until or time.monotonic() + self.cluster.timeout
+        while pending:
+            if answer is None:
+                answer = self._try(pending, again=tried > 0 or not self.fresh)
+            if isinstance(answer, int):
+                return refused + self._halves(pending, tried)
+            busy, bad = self._sorted(pending, answer)
+            refused += bad
+            if busy and time.monotonic() > deadline:
+                raise self._still_busy(busy)
+            if busy:
+                tried += 1
+                time.sleep(self.waits.wait(tried))
+            if tried > WAITS and _is_too_much(busy, pending):
+                return refused + self._halves(pending, tried, deadline)
+            pending, answer = [one.operation for one in busy], None
+        return refused
+
+    def _try(self, pending: Sequence[Operation], *, again: bool) -> list[bulk.Item] | int:
+        lines = [one.lines for one in pending]
+        if len(lines) > 1 and sum(map(len, lines)) > LARGEST_REQUEST:
+            return 413
+        self._look()
+        if again and self.resender is not None:
+            return self.resender.send(lines, self._post)
+        return self._post(lines)
+
+    def _post(self, lines: Sequence[bytes]) -> list[bulk.Item] | int:
+        return self._posted(b"".join(lines), len(lines))
+
+    def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
+        answer = bulk.send(self.cluster, "writing rows", self.target, lines, count, self.params)
+        if self.whereabouts is not None and isinstance(answer, list):
+            self.whereabouts.require_kept(lines, answer)
+        return answer
+
+    def _halves(self, pending: list[Operation], tried: int, until: float = 0.0) -> list[Refusal]:
+        """Send each half by itself; once the first was taken, the other has all its time anew."""
+        if len(pending) == 1:
+            error = {"type": "413", "reason": f"{len(pending[0].lines):,} bytes"}
+            return [Refusal(pending[0], bulk.Item(413, error))]
+        middle = len(pending) // 2
+        refused = self.settle(pending[:middle], tried=tried, until=until)
+        return refused + self.settle(pending[middle:], tried=tried)
+
+    def _sorted(
+        self, pending: Sequence[Operation], answer: list[bulk.Item]
+    ) -> tuple[list[Refusal], list[Refusal]]:
+        """Those to be sent again, and those that are refused."""
+        busy, bad, elsewhere = [], [], 0
+        conflicts = any(item.status == 409 for item in answer)
+        # Read behind the answer: a fence is drawn before any document has it.
+        counter = self.to.index or self.manifest.target
+        drawn = self.records.last_drawn(counter) if conflicts else 0
+        for operation, item in zip(pending, answer, strict=True):
+            done = item.done or self._is_nowhere(operation, item)
+            kind = None if done else known(item.status, item.error).kind
+            if kind is Kind.CONFLICT:
+                kind = self._of_conflict(item, drawn)
+                elsewhere += kind is None and _fence_of(item) > drawn and self.documents.is_fenced
+            if kind is Kind.INDEX and self.documents.parts:
+                kind = Kind.ROW  # its row has named it; the others go on
+            if kind in (Kind.PASSING, Kind.LOST):
+                busy.append(Refusal(operation, item))
+            elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
+                bad.append(Refusal(operation, item))
+            elif kind is not None:
+                raise self._stop(kind, item)
+        if elsewhere:
+            log.warning(
+                "%s: %d documents have versions of another counter (indexPrefix, or a template),"
+                " and are taken for written later",
+                self._doing,
+                elsewhere,
+            )
+        return busy, bad
+
+    def _is_nowhere(self, operation: Operation, item: bulk.Item) -> bool:
+        """Whether it deletes from an index that its row names, and that is not there."""
+        if not self.documents.parts or not operation.lines.startswith(b'{"delete"'):
+            return False
+        return item.status == 404 and item.error.get("type") == "index_not_found_exception"
+
+    def _of_conflict(self, item: bulk.Item, drawn: int) -> Kind | None:
+        """What a conflict asks for; None if it says that there is nothing to do.
+
+        A document made by `create` has an id made from its chunk, so it was this very row. With
+        versions of a column a higher one has won, unless it is a fence: the document was written
+        without that column. Fences are the time, or a little more where they are drawn faster: a
+        version up to the last one drawn, or up to the time, is a later chunk's or a later
+        decision's, and one beyond is somebody else's.
+        """
+        if self.documents.way.guard is Guard.SCRIPT:
+            # The document changed between the script's read and write; its guard bears another try.
+            return Kind.PASSING
+        if not self.documents.is_fenced:
+            of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
+            return Kind.CONFLICT if self.documents.order and of_fences else None
+        latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
+        return None if self.to.fence <= _fence_of(item) <= latest else Kind.CONFLICT
+
+    def _look(self) -> None:
+        """See that no other has overtaken this one while it slept."""
+        if time.monotonic() - self._looked < PAUSE:
+            return
+        if self.records.is_over(self.manifest):
+            raise Superseded
+        self._looked = time.monotonic()
+
+    @property
+    def _doing(self) -> str:
+        return f"writing epoch {self.manifest.epoch} to {self.documents.index}"
+
+    def _stop(self, kind: Kind, item: bulk.Item) -> Exception:
+        """What ends the sending. Of a later decision that a document has seen the ledger knows."""
+        if kind is not Kind.LATE:
+            return of_answer(item.status, item.error, self._doing)
+        if self.records.is_over(self.manifest):
+            return Superseded()
+        return StoreUnsafe(
+            f"Elasticsearch holds later changes than fence {self.to.fence} of this sink,"
+            f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
+            LATE.why,
+            f'{LATE.todo}, take the later guards off (docs/elasticsearch.md, "The guard"),'
+            f" {GOES_ON}",
+        )
+
+    def _still_busy(self, busy: list[Refusal]) -> StoreRefused:
+        # A conflict of scripts settles itself; what else there is keeps the others waiting.
+        item = min((one.item for one in busy), key=lambda one: one.status == 409)
+        about = known(item.status, item.error)
+        return StoreRefused(
+            f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
+            f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
+            about.why or BY_STATUS[429].why,
+            f"{about.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
+            " goes on where it stopped",
+        )
+
+
+def _is_too_much(busy: Sequence[Refusal], pending: Sequence[Operation]) -> bool:
+    # A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
+    # all of its room each time, in the words that mean "later" where it is only full.
+    return len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
+
+
+def _fence_of(item: bulk.Item) -> int:
+    """Of the version that a document has, as a conflict tells it; -1 if it does not."""
+    return _version(_CURRENT, item) >> ORDINAL_BITS
+
+
+def _version(which: re.Pattern[str], item: bulk.Item) -> int:
+    told = which.search(str(item.error.get("reason", "")))
+    return int(told[1]) if told else -1

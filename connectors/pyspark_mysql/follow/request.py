@@ -1,0 +1,162 @@
+"""How a server is asked for its binary log: as a replica would ask."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pymysql
+
+from pyspark_mysql.binlog import headers
+from pyspark_mysql.binlog.packets import Event, events
+from pyspark_mysql.binlog.places import Place, up_to
+from pyspark_mysql.binlog.positions import GtidPosition
+from pyspark_mysql.binlog.sets import GtidSet
+from pyspark_mysql.follow.fitness import gtids_at
+from pyspark_mysql.read.source import WRITE_SECONDS
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.failures import number
+
+Stream: TypeAlias = Generator[Event, None, None]
+"""Events of a connection, which ends with it."""
+
+NON_BLOCK, THROUGH_GTID = 1, 4
+COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID = 0x12, 0x1E
+BEGINNING = 4
+"""The offset of the first event of a file."""
+
+NOT_THERE = 1236
+"""The number of the error of a server that has no such place in its log, or can't read it."""
+
+
+@contextmanager
+def log_behind(
+    session: Session, after: str, place: Place | None = None, *, mariadb: bool
+) -> Iterator[Iterator[Event]]:
+    """The events of all transactions that are none of `after`, up to the end of the log.
+
+    Whatever a reader of tables can see is in it: a transaction is logged before it is visible.
+
+    Args:
+        session: asks.
+        after: transactions that were read.
+        place: of the last one of them. If it is there, it is given again, and the server need not
+            search its log for the next one.
+        mariadb: whether the server is one.
+
+    Raises:
+        pymysql.MySQLError: the server does not send them.
+    """
+    found = _begun(session, after, place)
+    with closing(_past_crashes(session, after, found) if mariadb else found) as found:
+        yield found
+
+
+def _begun(session: Session, after: str, place: Place | None) -> Stream:
+    head, found = list[Event](), _sent(session, partial(_ask, after=after))
+    if place:
+        near = _sent(session, partial(_ask_at, after=after, place=place))
+        try:
+            known = up_to(place, near)
+        except pymysql.MySQLError:  # another file, or another server
+            known = None
+        if known:
+            head, found = known, near
+        else:
+            near.close()
+    with closing(found):
+        yield from chain(head, found)
+
+
+def _sent(session: Session, ask: Callable[[Live, int], None]) -> Stream:
+    with session.pool.lend() as live:
+        try:
+            _prepare(live, int(session.access.timeout * 1e9 / 3))
+            # Two replicas of one number would end each other's connection.
+            ask(live, random.randrange(2**31, 2**32))  # noqa: S311 (no secret)
+            yield from events(live.connection)
+        finally:
+            live.drop()  # it sends events, and answers nothing else
+
+
+def _prepare(live: Live, heartbeat: int) -> None:
+    """A server that looks for its place in the log says after nanoseconds that it is there."""
+    live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
+    live.run(f"SET @master_heartbeat_period={heartbeat}, @source_heartbeat_period={heartbeat}")
+    live.run("SET @master_binlog_checksum='CRC32', @source_binlog_checksum='CRC32'")
+    if live.mariadb:
+        live.run("SET @mariadb_slave_capability=4, @slave_gtid_strict_mode=0")
+        live.run("SET @slave_gtid_ignore_duplicates=0")
+
+
+def _ask(live: Live, replica: int, *, after: str) -> None:
+    if live.mariadb:
+        live.run(f"SET @slave_connect_state='{GtidPosition(after)}'")
+        _dump(live, replica, file="", at=BEGINNING)
+    else:
+        _dump_without(live, replica, "", BEGINNING, after)
+
+
+def _ask_at(live: Live, replica: int, *, after: str, place: Place) -> None:
+    """MySQL leaves out transactions even there; the first one is to be seen."""
+    if live.mariadb:
+        _dump(live, replica, file=place.file.name, at=place.at)
+    else:
+        others = GtidSet(place.gtid).lacks(after)
+        _dump_without(live, replica, place.file.name, place.at, others)
+
+
+def _dump(live: Live, replica: int, *, file: str, at: int) -> None:
+    connection: Any = live.connection
+    asked = struct.pack("<IHI", at, NON_BLOCK, replica) + file.encode()
+    connection._execute_command(COM_BINLOG_DUMP, asked)
+
+
+def _dump_without(live: Live, replica: int, file: str, at: int, read: str) -> None:
+    connection: Any = live.connection
+    name, encoded = file.encode(), GtidSet(read).encoded()
+    asked = struct.pack("<HII", NON_BLOCK | THROUGH_GTID, replica, len(name)) + name
+    asked += struct.pack("<QI", at, len(encoded)) + encoded
+    connection._execute_command(COM_BINLOG_DUMP_GTID, asked)
+
+
+def _past_crashes(session: Session, after: str, found: Stream) -> Stream:
+    """The same, on behind files that end in the midst of an event: MariaDB leaves them so.
+
+    What the server knew when it began the next file tells that nothing else is lost.
+    """
+    file, now = "", GtidPosition(after).last
+    before = now
+    while True:
+        try:
+            with closing(found):
+                for event in found:
+                    if event.kind == headers.ROTATE:
+                        file = headers.file_name(event)
+                    elif event.kind == headers.MARIADB_GTID:
+                        gtid = str(headers.begin_in_domain(event).gtid)
+                        before, now = now, now | GtidPosition(gtid).last
+                    yield event
+            return
+        except pymysql.MySQLError as error:
+            following = _next(session, file) if number(error) == NOT_THERE else ""
+            if not following or _known(session, following) not in (now, before):
+                raise
+            found = _sent(session, partial(_dump, file=following, at=BEGINNING))
+
+
+def _next(session: Session, file: str) -> str:
+    """The file behind another one in the log."""
+    names = [str(name) for name, *_ in session.run("SHOW BINARY LOGS")]
+    return next(iter(names[names.index(file) + 1 :]), "") if file in names else ""
+
+
+def _known(session: Session, file: str) -> dict[int, str]:
+    """How far MariaDB was when it began a file."""
+    return GtidPosition(gtids_at(session, file)).last

@@ -1,0 +1,276 @@
+"""A table as it was behind some transactions: read without a lock, and again whenever asked for.
+
+Each piece is read in a transaction of its own, which sees a later state. The log tells which rows
+were touched since: of these the first touch says what they were. Whatever a transaction sees was
+logged before, so a log that is read afterwards lacks nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from pyspark_mysql.binlog.gtids import gtids
+from pyspark_mysql.binlog.log import Rows
+from pyspark_mysql.follow.changes import BEFORE, META, OP, Changes
+from pyspark_mysql.follow.fitness import gtids_at, server
+from pyspark_mysql.follow.readable import require_key
+from pyspark_mysql.follow.table import Followed
+from pyspark_mysql.read import ranges
+from pyspark_mysql.read.described import Described
+from pyspark_mysql.read.forms import Form, form
+from pyspark_mysql.read.lines import lines
+from pyspark_mysql.read.rows import batches, line
+from pyspark_mysql.read.snapshot import begun, place_in_log
+from pyspark_mysql.read.source import WRITE_SECONDS
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier
+from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
+
+READ = "r"
+"""What happened to a row that was there before: Debezium's word."""
+
+ENOUGH = 100_000
+"""Touches of rows, of which the first ones are kept."""
+
+AT = "sparkonce at"
+"""No column's name."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A split: rows whose key begins with a number in a range, as they were.
+
+    Attributes:
+        behind: the transactions that had been.
+        low: a number below all of theirs; None if there is no such bound.
+        high: the highest one; likewise.
+    """
+
+    behind: str
+    low: int | None = None
+    high: int | None = None
+
+
+def require_fit(table: Followed) -> None:
+    """Refuse a table of which no earlier state can be made.
+
+    Raises:
+        StoreRefused: it has no primary key, or none that is read, or rows change unlogged.
+        StoreUnsafe: its engine has no snapshots.
+    """
+    shown = ".".join(table.name)
+    if not table.key:
+        raise StoreRefused(
+            f"startingPosition=snapshot: table {shown} has no primary key",
+            why="nothing tells which rows were changed while the table is read",
+            todo="give it one, or begin with startingPosition=latest",
+        )
+    if table.engine != "InnoDB":
+        raise StoreUnsafe(
+            f"startingPosition=snapshot: table {shown} has the engine {table.engine}",
+            why="it shows no state of one moment while others write",
+            todo="ALTER TABLE ... ENGINE=InnoDB, or begin with startingPosition=latest",
+        )
+    if table.cascade:
+        raise StoreRefused(
+            f"startingPosition=snapshot: foreign key {table.cascade} changes rows of table {shown}",
+            why="the binary log does not have these changes, so what rows were can't be told",
+            todo="ALTER it to ON DELETE and ON UPDATE RESTRICT, or begin with"
+            " startingPosition=latest",
+        )
+    require_key(table)
+
+
+def next_border(session: Session, table: Followed, low: int | None, most: int) -> int | None:
+    """The number up to which so many rows come; None if these are all, or can't be divided."""
+    first = _divided(table)
+    if first is None:
+        return None
+    name, where = identifier(first.name), _condition(first, Piece("", low))
+    with session.limited():
+        found = session.run(
+            f"SELECT {name} FROM {table.relation}{where} ORDER BY {name} LIMIT 1 OFFSET {most - 1}"
+        )
+    return int(found[0][0]) if found else None
+
+
+def pieces(session: Session, table: Followed, whole: Piece, many: int) -> Sequence[Piece]:
+    """The same in so many pieces, where the server knows of about how many rows each has."""
+    first = _divided(table)
+    if first is None or (whole.low, whole.high) != (None, None):
+        return [whole]
+    with session.limited():
+        begins = ranges.borders(session, table.relation, first, many)
+    ends = [one - 1 for one in begins]
+    return [
+        Piece(whole.behind, low, high)
+        for low, high in zip([None, *ends], [*ends, None], strict=True)
+    ]
+
+
+class Snapshot:
+    """Reads pieces.
+
+    Args:
+        session: reads.
+        table: that is followed.
+        schema: of the rows.
+    """
+
+    def __init__(self, session: Session, table: Followed, schema: pa.Schema) -> None:
+        self.session, self.table, self.schema = session, table, schema
+        self.fields = [one for one in schema if one.name not in (*META, BEFORE)]
+        self.key = [(name, _type(table.columns[name])) for name in table.key]
+
+    def read(self, piece: Piece, since: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece.
+
+        Args:
+            piece: which.
+            since: what was logged behind it; asked for when the rows that are there are fixed.
+
+        Raises:
+            pymysql.MySQLError: the server does not answer.
+            StoreRefused: something changed rows without telling of each.
+            StoreUnreachable: the server does not show the state yet.
+        """
+        with _held(self.session, piece.behind):
+            touched = self._touched(since)
+            with closing(lines(self.session, self._select(piece))) as blocks:
+                for batch in self._there(blocks):
+                    yield self._told(_without(batch, touched, self.key))
+        yield from self._former(piece, touched)
+
+    def _select(self, piece: Piece) -> str:
+        names = [identifier(one.name) for one in self._columns()]
+        first = _divided(self.table)
+        where = _condition(first, piece) if first else ""
+        return f"SELECT {line(self._forms(), names)} FROM {self.table.relation}{where}"
+
+    def _columns(self) -> list[pa.Field]:
+        """Those of the key, as they are told apart, and then those that were asked for."""
+        return [*(pa.field(*one) for one in self.key), *self.fields]
+
+    def _there(self, blocks: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+        yield from batches(blocks, self._forms(), pa.schema(self._columns()))
+
+    def _forms(self) -> list[Form]:
+        return [form(self.table.column(one.name), one.type) for one in self._columns()]
+
+    def _touched(self, since: Iterable[Rows]) -> pa.Table:
+        """The first touch of each row: its key, whether it was there, and what it was."""
+        kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, pa.struct(self._columns()))]
+        schema = pa.schema([*(pa.field(*one) for one in self.key), *kinds])
+        changes = Changes(schema, self.table.key, self.table.layout)
+        found, new = schema.empty_table(), list[pa.RecordBatch]()
+        for batch in changes.batches(since):
+            new.append(batch)
+            if sum(map(len, new)) > ENOUGH:
+                found, new = self._first(found, new), []
+        return self._first(found, new)
+
+    def _first(self, found: pa.Table, new: Sequence[pa.RecordBatch]) -> pa.Table:
+        both = pa.concat_tables([found, pa.Table.from_batches(new, found.schema)])
+        numbered = both.select(self.table.key).append_column(AT, pa.array(np.arange(len(both))))
+        firsts = numbered.group_by(list(self.table.key)).aggregate([(AT, "min")])
+        return both.take(firsts[f"{AT}_min"].combine_chunks().sort())
+
+    def _former(self, piece: Piece, touched: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows of the piece that were touched since, as they were."""
+        there = touched.filter(pc.not_equal(touched[OP], "c"))
+        for batch in there.to_batches():
+            former = pa.RecordBatch.from_struct_array(batch[BEFORE])
+            yield self._told(former.filter(_is_in(former, piece, _divided(self.table))))
+
+    def _told(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        many, found = len(batch), dict(zip(self._places(), batch.columns, strict=True))
+        told = [found.get(("", one.name)) for one in self.schema]
+        columns = [
+            _meta(field, many) if column is None else column
+            for field, column in zip(self.schema, told, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _places(self) -> list[tuple[str, str]]:
+        """A column of the key may be asked for, too, as another type."""
+        return [*(("key", name) for name, _ in self.key), *(("", one.name) for one in self.fields)]
+
+
+def _meta(field: pa.Field, many: int) -> pa.Array:
+    if field.name == OP:
+        return pa.repeat(READ, many).cast(field.type)
+    return pa.nulls(many, field.type)
+
+
+def _type(column: Described) -> pa.DataType:
+    """What tells keys apart: a TINYINT(1) may be more than true and false."""
+    return pa.int8() if types.is_boolean(column.natural) else column.natural
+
+
+def _divided(table: Followed) -> Described | None:
+    """The first column of the key, if it is a whole number."""
+    first = table.columns[table.key[0]]
+    kind = first.natural
+    whole = types.is_integer(kind) or types.is_decimal(kind)
+    return first if whole and ranges.divides(first) else None
+
+
+def _condition(first: Described, piece: Piece) -> str:
+    name, found = identifier(first.name), []
+    if piece.low is not None:
+        found.append(f"{name} > {piece.low}")
+    if piece.high is not None:
+        found.append(f"{name} <= {piece.high}")
+    return f" WHERE {' AND '.join(found)}" if found else ""
+
+
+def _is_in(rows: pa.RecordBatch, piece: Piece, first: Described | None) -> pa.Array:
+    inside = pa.repeat(True, len(rows))
+    if first is None:
+        return inside
+    numbers = rows.column(0)
+    if piece.low is not None:
+        inside = pc.and_(inside, pc.greater(numbers, pa.scalar(piece.low, numbers.type)))
+    if piece.high is not None:
+        inside = pc.and_(inside, pc.less_equal(numbers, pa.scalar(piece.high, numbers.type)))
+    return inside
+
+
+def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[tuple[str, Any]]) -> Any:
+    """Rows whose keys were not touched."""
+    if not len(touched):
+        return batch
+    names = [name for name, _ in key]
+    keys = pa.Table.from_arrays(batch.columns[: len(key)], names=names)
+    numbered = keys.append_column(AT, pa.array(np.arange(len(batch))))
+    left = numbered.join(touched.select(names), names, join_type="left anti", use_threads=False)
+    return batch.take(left[AT].combine_chunks().sort())
+
+
+@contextmanager
+def _held(session: Session, behind: str) -> Iterator[None]:
+    """A transaction that sees one state, in which some transactions have been.
+
+    Raises:
+        StoreUnreachable: the server does not show all of them yet.
+    """
+    with session.connected() as live:
+        live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
+        shown = server(session).executed
+        with begun(live):
+            shown = gtids_at(live, *place_in_log(live)) if live.mariadb else shown
+            if lacking := gtids(shown, mariadb=live.mariadb).lacks(behind):
+                raise StoreUnreachable(
+                    f"The server does not show transactions {lacking} yet",
+                    why="they are being committed, or it is a replica that is behind",
+                    todo="the query tries it again; look at the server's replication",
+                )
+            yield

@@ -1,0 +1,173 @@
+"""The table that is followed: its name and its columns, as the server has them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyspark_mysql.follow.changes import OP
+from pyspark_mysql.follow.charsets import charsets
+from pyspark_mysql.follow.layout import Layout
+from pyspark_mysql.read.described import Described, described
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier
+from pyspark_mysql.target import lookup
+from sparkonce import checks
+from sparkonce.errors import StoreRefused
+
+log = logging.getLogger("sparkonce")
+
+NAMED = """
+SELECT table_schema, table_name, table_type, engine FROM information_schema.tables
+WHERE table_schema = %s AND table_name = %s
+"""
+LOGS_NAMES = "SHOW GLOBAL VARIABLES LIKE 'binlog\\_row\\_metadata'"
+"""FULL where the server logs names of columns, words of ENUM and SET, and keys."""
+
+SHOW_ALL = (
+    "SET @shown = 1"
+    "/*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */"  # not by MariaDB
+)
+"""By it MySQL shows the primary key that it made by itself, which rows in the log have."""
+
+LOGS_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb\\_native\\_foreign\\_keys'"
+"""Since MySQL 9.6; OFF where the server logs what foreign keys do to rows."""
+
+CHANGED_BY_OTHERS = """
+SELECT constraint_name FROM information_schema.referential_constraints
+WHERE constraint_schema = %s AND table_name = %s
+  AND (delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL'))
+"""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A table.
+
+    Attributes:
+        name: its database and its name, as the log has them.
+        engine: that stores it.
+        key: columns of its primary key; empty if there is none.
+        columns: as the server describes them, by name.
+        layout: what rows of the log are named by.
+        logs_names: whether the log has names of its columns, from now on.
+        cascade: a foreign key that changes its rows, which the log does not tell; or empty.
+    """
+
+    name: tuple[str, str]
+    engine: str
+    key: tuple[str, ...]
+    columns: Mapping[str, Described]
+    layout: Layout
+    logs_names: bool
+    cascade: str = ""
+
+    @property
+    def relation(self) -> str:
+        """What stands behind FROM."""
+        return identifier(*self.name)
+
+    def column(self, name: str) -> Described:
+        """The column of that name, in its case or another.
+
+        Raises:
+            OptionError: there is none.
+        """
+        names = pa.schema([(one, pa.null()) for one in self.columns])
+        return self.columns[checks.column("columns", name, names)]
+
+
+def followed(session: Session, named: Sequence[str]) -> Followed:
+    """Ask for a table.
+
+    Args:
+        session: asks.
+        named: its name, with its database before it if that is not the session's.
+
+    Raises:
+        pymysql.MySQLError: the server does not answer.
+        StoreRefused: there is no such table.
+    """
+    with session.connected() as live:
+        live.run(SHOW_ALL)
+        return _described(session, *_found(session, (session.database, *named)[-2:]))
+
+
+def _described(session: Session, name: tuple[str, str], engine: str) -> Followed:
+    target = lookup.look(session, name)
+    primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
+    names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
+    columns = {one.name: one for one in described(session, identifier(*name), names)}
+    layout = Layout(
+        *(name, target.columns, primary, charsets(session)),
+        whole=bool(lookup.definitions(session, [name])),  # shown to nobody who sees only some
+        mariadb=session.live.mariadb,
+    )
+    logs_names = session.run(LOGS_NAMES) == (("binlog_row_metadata", "FULL"),)
+    cascade = _cascade(session, name)
+    return Followed(name, engine, tuple(primary), columns, layout, logs_names, cascade)
+
+
+def _cascade(session: Session, name: tuple[str, str]) -> str:
+    """A foreign key that changes rows unlogged."""
+    if session.run(LOGS_KEYS) == (("innodb_native_foreign_keys", "OFF"),):
+        return ""
+    found = session.run(CHANGED_BY_OTHERS, *name)
+    return str(found[0][0]) if found else ""
+
+
+def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:
+    found = [tuple(map(str, row)) for row in session.run(NAMED, *name)]
+    rows = {row[:2]: row for row in found}
+    row = rows.get(name) or next(iter(found), None)
+    shown = ".".join(name)
+    if row is None:
+        raise StoreRefused(
+            f"There is no table {shown}",
+            why="or the user has no right to read it",
+            todo="mend option url or dbtable, or grant SELECT on the table",
+        )
+    if row[2] == "SYSTEM VERSIONED":
+        raise StoreRefused(
+            f"Table {shown} is system versioned",
+            why="the binary log has rows of its history, which look like rows that are there",
+            todo="ALTER TABLE ... DROP SYSTEM VERSIONING, or follow another table",
+        )
+    if row[2] != "BASE TABLE":
+        raise StoreRefused(
+            f"{shown} is a {row[2].lower()}",
+            why="the binary log has rows of base tables alone",
+            todo="name the table that it is made of",
+        )
+    return (row[0], row[1]), row[3]
+
+
+def warn(table: Followed, schema: pa.Schema) -> None:
+    """Warn of changes that a stream of these columns does not have, or does not tell as such.
+
+    See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
+    """
+    shown = ".".join(table.name)
+    if not table.key and table.layout.whole:
+        log.warning(
+            "Table %s has no primary key: a sink that has one keeps the old row where an update"
+            " changes a column of it. Why: nothing tells that it is another row then. What to do:"
+            " give the table a primary key, and the sink the same one",
+            shown,
+        )
+    if OP not in schema.names:
+        log.warning(
+            "The stream of %s has no column %s. Why: .schema(...) leaves it out, so rows that were"
+            " deleted look like rows that are there. What to do: name it, too",
+            *(shown, OP),
+        )
+    if table.cascade:
+        log.warning(
+            "Foreign key %s of %s changes its rows when rows of another table change, and a"
+            " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
+            " binary log. What to do: let applications change rows of both",
+            *(table.cascade, shown),
+        )

@@ -1,0 +1,200 @@
+"""Splits by ranges of a column: as Spark's JDBC makes them, or by where the server has rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import heapq
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from pyspark_mysql.read.described import DAYS, DECIMALS, MOMENTS, WHOLE, Described
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier, literal
+from sparkonce.errors import OptionError
+
+log = logging.getLogger("sparkonce")
+
+PROBES = 16
+"""Ranges, for each split, of which the server estimates how many rows they have."""
+
+FEW = 10_000
+"""Rows that are not worth a split of their own."""
+
+MICROS = 1_000_000
+FIRST = pa.scalar(dt.datetime.min, pa.timestamp("us"))
+
+
+def divides(column: Described) -> bool:
+    """Whether ranges can be made of the column: its order, arithmetic and literals are known."""
+    whole = column.code in WHOLE and not types.is_boolean(column.natural)
+    number = column.code in DECIMALS and column.scale == 0 and types.is_decimal(column.natural)
+    return whole or number or column.code in (*DAYS, *MOMENTS)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What options say of ranges.
+
+    Attributes:
+        column: whose values are divided.
+        low: where the second half of the first range begins, roughly; ranges at the ends are open.
+        high: likewise at the other end.
+    """
+
+    column: Described
+    low: Any
+    high: Any
+
+
+def read_bound(text: str, column: Described) -> Any:
+    """The number that a bound stands for: of a date its days, of a moment its seconds.
+
+    By TO_SECONDS, both servers look for fractions of a second in the wrong partition.
+
+    Raises:
+        OptionError: it is no value of the column.
+    """
+    kind = column.natural
+    try:
+        if types.is_date(kind):
+            return dt.date.fromisoformat(text).toordinal()
+        if types.is_timestamp(kind):
+            return _seconds(max(pa.scalar(text).cast(pa.timestamp("us")), FIRST, key=_seconds))
+        return int(text)
+    except (ValueError, pa.ArrowInvalid):
+        raise OptionError(
+            f"A bound of option partitionColumn={column.name} is {text!r}",
+            why="lowerBound and upperBound are numbers, dates or timestamps, as the column is",
+            todo="write values of that column; they need not be its least and its largest",
+        ) from None
+
+
+def strides(bounds: Bounds, parts: int) -> list[str]:
+    """Conditions of so many ranges of one width; null is in the first, as with Spark's JDBC."""
+    count = max(1, min(parts, bounds.high - bounds.low))
+    borders = [bounds.low + (bounds.high - bounds.low) * at // count for at in range(1, count)]
+    return between(bounds.column, borders)
+
+
+def between(column: Described, borders: Sequence[int]) -> list[str]:
+    """Conditions of the ranges that borders make."""
+    name = identifier(column.name)
+    texts = [_literal(border, column) for border in dict.fromkeys(borders)]
+    if not texts:
+        return [""]
+    first, last = f"({name} < {texts[0]} OR {name} IS NULL)", f"{name} >= {texts[-1]}"
+    middle = [f"{name} >= {low} AND {name} < {high}" for low, high in pairwise(texts)]
+    return [first, *middle, last]
+
+
+def borders(session: Session, relation: str, column: Described, parts: int) -> list[int]:
+    """Where at most so many ranges begin, but for the first, with about as many rows each.
+
+    The range that has most rows is halved again and again, so that a few values far away from all
+    others cost no split. How many rows a range has comes from dives into the index, which read a
+    few pages each: see https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
+
+    Returns:
+        No border where ranges can't be made, as of a date that is none: the log says so.
+
+    Raises:
+        pymysql.MySQLError: the server does not answer.
+    """
+    if parts == 1 or (whole := _estimate(session, relation, "")) <= FEW:
+        return []
+    name = identifier(column.name)
+    (ends,) = session.run(f"SELECT MIN({name}), MAX({name}) FROM {relation}")
+    low, high = map(_number, ends)
+    if low is None or high is None:
+        log.info("%s is read in one split: %s can't divide it", relation, ends)
+        return []
+    found = _Halved(lambda at: _estimate(session, relation, at), column, low, high)
+    found.halve(max(FEW, whole / parts) / PROBES, parts * PROBES * 2)
+    return found.begins(parts)
+
+
+class _Halved:
+    """Ranges of a column, each with about how many rows it has.
+
+    Args:
+        estimate: of the rows that a condition finds.
+        column: whose values are divided.
+        low: the least one.
+        high: the largest one.
+    """
+
+    def __init__(
+        self, estimate: Callable[[str], float], column: Described, low: int, high: int
+    ) -> None:
+        self.estimate, self.column = estimate, column
+        self.heap = [(-math.inf, low, high + 1)]
+
+    def halve(self, small: float, most: int) -> None:
+        """Until no range has more rows than a small one, or there are so many ranges."""
+        for _ in range(most):
+            rows, low, high = self.heap[0]
+            if -rows <= small or high - low < 2:
+                return
+            heapq.heappop(self.heap)
+            middle = (low + high) // 2
+            for part in ((low, middle), (middle, high)):
+                heapq.heappush(self.heap, (-self._rows(*part), *part))
+
+    def begins(self, parts: int) -> list[int]:
+        """Where the ranges begin, put together to so many."""
+        ranges = sorted((low, -rows) for rows, low, _ in self.heap)
+        share = sum(rows for _, rows in ranges) / parts
+        begins, found = list[int](), 0.0
+        for (_, rows), (border, _) in pairwise(ranges):
+            found += rows
+            if found >= share * (len(begins) + 1):
+                begins.append(border)
+        return begins[: parts - 1]
+
+    def _rows(self, low: int, high: int) -> float:
+        name = identifier(self.column.name)
+        first, last = (_literal(one, self.column) for one in (low, high - 1))
+        return self.estimate(f"{name} >= {first} AND {name} <= {last}")
+
+
+def _estimate(session: Session, relation: str, condition: str) -> float:
+    with session.connected() as live:
+        how = "" if live.mariadb else "FORMAT=TRADITIONAL "
+        # Another index might be read whole. By FORCE INDEX MySQL would not look at all.
+        query = f"SELECT 1 FROM {relation} USE INDEX (PRIMARY) WHERE {condition or 'TRUE'}"
+        cursor = live.sent(f"EXPLAIN {how}{query}")
+        (row,), names = cursor.fetchall(), [one[0] for one in cursor.description]
+    return float(row[names.index("rows")] or 0)
+
+
+def _number(value: Any) -> int | None:
+    """What stands for a value in arithmetic; None of a date that is none, or where no row is."""
+    match value:
+        case dt.datetime():
+            return _seconds(pa.scalar(value, pa.timestamp("us")))
+        case dt.date():
+            return value.toordinal()
+        case int() | Decimal():
+            return int(value)
+    return None
+
+
+def _seconds(moment: Any) -> int:
+    return int(moment.value // MICROS)
+
+
+def _literal(number: int, column: Described) -> str:
+    kind = column.natural
+    if types.is_date(kind):
+        return literal(dt.date.fromordinal(number), pa.date32())
+    if types.is_timestamp(kind):
+        return literal(number * MICROS, pa.timestamp("us"))
+    return str(number)

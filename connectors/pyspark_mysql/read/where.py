@@ -1,0 +1,146 @@
+"""Conditions of a query as SQL: only those that server and Spark understand alike, as a list.
+
+Any other is left to Spark. A server compares YEAR with 50 as 2050, JSON as JSON or as text, ENUM by
+number or by text, and an index leaves rows out of `LIKE 'a%'` in some collations.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from pyarrow import types
+from pymysql.constants import FIELD_TYPE
+
+from pyspark_mysql.read.described import DAYS, DECIMALS, WHOLE, Described
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier, literal
+from sparkonce.change import Names
+from sparkonce.filters import Compare, Filter, Filters, Like, Null, OneOf
+
+LONGEST = 1000
+"""Values of a list that the server is asked for."""
+
+PROVEN = {
+    *(f"utf8mb4_0900_{one}" for one in ("ai_ci", "as_ci", "as_cs", "bin")),
+    *(f"utf8mb4_{one}" for one in ("general_ci", "unicode_ci", "unicode_520_ci", "bin")),
+    *(f"{one}_{two}" for one in ("utf8mb3", "utf8") for two in ("general_ci", "unicode_ci", "bin")),
+    *("utf8mb4_uca1400_ai_ci", "utf8mb4_uca1400_as_cs"),
+    *("latin1_swedish_ci", "latin1_general_ci", "latin1_bin", "ascii_general_ci", "ascii_bin"),
+}
+"""Collations by which the server finds each text that is equal to another, character by character.
+
+In character sets as cp932 some characters have several places: the server looks for one of them.
+"""
+
+ASKED = """
+SELECT column_name, data_type, collation_name, create_options LIKE '%%partitioned%%'
+FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+WHERE table_schema = %s AND table_name = %s
+  AND table_type = 'BASE TABLE' AND engine = 'InnoDB' AND extra NOT LIKE '%%VIRTUAL%%'
+"""
+"""Columns whose stored values are those that are read.
+
+Of an expression, in a view or a query, a server compares more digits than it shows. The index of a
+virtual column has what it was in the time zone of who wrote the row. Other engines than InnoDB, and
+partitions by KEY, take -0.0 and 0.0 for two values.
+"""
+
+TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
+PARTED = (*WHOLE, *DECIMALS, *DAYS)
+"""What is looked for in the right partition. Some texts are not, by utf8mb4_0900_as_cs for one, and
+no moments with fractions of a second, by TO_SECONDS."""
+
+
+class Comparable(NamedTuple):
+    """How the server compares the values of a column.
+
+    Attributes:
+        text: as Spark compares texts.
+        parted: to find the partition of a row.
+    """
+
+    text: bool
+    parted: bool
+
+
+def comparables(session: Session, table: Names) -> Mapping[str, Comparable]:
+    """The columns of a table of which the server can be asked; none of a view or a query.
+
+    Raises:
+        pymysql.MySQLError: the server does not answer.
+    """
+    return {
+        name: Comparable(kind in TEXTS and collation in PROVEN and not parted, bool(parted))
+        for name, kind, collation, parted in (session.run(ASKED, *table) if table else ())
+    }
+
+
+def conditions(
+    filters: Filters, columns: Mapping[str, Described], known: Mapping[str, Comparable]
+) -> Iterator[str]:
+    """Those that the server can be asked for.
+
+    Args:
+        filters: on columns that are read as what they are.
+        columns: by their names in the query.
+        known: see `comparables`.
+    """
+    for one in filters:
+        column = columns.get(one.column)
+        how = known.get(column.name) if column else None
+        if column and how and all(_is_proven(value, column, how) for value in _values(one)):
+            yield from _condition(one, column)
+
+
+def _values(one: Filter) -> tuple[Any, ...]:
+    match one:
+        case Compare(value=value):
+            return (value,)
+        case OneOf(values=values):
+            return values
+    return ()
+
+
+def _condition(one: Filter, column: Described) -> Iterator[str]:
+    name = identifier(column.name)
+    match one:
+        case Null(inverted=inverted):
+            yield f"{name} IS {'NOT ' if inverted else ''}NULL"
+        case Compare(operator=operator, value=value):
+            yield f"{name} {operator} {_literal(value, column)}"
+        case OneOf(values=values) if len(values) <= LONGEST:
+            yield f"{name} IN ({', '.join(_literal(value, column) for value in values)})"
+        case Like():  # an index may leave out rows that match
+            return
+
+
+def _is_proven(value: Any, column: Described, how: Comparable) -> bool:
+    """Whether the server compares the column with the value as Spark does."""
+    if isinstance(value, str):
+        return how.text and types.is_string(column.natural)
+    if types.is_boolean(column.natural) != isinstance(value, bool):
+        return False
+    return column.code in _codes(value) and (not how.parted or column.code in PARTED)
+
+
+def _codes(value: Any) -> Collection[int]:
+    match value:
+        case bool() | int() | Decimal():
+            return (*WHOLE, *DECIMALS)
+        case float() if math.isfinite(value):
+            return (FIELD_TYPE.DOUBLE,)
+        case dt.datetime():  # an instant is compared with one in UTC, a wall clock with another
+            return (FIELD_TYPE.DATETIME if value.tzinfo is None else FIELD_TYPE.TIMESTAMP,)
+        case dt.date():
+            return DAYS
+    return ()
+
+
+def _literal(value: Any, column: Described) -> str:
+    if isinstance(value, int | Decimal):
+        return format(Decimal(value), "f")  # with an exponent it would be a double
+    return literal(value, column.natural)

@@ -1,0 +1,213 @@
+"""Chunks: the text of a VALUES list, ready to send, compressed.
+
+A chunk is the size of what it holds (8 bytes), and zstd of two numbers (how many rows, and how many
+bytes of JSON; 4 bytes each), of the length of each row (4 bytes, all little-endian), of JSON with
+the bad rows and with the names of the columns that hold a null, and of the rows' texts one after
+the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut between any two rows: to fit
+into a packet, or to find the row that a server refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Set
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_mysql.server.literals import LITERAL, literals
+from pyspark_mysql.write.plan import TableRows
+from sparkonce.exactly_once.bad_rows import reasons
+from sparkonce.protocol import Reasons
+from sparkonce.values import letters, operations, schema_text
+from sparkonce.values.letters import Letter
+from sparkonce.values.operations import Doing
+from sparkonce.values.rows import Unfit, all_bytes, null_key, sorted_out
+
+HEAD = struct.Struct("<II")
+SIZE = struct.Struct("<Q")
+CODEC = pa.Codec("zstd", 1)
+"""Half the time of zlib, and a chunk of such texts is a third smaller."""
+
+WRITTEN, DELETED = pa.scalar(b"0"), pa.scalar(b"1")
+"""What follows the columns of a row where rows of one key are compared."""
+
+NOWHERE = "a key that is NULL equals nothing, and a sequence that is NULL comes nowhere"
+
+
+class ChunkEncoder:
+    """Encodes rows for one plan."""
+
+    def __init__(self, detail: TableRows) -> None:
+        self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
+        self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
+        self.never_null = [*self.key, *filter(None, [detail.order])]
+        self.checks = detail.shape.checks(detail) if detail.shape else {}
+        # Only bad rows are written by it.
+        self.schema = schema_text.parse(detail.schema) if self.aside else pa.schema([])
+
+    def __call__(self, rows: pa.RecordBatch) -> bytes:
+        """The chunk of these rows.
+
+        Raises:
+            BadRow: a key is null, or an operation unknown.
+            ValueError: a value has no literal.
+        """
+        return self.sort(rows)[0] if self.aside else self._packed(rows, self._texts(rows), [])
+
+    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `Sorter.sort`."""
+        texts, bad = sorted_out(rows, self._texts, self.key)
+        about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
+        whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
+        return self._packed(rows, whole, about), reasons(bad)
+
+    def _packed(self, rows: pa.RecordBatch, texts: Any, bad: list[Letter]) -> bytes:
+        nulls = [name for name in self.columns if rows.column(name).null_count]
+        return _packed(texts, bad, nulls)
+
+    def _texts(self, rows: pa.RecordBatch) -> Any:
+        doing, flags = operations.split(rows, self.op), []
+        rows, deleted = doing.keyed(self.never_null), doing.deleted
+        if self.folded:
+            flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]
+        for name in self.never_null:
+            if rows.column(name).null_count:
+                raise null_key(name, rows, ",".join(self.never_null), NOWHERE)
+        made = (self._literals(rows.column(name), name, doing) for name in self.columns)
+        return _rows([*made, *flags])
+
+    def _literals(self, column: Any, name: str, doing: Doing) -> Any:
+        # An increment of null adds nothing, and a row that is new begins at 0.
+        if name in self.zero_for_null:
+            column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
+        try:
+            written = literals(column)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+        for check in self.checks.get(name, ()):
+            places = pc.indices_nonzero(check.finds(column))
+            if len(places):
+                places = places if doing.places is None else doing.places.take(places)
+                raise Unfit(name, places, check.why, check.todo)
+        return written
+
+
+def _packed(texts: Any, bad: list[Letter], nulls: list[str]) -> bytes:
+    lengths = pc.binary_length(texts).buffers()[1]
+    about = json.dumps({"bad": bad, "nulls": nulls}).encode()
+    head = HEAD.pack(len(texts), len(about))
+    raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], about, all_bytes(texts)])
+    packed: bytes = CODEC.compress(raw, asbytes=True)
+    return SIZE.pack(len(raw)) + packed
+
+
+class Rows:
+    """Some neighbouring rows of a chunk, as the text of a VALUES list.
+
+    Args:
+        text: of all rows of the chunk.
+        offsets: where each row begins in it, and where the last one ends.
+        first: of these rows.
+        last: of these rows, exclusive.
+        nulls: columns that hold one somewhere in the chunk.
+    """
+
+    def __init__(
+        self,
+        text: memoryview,
+        offsets: memoryview,
+        first: int,
+        last: int,
+        nulls: Set[str] = frozenset(),
+    ) -> None:
+        self._text, self._offsets, self._first, self._last = text, offsets, first, last
+        self.nulls = nulls
+
+    def __len__(self) -> int:
+        return self._last - self._first
+
+    @property
+    def lines(self) -> memoryview:
+        """Each row with a comma behind it."""
+        return self._text[self._offsets[self._first] : self._offsets[self._last]]
+
+    @property
+    def text(self) -> memoryview:
+        """What stands behind VALUES."""
+        return self.lines[:-1]
+
+    def __getitem__(self, which: slice) -> Rows:
+        """Some of the rows."""
+        first, last, _ = which.indices(len(self))
+        return self._cut(self._first + first, self._first + last)
+
+    def within(self, most: int) -> Iterator[Rows]:
+        """The same rows, as lists of at most so many bytes, or of one row that is larger."""
+        first = self._first
+        while first < self._last:
+            end = self._offsets[first] + most
+            last = bisect_right(self._offsets, end, first + 1, self._last + 1) - 1
+            last = max(last, first + 1)
+            yield self._cut(first, last)
+            first = last
+
+    def _cut(self, first: int, last: int) -> Rows:
+        return Rows(self._text, self._offsets, first, last, self.nulls)
+
+    def literals(self) -> list[str]:
+        """The literals of the first row."""
+        text = bytes(self[:1].text[1:-1])
+        found, at = [], 0
+        while at < len(text):
+            match = LITERAL.match(text, at)
+            assert match, text[at:]  # noqa: S101
+            found.append(match[0].decode(errors="replace"))
+            at = match.end() + 1
+        return found
+
+
+class Chunk(NamedTuple):
+    """A chunk, read.
+
+    Attributes:
+        rows: to apply.
+        bad: rows that have no text.
+        partition: whose rows they are; None if that is not known.
+    """
+
+    rows: Rows
+    bad: list[Letter]
+    partition: int | None = None
+
+
+def decode(payload: bytes) -> Chunk:
+    """Read a chunk."""
+    (size,) = SIZE.unpack_from(payload)
+    raw = memoryview(CODEC.decompress(memoryview(payload)[SIZE.size :], size))
+    count, size = HEAD.unpack_from(raw)
+    lengths = HEAD.size + 4 * count
+    texts = lengths + size
+    about = json.loads(bytes(raw[lengths:texts]))
+    nulls = frozenset(about["nulls"])
+    rows = Rows(raw[texts:], _offsets(raw[HEAD.size : lengths], count), 0, count, nulls)
+    return Chunk(rows, [Letter(*one) for one in about["bad"]])
+
+
+def _offsets(lengths: memoryview, count: int) -> memoryview:
+    """Where each row begins, and where the last one ends, of their lengths."""
+    each = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(lengths)])
+    zero = pa.array([0], pa.int64())
+    ends = pc.cumulative_sum(pa.concat_arrays([zero, each.cast(pa.int64())]))
+    return memoryview(ends.buffers()[1]).cast("q")
+
+
+def _rows(columns: list[Any]) -> Any:
+    pieces: list[Any] = [pa.scalar(b"(", pa.binary())]
+    for column in columns:
+        pieces += [column, pa.scalar(b",", pa.binary())]
+    pieces[-1] = pa.scalar(b"),", pa.binary())
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))

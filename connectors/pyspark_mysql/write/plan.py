@@ -1,0 +1,297 @@
+"""A row becomes a row of a table: what options say of it, and what of that a manifest keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_mysql.server import address
+from pyspark_mysql.target.columns import kind_of
+from pyspark_mysql.target.shape import Shape
+from pyspark_mysql.write.statements import OWN
+from sparkonce import change, checks
+from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
+from sparkonce.protocol import Plan, Stored
+from sparkonce.values import schema_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparkonce.checks import Contradiction
+    from sparkonce.options import Options
+
+CHANGES: tuple[type[Change], ...] = (Append, Upsert, Increment, Delete)
+MODES = tuple(one.__name__.lower() for one in CHANGES)
+EXACT_KEY = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
+)
+TIMESTAMPS = ("timestamp", "timestamp_ntz")
+SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTAMPS)
+ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
+PREFIX = "sparkonce_"
+CELLS = 48_000
+"""Values in a chunk: each is a transaction, which the server syncs to disk."""
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The detail of a plan: which rows of a table are written, and how.
+
+    Attributes:
+        table: database and name.
+        change: what is done with them.
+        key: columns that name a row, also where rows are only appended.
+        columns: in the order of a chunk's rows.
+        kinds: the type of each column.
+        aside: whether a task puts bad rows into chunks as such.
+        schema: of the query, as Spark's DDL.
+        overwrites: whether the table is emptied first.
+        shape: what tasks know of the table; None before the table was looked up.
+    """
+
+    table: Names
+    change: Change
+    key: Names
+    columns: Names
+    kinds: Mapping[str, str]
+    aside: bool
+    schema: str
+    overwrites: bool = False
+    shape: Shape | None = None
+
+    @property
+    def shown(self) -> str:
+        """The table, for messages."""
+        return ".".join(self.table)
+
+    @property
+    def mode(self) -> str:
+        """The write mode, for messages."""
+        return change.mode_of(self.change)
+
+    @property
+    def op(self) -> str | None:
+        """The column that says whether a row is written or deleted."""
+        return self.change.op if isinstance(self.change, Upsert) else None
+
+    @property
+    def order(self) -> str | None:
+        """The column by which the highest row of a key wins."""
+        return self.change.order if isinstance(self.change, Upsert) else None
+
+    @property
+    def folded(self) -> bool:
+        """Whether the rows of a key are compared before one of them is written."""
+        return bool(self.op or self.order)
+
+    @property
+    def added(self) -> Names:
+        """Columns whose values are added to those stored."""
+        return self.change.added if isinstance(self.change, Increment) else ()
+
+    @property
+    def nulls(self) -> str:
+        """Whether an update writes a null, or keeps what is stored."""
+        return getattr(self.change, "nulls", "write")
+
+    @property
+    def makes_rows(self) -> bool:
+        """Whether rows may be new to the table."""
+        return not isinstance(self.change, Delete)
+
+    @property
+    def looked_up(self) -> Names:
+        """The columns by which stored rows are found."""
+        return () if isinstance(self.change, Append) else self.key
+
+    @property
+    def updates(self) -> bool:
+        """Whether a stored row is changed, found by a unique key."""
+        return isinstance(self.change, Upsert | Increment)
+
+    def stored(self) -> Stored:
+        """As JSON values, which the manifest keeps."""
+        return {
+            "table": list(self.table),
+            "mode": self.mode,
+            "columns": list(self.columns),
+            "key": list(self.key),
+            "added": list(self.added),
+            "nulls": self.nulls,
+            "folded": self.folded,
+            "op": self.op,
+            "sequence": self.order,
+            "aside": self.aside,
+            "kinds": dict(self.kinds),
+            "schema": self.schema,
+            "overwrites": self.overwrites,
+            **({"shape": self.shape.stored()} if self.shape else {}),
+        }
+
+    @classmethod
+    def load(cls, stored: Stored) -> TableRows:
+        """Read what `stored` gave."""
+        key = tuple(stored["key"])
+        does = change.make(
+            stored["mode"],
+            key,
+            nulls=stored["nulls"],
+            order=stored["sequence"],
+            op=stored["op"],
+            added=tuple(stored["added"]),
+        )
+        return cls(
+            table=tuple(stored["table"]),
+            change=does,
+            key=key,
+            columns=tuple(stored["columns"]),
+            kinds=stored["kinds"],
+            aside=stored["aside"],
+            schema=stored["schema"],
+            overwrites=stored["overwrites"],
+            shape=Shape.load(stored["shape"]) if "shape" in stored else None,
+        )
+
+
+def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
+    """The plan that options describe.
+
+    Raises:
+        OptionError: they don't fit each other or the schema.
+    """
+    table = address.database(options), options["dbtable"][-1]
+    checks.refuse(_of_names(table, options))
+    key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
+    kinds = {field.name: kind_of(field) for field in schema}
+    does = change.parse(options, schema, key, lambda: _added(key, schema))
+    checks.refuse(change.contradictions(does, options))
+    checks.refuse(_of_change(does, options))
+    checks.refuse(_of_columns(does, key, kinds))
+    op = does.op if isinstance(does, Upsert) else None
+    every = tuple(name for name in schema.names if name != op)
+    written = key if isinstance(does, Delete) else every
+    rows = TableRows(
+        table=table,
+        change=does,
+        key=key,
+        columns=written,
+        kinds={name: kinds[name] for name in written},
+        aside=options["onBadRow"] == "deadLetter",
+        schema=schema_text.shown(schema),
+    )
+    return Plan(
+        target=target_of(rows),
+        repeatable=isinstance(does, Upsert),
+        columns=len(rows.columns),
+        cells=CELLS,
+        detail=rows,
+        stored=rows.stored(),
+        key=key,
+        commutes=change.commutes(does),
+    )
+
+
+def target_of(rows: TableRows) -> str:
+    """What names the target, for the ledger."""
+    return f"table:{rows.shown}"
+
+
+def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
+    """The plan that empties the table first, in the transaction that fills it.
+
+    Raises:
+        OptionError: there is no such transaction, or nothing is written.
+    """
+    checks.refuse(
+        [
+            change.deletes(plan.detail.change),
+            (
+                options["atomicity"] == "chunk",
+                "Mode overwrite and option atomicity=chunk contradict each other",
+                "the table is emptied and filled in one transaction",
+                "leave atomicity out, or use mode append",
+            ),
+        ]
+    )
+    rows = replace(plan.detail, overwrites=True)
+    return replace(plan, detail=rows, stored=rows.stored(), repeatable=True)
+
+
+def _added(key: Names, schema: pa.Schema) -> Names:
+    fields = [field for field in schema if field.name not in key]
+    return tuple(checks.require_addable(fields, _is_addable, "only numbers are added"))
+
+
+def _is_addable(field: pa.Field) -> bool:
+    return ADDABLE.fullmatch(kind_of(field)) is not None
+
+
+def _of_names(table: Names, options: Options) -> Iterator[Contradiction]:
+    """Bad rows go to a table of their own; some servers know no case of letters in its name."""
+    letters = (table[0], *(options["deadLetter"] or ("",)))[-2:]
+    for option, name in (("dbtable", table[1]), ("deadLetter", letters[1])):
+        yield (
+            name.lower().startswith(PREFIX),
+            f"Option {option} is {name}, and names that begin with {PREFIX} are the connector's",
+            "its own tables and temporary ones have such names, and would be taken for it",
+            "rename the table",
+        )
+    yield (
+        [name.lower() for name in letters] == [name.lower() for name in table],
+        f"Options dbtable and deadLetter both name {'.'.join(letters)}",
+        "rows that can't be stored would be among those that are",
+        "name another table in deadLetter; it is made on first use",
+    )
+
+
+def _of_change(does: Change, options: Options) -> Iterator[Contradiction]:
+    given = "opColumn" if options["opColumn"] else "sequenceColumn"
+    for name, value, fits in (
+        ("writeMode", change.mode_of(does), "upsert"),
+        ("atomicity", options["atomicity"], "epoch"),
+        ("nulls", options["nulls"], "write"),
+    ):
+        yield (
+            options[given] and value != fits,
+            f"Options {given} and {name}={value} contradict each other",
+            "of a key's rows in an epoch the last one is written, and it alone",
+            f"leave {name} out, or set it to {fits}",
+        )
+    yield (
+        isinstance(does, Delete) and options["createTable"],
+        "Options writeMode=delete and createTable contradict each other",
+        "a table made from the key alone would hold nothing to delete",
+        "leave createTable out",
+    )
+
+
+def _of_columns(does: Change, key: Names, kinds: Mapping[str, str]) -> Iterator[Contradiction]:
+    op, order = (does.op, does.order) if isinstance(does, Upsert) else (None, None)
+    for option, column, allowed in (
+        ("opColumn", op, ("string",)),
+        ("sequenceColumn", order, SEQUENCES),
+    ):
+        kind = kinds[column] if column else ""
+        yield (
+            column and kind.partition("(")[0] not in allowed,
+            f"Option {option} names column {column!r} of type {kind}",
+            f"it can be {', '.join(allowed)}",
+            "cast it before the sink",
+        )
+    for name in key:
+        yield (
+            not EXACT_KEY.fullmatch(kinds[name]),
+            f"Option key names column {name!r} of type {kinds[name]}",
+            "values of this type are not compared exactly",
+            "cast it to string, decimal or a whole number before the sink",
+        )
+    temporary = isinstance(does, Delete) or op or order
+    for name in key if isinstance(does, Delete) else kinds:
+        yield (
+            temporary and name != op and name.lower() in OWN,
+            f"Column {name!r} has a name that the connector needs in its temporary table",
+            "rows are numbered and flagged there",
+            "rename it, in the query and in the table",
+        )

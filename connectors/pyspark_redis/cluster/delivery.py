@@ -1,0 +1,253 @@
+"""A decision on its way into the slots of a cluster; docs/decisions.md says why this way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import redis
+
+from pyspark_redis.cluster.lanes import Known, Lanes, State
+from pyspark_redis.cluster.writer import Answer, LaneWriter, Refused
+from pyspark_redis.journal import lettered, scripts
+from pyspark_redis.server.failures import refusal, translate
+from pyspark_redis.server.nodes import ClusterSession
+from pyspark_redis.server.slots import SLOTS
+from pyspark_redis.write import refusals, segments
+from pyspark_redis.write.delivery import Delivery
+from sparkonce.damage import FORGET, reading
+from sparkonce.errors import StoreUnreachable
+from sparkonce.exactly_once.bad_rows import MaxBadRows
+from sparkonce.protocol import Advance, Applied, Manifest
+
+Letter = Sequence[str | bytes]
+
+
+class LaneDelivery(Delivery):
+    """Each chunk goes from the ledger's slot, by its driver, to the nodes of its lanes at once."""
+
+    session: ClusterSession
+    goes_on: bool
+    """Whatever lanes have lost of what came before: as option ``onLostCommit`` says."""
+
+    def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
+        super().__init__(session, manifest, most)
+        self.lanes = Lanes(session, manifest.sink)
+        if manifest.chunks and "fence" not in manifest.notes:
+            raise refusals.decided_elsewhere(manifest)
+        with reading(manifest.sink, FORGET):
+            self.fence = int(manifest.notes.get("fence", 0))
+        self.goes_on = bool(manifest.notes.get("goes_on", False))
+        self.writer = LaneWriter(self.lanes, self.fence, self.values, self.plan)
+        self.known = Known.nothing()
+        self.applied = self.stored = self.aside = self.settled_aside = 0
+
+    def fits_one_step(self, small_cost: int) -> bool:  # noqa: ARG002
+        """Never: no step writes to two slots."""
+        return False
+
+    def apply(self, advance: Advance) -> Applied:
+        """See `Store.apply`."""
+        manifest = self.manifest
+        doing = f"applying epoch {manifest.epoch}"
+        with self.session.asking(doing):
+            self.known = self.lanes.known()
+            self.writer.before = Known.anything() if self.goes_on else self.known
+        if not self._look():
+            return self.tally.applied
+        if self.fence <= self.known.dropped and not self.goes_on:
+            raise refusals.ledger_behind(manifest.sink, manifest.epoch)
+        with self._few():
+            for ordinal, (part, seq) in enumerate(manifest.chunks):
+                if self.applied == len(manifest.chunks) or not self._apply_chunk(ordinal):
+                    self._look()
+                    return self.tally.applied
+                advance(part.rows[seq])
+        self._warn()
+        return self.tally.applied
+
+    def learn(self) -> None:
+        """Note what lanes have seen of the decision, before the rest of it is given up."""
+        with self.session.asking(f"giving epoch {self.manifest.epoch} up"):
+            self.known = self.lanes.known()
+        if self.manifest.chunks and self._look():
+            self._learn(range(SLOTS))
+            self._settle(self.applied, known=self.known.text)
+
+    def _look(self) -> bool:
+        """Read how far the decision has come; whether the ledger holds it still."""
+        manifest = self.manifest
+        record = self.session.record(manifest.sink)
+        with self.session.asking("reading the ledger"):
+            token, *done = self.session.client.hmget(record, "token", "applied", "stored", "aside")
+        if token != manifest.token.encode():
+            return False
+        self.applied, self.stored, self.aside = (int(one or 0) for one in done)
+        self.settled_aside = self.aside
+        self.tally.resume(self.stored + self.aside, self.aside)
+        return True
+
+    def _apply_chunk(self, ordinal: int) -> bool:
+        """Apply a chunk, unless another decision came."""
+        found = self._read(ordinal)
+        if found is None:
+            return False
+        with reading(f"chunk {ordinal} of {self.manifest.sink}"):
+            (parts, own), letters = segments.from_bytes(found[0]), lettered.from_text(found[1])
+        with self.session.asking(f"applying epoch {self.manifest.epoch}"):
+            answers = self.writer.write(parts, letters, max(0, self.most - self.aside))
+        said = {answer.status for answer in answers}
+        if b"superseded" in said and not self._look():
+            return False
+        self._require_in_step(said)
+        refused = [row for answer in answers for row in answer.refused]
+        rows = [row for row in refused if row.at not in letters]
+        is_new = ordinal >= self.applied
+        if is_new:
+            self._take(sum(answer.stored for answer in answers), rows, own)
+        else:
+            self._take(-len(rows), rows, ())
+        self._stop_at(answers)
+        if letters.difference(row.at for row in refused) and not self.goes_on:
+            raise refusals.stored_too(self.manifest.sink, self.manifest.epoch)
+        for segment in segments:
+            self.writer.seen.update(segment.slots)
+        self._done(ordinal, rows, own if is_new else (), letters)
+        return True
+
+    def _done(
+        self, ordinal: int, rows: Sequence[Refused], own: Sequence[Letter], before: lettered.Rows
+    ) -> None:
+        """Write the letters of a chunk; those of rows that it had `before` are there."""
+        letters = [*(self._letter(row.reason, row.key, *row.texts) for row in rows), *own]
+        about = ordinal, before, before.union(row.at for row in rows)
+        if ordinal + 1 == len(self.manifest.chunks):
+            self.tally.end()
+            self._end_all(about, letters)
+        elif letters:
+            self._settle(max(ordinal + 1, self.applied), about, letters)
+
+    def _read(self, ordinal: int) -> tuple[bytes, bytes] | None:
+        """A chunk, and its rows that are letters.
+
+        None if another decision came, or another driver has applied all.
+        """
+        manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
+        keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.lanes.letters]
+        given = [manifest.token, seq, len(manifest.chunks), ordinal]
+        with self.session.asking(f"reading staged rows of epoch {manifest.epoch}"):
+            found = self.session.run(scripts.lane_chunk(), keys, given)
+        if found is None:
+            return None
+        chunk, letters = found
+        if chunk is None or len(chunk) != part.sizes[seq]:
+            self._learn(range(SLOTS))  # the loss may be accepted
+            self._settle(self.applied, known=self.known.text)
+            raise refusals.lost(manifest, part.attempt, seq)
+        return chunk, letters
+
+    def _require_in_step(self, said: set[bytes]) -> None:
+        """See that no node has lost what it had before."""
+        if b"early" in said:
+            raise refusals.taken_back(self.manifest.epoch)
+        if b"behind" in said:
+            raise refusals.lane_behind(self.manifest.sink, self.manifest.epoch)
+        if said.intersection((b"ahead", b"superseded")):
+            raise refusals.ledger_behind(self.manifest.sink, self.manifest.epoch)
+
+    # -- rows that can't be stored
+
+    def _take(self, stored: int, rows: Sequence[Refused], own: Sequence[Letter]) -> None:
+        """Count the rows of a chunk."""
+        self._count(row.reason for row in rows)
+        self._count_own(str(reason).encode() for reason, *_ in own)
+        self.stored, self.aside = self.stored + stored, self.aside + len(rows) + len(own)
+        self.tally.resume(self.stored + self.aside, self.aside)
+        if self.letters:
+            self.tally.require_few()
+
+    def _stop_at(self, answers: Sequence[Answer]) -> None:
+        """Raise what stopped a node."""
+        for answer in answers:
+            if answer.stopped:
+                self._stop(answer.status, *answer.stopped)
+
+    def _stop(self, status: bytes, key: bytes, reason: bytes) -> None:
+        if status == b"many" and self.letters:
+            self._count([reason])
+            self.tally.require_few()
+        told = reason.decode(errors="replace")
+        if refusal(told).of_row:  # its text may hold any word
+            raise refusals.refused(self.manifest, key, reason)
+        error = translate(redis.ResponseError(told), f"applying epoch {self.manifest.epoch}")
+        if isinstance(error, StoreUnreachable):  # a slot is on its way to another node
+            self.session.nodes.forget()
+            raise error
+        raise refusals.refused(self.manifest, key, reason)
+
+    def _rewind(self) -> None:
+        """What is noted stays noted: it lies beside the rows, in many slots."""
+
+    # -- the ledger's slot
+
+    def _settle(
+        self,
+        applied: int,
+        about: tuple[int, lettered.Rows, lettered.Rows] = (0, frozenset(), frozenset()),
+        letters: Sequence[Letter] = (),
+        known: bytes = b"",
+    ) -> None:
+        """Note there that so many chunks are applied, and write letters, in one step.
+
+        Args:
+            applied: chunks.
+            about: the ordinal of the chunk with letters; its rows that were letters before, and
+                those that are now.
+            letters: to be written.
+            known: what all lanes have seen, at the end.
+        """
+        manifest, (ordinal, before, now) = self.manifest, about
+        keys = [
+            self.session.record(manifest.sink),
+            self.lanes.key,
+            self.session.key("letters", self.values.dead_letter),
+            self.lanes.letters,
+        ]
+        progress = [manifest.token, self.applied, applied, len(manifest.chunks)]
+        counts = [self.stored, self.aside, known]
+        rows = [ordinal, lettered.to_text(before), lettered.to_text(now), self.settled_aside]
+        of = [manifest.sink, manifest.epoch, manifest.chunks[ordinal][0].partition, manifest.target]
+        texts = [text for letter in letters for text in letter]
+        with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
+            done = self.session.run(
+                scripts.lane_settle(), keys, [*progress, *counts, *rows, *of, *texts]
+            )
+        if done < 0 or (letters and not done):  # another driver's letters may be of other rows
+            raise refusals.taken_back(manifest.epoch)
+        self.applied, self.settled_aside = applied, self.aside
+
+    def _end_all(
+        self, about: tuple[int, lettered.Rows, lettered.Rows], letters: Sequence[Letter]
+    ) -> None:
+        """See that each lane still has all of the epoch, then say so to the ledger's slot."""
+        slots = range(SLOTS) if self.goes_on else sorted(self.writer.seen)
+        with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
+            self.lanes.make_safe(slots)
+        self._learn(slots)
+        self._settle(len(self.manifest.chunks), about, letters, self.known.text)
+
+    def _learn(self, slots: Sequence[int]) -> None:
+        """Look at what lanes have seen.
+
+        Raises:
+            StoreUnreachable: one has lost what it had.
+        """
+        with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
+            for state in self.lanes.states(slots):
+                self._require_all(state)
+                self.known.learn(state)
+
+    def _require_all(self, state: State) -> None:
+        seen = self.writer.seen
+        for slot, fence, n in zip(*state, strict=True):
+            if slot in seen and (fence, n) < (self.fence, seen[slot]):
+                raise refusals.taken_back(self.manifest.epoch)

@@ -1,0 +1,104 @@
+"""A Kafka broker for tests, from Maven: one node in KRaft mode."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from demo.java import java_home
+from integration.support.servers.finder import UnavailableError
+from integration.support.servers.maven import jars
+from integration.support.servers.port import HOST, Port
+from integration.support.servers.process import ServerProcess
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+VERSION = "4.3.1"
+BROKER = f"org.apache.kafka:kafka_2.13:{VERSION}"
+SOURCE = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+"""Spark's source for Kafka; these releases also work with Spark 4.3."""
+
+CLUSTER = "c3BhcmtvbmNlLXRlc3RzIQ"
+JAVA = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+log.dirs={data}
+log.retention.hours=-1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+
+
+def source_jars() -> list[Path]:
+    """What `spark.jars` needs for `format("kafka")`."""
+    return jars(*SOURCE, whole=False)
+
+
+class KafkaProcess(ServerProcess):
+    """A broker of one's own."""
+
+    start_seconds = 60.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._controller = Port()
+        self._jars = jars(BROKER)
+        self._settings = self.directory / "server.properties"
+        self._settings.write_text(
+            SETTINGS.format(
+                host=HOST,
+                port=self.port,
+                controller=self._controller.number,
+                data=self.directory / "data",
+            )
+        )
+
+    @property
+    def address(self) -> str:
+        """What clients call bootstrap.servers."""
+        return f"{HOST}:{self.port}"
+
+    def start(self) -> Self:
+        if not (self.directory / "data").exists():
+            self._format()
+        return super().start()
+
+    def command(self) -> list[str]:
+        return self._java("kafka.Kafka", str(self._settings))
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.port)) == 0
+
+    def close(self) -> None:
+        super().close()
+        self._controller.release()
+
+    def _format(self) -> None:
+        command = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER)
+        done = subprocess.run(
+            [*command, "-c", str(self._settings)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise UnavailableError(f"no storage for Kafka: {(done.stderr or done.stdout)[-200:]}")
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        home = java_home(self.directory)
+        if home is None:
+            raise UnavailableError("no Java for Kafka")
+        path = os.pathsep.join(map(str, self._jars))
+        return [str(home / "bin/java"), *JAVA, "-cp", path, main, *arguments]

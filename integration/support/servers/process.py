@@ -1,0 +1,191 @@
+"""A server process that belongs to a test: it never outlives the test process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from integration.support.servers.finder import UnavailableError
+from integration.support.servers.port import Port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+
+def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
+    """Poll until ready, for so long at most."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"{what} within {seconds:g} s")
+        time.sleep(0.01)
+
+
+def tidy_when_terminated() -> None:
+    """Let SIGTERM end this program as Ctrl-C does, so that what it started and made goes too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+class Lifeline:
+    """Kills a process once this one is gone, whatever ended it.
+
+    A shell waits for the end of a pipe that only this process holds open. So it works after
+    SIGKILL and on every Unix, unlike PR_SET_PDEATHSIG, which is Linux's and acts when the thread
+    that started the server ends. Its own session keeps Ctrl-C and group kills away from it.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", 'read -r _; kill -9 "$1"', "sh", str(pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def release(self) -> None:
+        self._watcher.kill()  # before its pipe is closed: the pid may soon be another process
+        self._watcher.communicate()
+
+
+class ServerProcess(ABC):
+    """A server on a port and in a data directory of its own; both outlast a restart.
+
+    Use it as a context manager (or end it with `close`), which kills the server and removes the
+    directory. `stop` and `kill` only end the process: `start` brings it back with its data.
+    """
+
+    start_seconds = 20.0
+    stop_seconds = 10.0
+
+    def __init__(self) -> None:
+        self._port = Port()
+        self._scratch = tempfile.TemporaryDirectory(prefix="sparkonce-", ignore_cleanup_errors=True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: Lifeline | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """Give the command that runs the server in the foreground."""
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Say whether the server is ready to serve."""
+
+    @property
+    def port(self) -> int:
+        return self._port.number
+
+    @property
+    def directory(self) -> Path:
+        return Path(self._scratch.name)
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "server.log"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs; it may have ended by itself."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> Self:
+        if self._process:
+            raise RuntimeError("the server is already running")
+        self._launch()
+        try:
+            wait_until(self._ready, self.start_seconds, "the server did not answer")
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End the server in good order, or by force if it takes too long."""
+        process = self._running()
+        process.send_signal(signal.SIGCONT)  # a paused server would never see the request to end
+        process.terminate()
+        try:
+            process.wait(self.stop_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        self._reap()
+
+    def kill(self) -> None:
+        """End the server the hard way, as a crash would."""
+        self._running().kill()
+        self._reap()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the server: connections stay open and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitpid(self.pid, os.WUNTRACED)  # back only when it has really stopped
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        if self._process:
+            self.kill()
+        self._scratch.cleanup()
+        self._port.release()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _launch(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C ends the tests first, then their server
+            )
+        self._lifeline = Lifeline(self._process.pid)
+
+    def _ready(self) -> bool:
+        status = self._running().poll()
+        if status is not None:
+            raise UnavailableError(f"the server ended at once ({status}): {self._last_words()}")
+        return self.answers()
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return " | ".join(line for line in lines[-4:] if line)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if not self._process:
+            raise RuntimeError("the server is not running")
+        return self._process
+
+    def _reap(self) -> None:
+        if self._lifeline:
+            self._lifeline.release()
+        self._running().wait()
+        self._process = self._lifeline = None

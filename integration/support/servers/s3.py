@@ -1,0 +1,100 @@
+"""An S3 server for tests (moto), and what Spark needs to keep checkpoints there."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from integration.support.servers.finder import UnavailableError, first_that_works
+from integration.support.servers.maven import jars
+from integration.support.servers.port import HOST
+from integration.support.servers.process import ServerProcess
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+BUCKET, REGION = "checkpoints", "eu-central-1"
+ACCESS, SECRET = "AKIASPARKONCETESTS", "wJalrXUtnFEMI-tests-only"
+
+HADOOP = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+)
+SDK = "2.35.4"
+PARTS = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
+"""Of the AWS SDK whose bundle Hadoop asks for, of 600 MB, what its s3a uses."""
+
+
+def s3a_jars() -> list[Path]:
+    """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3.
+
+    Raises:
+        NoServerError: Maven can't bring them.
+    """
+    return first_that_works("s3a", {"maven": _jars}, None)
+
+
+def moto() -> S3Process:
+    """A server that is not started yet.
+
+    Raises:
+        NoServerError: it is not installed.
+    """
+    return first_that_works("s3", {"moto": S3Process}, None)
+
+
+def _jars() -> list[Path]:
+    sdk = jars(*(f"software.amazon.awssdk:{part}:{SDK}" for part in PARTS))
+    return [*jars(*HADOOP, whole=False), *sdk]
+
+
+class S3Process(ServerProcess):
+    """A server of one's own, with one bucket. It keeps objects in memory until it ends."""
+
+    start_seconds = 60.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._program = shutil.which("moto_server", path=str(Path(sys.executable).parent))
+        if self._program is None:
+            raise UnavailableError("no moto_server", "pip install 'moto[server]'")
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def command(self) -> list[str]:
+        return [str(self._program), "-H", HOST, "-p", str(self.port)]
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.port)) == 0
+
+    def files(self) -> FileSystem:
+        """The server as a file system, with its bucket."""
+        from pyarrow.fs import S3FileSystem
+
+        files = S3FileSystem(
+            access_key=ACCESS,
+            secret_key=SECRET,
+            region=REGION,
+            endpoint_override=self.url,
+            allow_bucket_creation=True,
+        )
+        files.create_dir(BUCKET)
+        return files
+
+    def settings(self) -> dict[str, str]:
+        """What Spark's session is told of the server."""
+        s3a = "spark.hadoop.fs.s3a"
+        return {
+            f"{s3a}.endpoint": self.url,
+            f"{s3a}.endpoint.region": REGION,
+            f"{s3a}.access.key": ACCESS,
+            f"{s3a}.secret.key": SECRET,
+            f"{s3a}.path.style.access": "true",
+            f"{s3a}.connection.ssl.enabled": "false",
+        }

@@ -1,0 +1,145 @@
+"""How tests share servers and processes, in which order they come, and what is told in the end."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.support.servers.desk import Desk, ask
+from integration.support.servers.elasticsearch import ELASTICSEARCH
+from integration.support.servers.finder import NO_SERVER, NoServerError
+from integration.support.servers.mysql import SERVERS as MYSQLS
+from integration.support.servers.redis import REDIS, describe_private
+
+from sparkonce.tck.on_spark import SparkContract
+
+ROOT = Path(__file__).parents[1]
+SHARED = {finder.name: finder for finder in (*MYSQLS.values(), ELASTICSEARCH)}
+"""Those that take seconds to start: one serves all processes in which tests run."""
+OWN_SPARK = {"sink", "bench", "cluster", "connect", "s3", "environment"}
+"""Fixtures of modules that start a Spark of their own, or install one."""
+
+
+class Keeping:
+    """In the process that hands out tests to others: it keeps their servers."""
+
+    def __init__(self) -> None:
+        self.desk = Desk(SHARED)
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["desk"] = self.desk.address
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for finder in SHARED.values():
+            for line in finder.found():
+                terminalreporter.write_line(line)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for finder in (REDIS, *SHARED.values()):
+        config.add_cleanup(finder.close)
+    if hasattr(config, "workerinput"):
+        for finder in SHARED.values():
+            finder.elsewhere = partial(ask, config.workerinput["desk"], finder.name)
+    elif config.getoption("numprocesses", None):
+        keeping = Keeping()
+        config.pluginmanager.register(keeping)
+        config.add_cleanup(keeping.desk.close)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Tell, before the first test, which servers the collected tests will run against.
+
+    Not `pytest_report_header`: that comes before collection, so it would start a server for
+    `pytest -k some_unit_test`, and is not even called for `pytest .`.
+    """
+    if config.option.collectonly or hasattr(config, "workerinput"):
+        return []
+    wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
+    verbose = config.get_verbosity() > 0
+    shared = REDIS.describe(fully=verbose) if "redis_server" in wanted else []
+    private = [_private_line()] if "private_redis" in wanted else []
+    search = ELASTICSEARCH.describe(fully=verbose) if "elasticsearch_server" in wanted else []
+    return shared + private + _mysql_lines(items, fully=verbose) + search
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell in the last lines what was left out, and what would bring it."""
+    skips = terminalreporter.stats.get("skipped", [])
+    absent: dict[str, list[str]] = defaultdict(list)
+    for skip in skips:
+        why = str(skip.longrepr[2]).removeprefix("Skipped: ")
+        if missing := re.match(NO_SERVER.format(r"\w+"), why):
+            absent[missing[0]].append(why)
+    for whys in absent.values():
+        told = max(whys, key=len)  # a private server has fewer ways
+        terminalreporter.write_line(f"{len(whys)} tests skipped: {told}", yellow=True)
+    if others := len(skips) - sum(map(len, absent.values())):
+        terminalreporter.write_line(f"{others} more don't apply here (-rs lists them)")
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this hook, too
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run side by side, those that share a server or a Spark stay in one process.
+
+    They come in random order; but for the rules of a contract on Spark, which stand in the order
+    that starts fewest Sparks.
+    """
+    ordered = [item for item in items if issubclass(_class(item), SparkContract)]
+    in_order = iter(sorted(ordered, key=lambda item: (item.cls.__name__, _line(item))))
+    items[:] = [next(in_order) if item in ordered else item for item in items]
+    for item in items:
+        if ROOT in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+            if room := _room(item):
+                item.add_marker(pytest.mark.xdist_group(room))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse a pytest with which xdist forms no groups, and says nothing."""
+    lost = [item for item in session.items if item.get_closest_marker("xdist_group")]
+    if hasattr(session.config, "workerinput") and any("@" not in item.nodeid for item in lost):
+        raise pytest.UsageError(
+            "tests of one server would run side by side: pytest -n wants"
+            " --dist loadgroup, and a pytest with which pytest-xdist forms groups (8.4 to 9.1)"
+        )
+
+
+def _class(item: pytest.Item) -> type:
+    return getattr(item, "cls", None) or object
+
+
+def _line(item: pytest.Item) -> int:
+    return int(item.function.__code__.co_firstlineno)
+
+
+def _room(item: pytest.Item) -> str | None:
+    fixtures = {*getattr(item, "fixturenames", ())}
+    if fixtures & OWN_SPARK:
+        return str(item.path.relative_to(ROOT))
+    if "spark" in fixtures:  # two processes, with a Spark each, are through in half the time
+        return "spark and servers" if fixtures & {"mysql_name", "elasticsearch_server"} else "spark"
+    if "mysql_name" in fixtures:
+        return str(item.callspec.params["mysql_name"])
+    return "elasticsearch" if fixtures & {"elasticsearch_server", "private_elasticsearch"} else None
+
+
+def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:
+    shared = {
+        item.callspec.params["mysql_name"]
+        for item in items
+        if "mysql_server" in getattr(item, "fixturenames", ())
+    }
+    return [line for name in sorted(shared) for line in MYSQLS[name].describe(fully=fully)]
+
+
+def _private_line() -> str:
+    try:
+        return describe_private()
+    except NoServerError as absent:
+        return f"redis, private: none ({absent.listed})"

@@ -1,0 +1,78 @@
+"""`python -m tools.chaos --store redis`: faults drawn from a seed, and a count at the end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from integration.support.servers.finder import NoServerError, UnavailableError
+from integration.support.servers.process import tidy_when_terminated
+from tools.chaos.disk import go_apart
+from tools.chaos.pipelines.result import Result as PipelinesResult
+from tools.chaos.pipelines.run import Run as PipelinesRun
+from tools.chaos.result import Result
+from tools.chaos.run import Run
+from tools.chaos.target import ALL, MAKERS, maker
+
+PIPELINES = "pipelines"
+OUT = Path(__file__).parents[2] / ".build" / "chaos"
+
+
+def main() -> int:
+    """Give the exit status: 0 if every store kept what it promises."""
+    given = _arguments()
+    go_apart()
+    tidy_when_terminated()
+    stores = ALL if given.store == "all" else [given.store]
+    good = [_one(store, given) for store in stores]
+    return 0 if all(good) else 1
+
+
+def _one(store: str, given: argparse.Namespace) -> bool:
+    home = given.out.resolve() / store
+    how = {"rows": given.rows, "kills": given.kills, "seed": given.seed, "tell": _tell}
+    run = PipelinesRun(home, **how) if store == PIPELINES else Run(maker(store), home, **how)
+    try:
+        result = run()
+    except (NoServerError, UnavailableError) as absent:
+        print(f"chaos: store={store} not run: {absent}")
+        return False
+    report = home.with_suffix(".json")
+    result.write(report)
+    _explain(result, report)
+    return result.good
+
+
+def _explain(result: Result | PipelinesResult, report: Path) -> None:
+    for what in result.broken:
+        _tell(f"BROKEN: {what}")
+    for error in result.alarms:
+        _tell(f"false alarm: {error}")
+    if isinstance(result, Result):
+        for what in result.residue:
+            _tell(f"BROKEN: {what}")
+        for fault, why in result.missed.items():
+            _tell(f"missed: {fault}: {why}")
+        for fault, why in result.skipped.items():
+            _tell(f"skipped: {fault}: {why}")
+    _tell(f"{report}: {result.seconds / 60:.1f} minutes")
+    print(result.line, flush=True)
+
+
+def _tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tools.chaos", description=__doc__)
+    parser.add_argument("--store", default="all", choices=[*MAKERS, PIPELINES, "all"])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=OUT)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The alert rules of the docs, which a run must set off by what it does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from integration.support.alerts import watched
+from integration.support.epochs import DirectQuery
+from integration.support.servers.process import wait_until
+from integration.support.servers.prometheus import program
+from tools.chaos import plan
+from tools.chaos.result import Struck
+from tools.chaos.target import BAD, GOOD
+
+SEEN = 3.0
+"""Seconds after which an alert fires, at the latest, and a little more."""
+
+SIGHT = 30.0
+
+
+class Alerts:
+    """A Prometheus that watches the store of a run.
+
+    Args:
+        stack: ends it.
+        url: of the store itself.
+
+    Attributes:
+        why_not: why there is none here, if so.
+    """
+
+    def __init__(self, stack: ExitStack, url: str) -> None:
+        self.why_not = "" if program() else "no prometheus on PATH"
+        self._prometheus = None if self.why_not else stack.enter_context(watched(url))
+
+    def fired(self, due: set[str]) -> dict[str, int]:
+        """How many seconds each alert has fired; waits a while for those that are due.
+
+        Raises:
+            UnavailableError: one of them has not.
+        """
+        prometheus = self._prometheus
+        if prometheus is None:
+            return {}
+        wait_until(lambda: due <= set(prometheus.fired()), SIGHT, f"not all of {due} fired")
+        return prometheus.fired()
+
+
+def put_aside(query: DirectQuery) -> None:
+    """Let a query make a dead letter, once it is known that it had made none."""
+    query.sink.check()
+    query.run(0, [{"id": 1, "n": GOOD}])
+    time.sleep(SEEN)
+    query.run(1, [{"id": 2, "n": BAD}])
+
+
+def due(struck: Sequence[Struck], leftovers: bool, stepwise: bool) -> set[str]:
+    """The alerts that these faults must set off, and the dead letter that comes after them.
+
+    Args:
+        struck: faults that came about.
+        leftovers: whether staged rows are left over.
+        stepwise: whether an epoch is decided in one step and finished in another.
+    """
+    alerts = {"EpochLate", "ApplySlow", "DeadLetters", "NothingStored"}
+    faults = [one.fault for one in struck]
+    if any(one.kind == plan.STORE and not 0 < one.outage < SEEN for one in faults):
+        alerts.add("StoreUnreachable")
+    killed = [one for one in faults if one.kind in (plan.DRIVER, plan.TREE)]
+    if stepwise and any(one.point == "apply" and one.fate == plan.NEVER for one in killed):
+        alerts.add("EpochUnfinished")
+    return alerts | ({"Leftovers"} if leftovers else set())

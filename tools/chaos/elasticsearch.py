@@ -1,0 +1,152 @@
+"""Elasticsearch under fire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from integration.support.epochs import DirectQuery, ElasticsearchQuery
+from integration.support.servers.elasticsearch import (
+    ElasticsearchProcess,
+    connect,
+    private_tree,
+    version_at,
+)
+from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, OnServer, Witness, has
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+LONG, WORD = {"type": "long"}, {"type": "keyword"}
+GUARD = {"sparkonce": {"type": "object", "enabled": False}}
+FIELDS = {
+    ROWS: {"part": LONG, "place": LONG, "amount": LONG, "draw": WORD},
+    COUNTERS: {"side": WORD, "bucket": LONG, "n": LONG, "amount": LONG, **GUARD},
+}
+AT_ONCE = 10_000
+VISIBLE = "chaos-visible"
+BY_FENCE = {"fences": {"terms": {"field": "sparkonce.fence", "size": 65_000}}}
+"""The rows of each epoch: a decision has a fence of its own."""
+
+LEDGER, LOG = b"/sparkonce-ledger/_doc/record", b"/sparkonce-log/"
+POINTS = {
+    "stage": has(b"PUT " + LOG + b"_create/"),
+    "prepare": has(b"POST " + LOG + b"_mget", b"_source=false"),
+    "decide": has(b"PUT " + LEDGER, rb"\"manifest\":{"),
+    "apply": has(b"POST /chaos-", b"/_bulk"),
+    "show": has(b"POST /_aliases"),
+    "finish": has(b"PUT " + LEDGER, rb"\"manifest\":null"),
+    "clean": has(b"POST " + LOG + b"_bulk"),
+}
+
+
+class ElasticsearchTarget(OnServer):
+    """See `Target`."""
+
+    name = format = "elasticsearch"
+    points = POINTS
+    in_driver = ("prepare", "decide", "apply", "show", "finish", "clean")
+    columns = ("part", "place", "amount", "cast(draw as string) as draw")
+
+    def __init__(self, disk: Path | None) -> None:
+        self._seen: dict[int, int] = {}
+        super().__init__(ElasticsearchProcess(private_tree()))
+        if disk:
+            self.server.data = disk / "data"
+
+    @property
+    def version(self) -> str:
+        return version_at(self.url)
+
+    def prepare(self) -> None:
+        with connect(self.url) as client:
+            for name, fields in FIELDS.items():
+                client.indices.create(
+                    index=f"chaos-{name}",
+                    settings={"number_of_replicas": 0},
+                    mappings={"dynamic": "strict", "properties": fields},
+                )
+
+    def options(self, query: str) -> dict[str, str]:
+        how = {
+            # Without a key a row that is written by two attempts is there twice.
+            ROWS: {
+                "writeMode": "append",
+                "visibleAlias": VISIBLE,
+                "sinkId": "chaos",
+            },
+            COUNTERS: {"writeMode": "increment", "key": "side,bucket"},
+        }
+        return {"index": f"chaos-{query}", **how[query]}
+
+    def rows(self) -> Iterator[Witness]:
+        """One for each document."""
+        with connect(self.url) as client:
+            client.indices.refresh(index="chaos-rows")
+            for row in _documents(client, "chaos-rows", ["part", "place"]):
+                yield Witness(row["part"], row["place"], 1, row["amount"])
+
+    def counters(self) -> Counts:
+        with connect(self.url) as client:
+            client.indices.refresh(index="chaos-counters")
+            rows = _documents(client, "chaos-counters", ["side", "bucket"])
+            return _summed(rows)
+
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        """Connect a reader of the alias, where an epoch that it saw must never grow."""
+        client = connect(self.url)
+
+        def sides() -> tuple[int, int]:
+            found = client.search(index=VISIBLE, size=0, aggs=BY_FENCE)
+            fences = found["aggregations"]["fences"]["buckets"]
+            now = {fence["key"]: fence["doc_count"] for fence in fences}
+            before = sum(self._seen.get(fence, rows) for fence, rows in now.items())
+            self._seen.update(now)
+            return before, sum(now.values())
+
+        return sides
+
+    def bad_query(self) -> DirectQuery:
+        fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
+        with connect(self.url) as client:
+            client.indices.create(index="chaos-bad", mappings={"properties": fields})
+        target = {"index": "chaos-bad", "deadLetter": "chaos-letters"}
+        return ElasticsearchQuery(NUMBERS, url=self.url, **target, **ASIDE)
+
+    def residue(self) -> list[str]:
+        with connect(self.url) as client:
+            client.indices.refresh(index="sparkonce-*")
+            log = client.search(index="sparkonce-log", size=AT_ONCE)["hits"]["hits"]
+            known = {"sparkonce-log", "sparkonce-ledger"}
+            own = set(client.indices.get(index="sparkonce-*"))
+            return [hit["_id"] for hit in log] + sorted(own - known)
+
+
+def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
+    """The counters; a second document of the same counter can't hide behind the first."""
+    counts: Counts = {}
+    for row in rows:
+        at = row["side"], row["bucket"]
+        n, amount = counts.get(at, (0, 0))
+        counts[at] = n + row["n"], amount + row["amount"]
+    return counts
+
+
+def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:
+    """All documents of an index.
+
+    Raises:
+        RuntimeError: a merge between two pages has moved some, and they were passed over.
+    """
+    after, read = None, 0
+    while True:
+        found = client.search(index=index, size=AT_ONCE, sort=[*order, "_doc"], search_after=after)
+        hits = found["hits"]["hits"]
+        yield from (hit["_source"] for hit in hits)
+        read += len(hits)
+        if len(hits) < AT_ONCE:
+            break
+        after = hits[-1]["sort"]
+    if after and read != (there := client.count(index=index)["count"]):
+        raise RuntimeError(f"{read} of {there} documents of {index} were read")

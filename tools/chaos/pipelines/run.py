@@ -1,0 +1,250 @@
+"""One run: each fault while all pipelines have something to do, and the comparison at the end."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pyspark
+from tools.chaos.drivers import ChaosDriver, Mode
+from tools.chaos.pipelines.query import Job
+from tools.chaos.pipelines.result import Result, Struck
+from tools.chaos.pipelines.stores import Stores
+from tools.chaos.progress import last
+from tools.chaos.spark import ChaosSpark
+from tools.chaos.target import has
+from tools.chaos.world import SAME_END, Broken, NotReached, fresh
+
+from sparkonce import __version__
+
+DRIVER, TREE, WORKER, FAILOVER = (
+    "driver killed",
+    "driver and workers killed",
+    "Python worker killed",
+    "failover of MySQL",
+)
+KILLED = {name: f"{name} killed" for name in ("redis", "mysql", "elasticsearch")}
+DECK = (*[DRIVER, TREE, WORKER] * 2, *KILLED.values(), KILLED["redis"], KILLED["mysql"])
+REQUESTS = {
+    "XRANGE": ("redis", has(b"\r\nXRANGE\r\n")),
+    "a script": ("redis", has(b"\r\nEVALSHA\r\n")),
+    "the binary log": ("mysql", lambda request: request[4:5] in (b"\x12", b"\x1e")),
+    "the snapshot or a look at the table": ("mysql", has(b"`orders`")),
+    "the ledger": ("mysql", has(b"`sparkonce_ledger`")),
+    "a bulk": ("elasticsearch", has(b"/_bulk")),
+}
+FEED, PATIENCE = 300, 240.0
+"""Entries that are written at a time; seconds in which a query must get on."""
+
+Tell = Callable[[str], None]
+
+
+class Run:
+    """A run over all pipelines.
+
+    Args:
+        home: for checkpoints, logs and what Spark leaves.
+        rows: entries to write, at least.
+        kills: how many; a fault of the network comes with each.
+        seed: draws faults, moments and rows.
+        tell: hears how it goes.
+    """
+
+    def __init__(self, home: Path, *, rows: int, kills: int, seed: int, tell: Tell) -> None:
+        self.home, self.rows, self.kills, self.seed, self.tell = home, rows, kills, seed, tell
+        self.chance, self.began = random.Random(seed), time.monotonic()
+        self.driver: ChaosDriver | None = None
+        self.started: list[ChaosDriver] = []
+        self.orphans: list[ChaosDriver] = []
+        self.same_end = (0, {"": 0})
+
+    def __call__(self) -> Result:
+        fresh(self.home)
+        with ExitStack() as stack:
+            self.stores = Stores(stack, self.seed)
+            self.stores.prepare()
+            self.spark = ChaosSpark(self.home / "spark")
+            stack.callback(self.spark.close)
+            stack.callback(self._end_all)
+            versions = {"sparkonce": __version__, "pyspark": pyspark.__version__}
+            self.result = Result(
+                self.seed, self.kills, self.rows, versions | self.stores.versions()
+            )
+            self.tell(", ".join(" ".join(one) for one in self.result.versions.items()))
+            try:
+                self._strike_all()
+                self._finish()
+            except (Broken, NotReached) as error:
+                self.result.broken.append(str(error))
+            except Exception as error:  # whatever a server or client says
+                self.tell(traceback.format_exc())
+                self.result.broken.append(f"{type(error).__name__}: {error}")
+            self._judge()
+        return self.result
+
+    # -- faults
+
+    def _faults(self) -> Iterator[str]:
+        deck = list(DECK)
+        for number in range(self.kills):
+            if number % len(deck) == 0:
+                self.chance.shuffle(deck)
+            yield deck[number % len(deck)]
+            if number == self.kills // 2:
+                yield FAILOVER
+            cut = self.chance.choice(("reset", "cut reply"))
+            yield f"{cut} at {self.chance.choice([*REQUESTS])}"
+
+    def _strike_all(self) -> None:
+        self.stores.write(self.rows // 4)
+        faults = list(self._faults())
+        for number, fault in enumerate(faults, 1):
+            self._advance()
+            self.stores.write(FEED)
+            self._go_on_for(self.chance.uniform(0.1, 3.0))
+            began = time.monotonic()
+            seen = self._strike(fault)
+            at, took = began - self.began, time.monotonic() - began
+            self.result.struck.append(Struck(fault, at, took, seen, self._epochs()))
+            epochs = ", ".join(f"{name} {epoch}" for name, epoch in self._epochs().items())
+            self._say(f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
+
+    def _strike(self, fault: str) -> str:
+        if fault in (DRIVER, TREE):
+            return self._kill_driver(tree=fault == TREE)
+        if fault == WORKER:
+            return self._kill_worker()
+        if fault == FAILOVER:
+            return self.stores.fail_over()
+        for name, told in KILLED.items():
+            if fault == told:
+                return self._kill_server(name)
+        return self._fail_network(*fault.split(" at ", 1))
+
+    def _kill_driver(self, *, tree: bool) -> str:
+        if self.driver and self.driver.alive:
+            if tree:
+                self.driver.session.close()
+            else:  # its workers live on, until the next but one is started
+                self.driver.session.kill_group()
+                self.orphans.append(self.driver)
+        self.driver = None
+        return ""
+
+    def _kill_worker(self) -> str:
+        if self.driver is None or not self.driver.alive:
+            return "the driver had ended"
+        inside = psutil.Process(self.driver.session.process.pid).children(recursive=True)
+        workers = [one for one in inside if one.is_running() and "pyspark.daemon" in _said(one)]
+        if not workers:
+            return "there was none"
+        self.chance.choice(workers).kill()
+        return f"one of {len(workers)}"
+
+    def _kill_server(self, name: str) -> str:
+        server, away = self.stores.servers[name], self.chance.choice((0.0, 2.0, 6.0))
+        server.kill()
+        self._go_on_for(away)
+        server.start()
+        return f"away for {away:g} s"
+
+    def _fail_network(self, kind: str, request: str) -> str:
+        name, matching = REQUESTS[request]
+        proxy = self.stores.proxies[name]
+        before = proxy.cuts
+        (proxy.reset if kind == "reset" else proxy.cut_reply)(matching, self.chance.randint(1, 3))
+        self.stores.write(FEED)
+        limit = time.monotonic() + 30.0
+        while proxy.cuts == before and time.monotonic() < limit:
+            self._go_on_for(0.2)
+        proxy.restore()
+        return "" if proxy.cuts > before else "it did not come"
+
+    # -- the driver
+
+    def _supervise(self) -> None:
+        """Start the driver again if it has ended, as whoever runs a query does."""
+        if self.driver and not self.driver.alive:
+            self._note_end(self.driver)
+            self.driver.session.close()
+            self.driver = None
+        if self.driver is None:
+            while len(self.orphans) > 1:
+                self.orphans.pop(0).session.close()
+            home = self.home / f"driver-{len(self.started) + 1:03d}"
+            self.driver = ChaosDriver(home, self._job(), self.spark.env, Mode())
+            self.started.append(self.driver)
+
+    def _note_end(self, driver: ChaosDriver) -> None:
+        often, epochs = self.same_end
+        now = self._epochs()
+        self.same_end = (often + 1 if now == epochs else 1, now)
+        name, text = driver.end()
+        self.result.ends[name] = self.result.ends.get(name, 0) + 1
+        if self.same_end[0] >= SAME_END:
+            raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
+
+    def _job(self) -> Job:
+        checkpoints = str(self.home / "checkpoints")
+        return Job(self.stores.pipelines(), checkpoints, self.spark.settings(Mode()))
+
+    def _go_on_for(self, seconds: float) -> None:
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit:
+            self._supervise()
+            time.sleep(0.05)
+
+    def _advance(self) -> None:
+        """Wait until every query has committed an epoch more."""
+        before, limit = self._epochs(), time.monotonic() + PATIENCE
+        while not all(self._epochs()[name] > epoch for name, epoch in before.items()):
+            if time.monotonic() > limit:
+                raise Broken(f"a query did not get on within {PATIENCE:.0f} s: {self._epochs()}")
+            self.stores.write(FEED // 3)
+            self._go_on_for(1.0)
+
+    def _epochs(self) -> dict[str, int]:
+        home = self.home / "checkpoints"
+        return {name: last(home / name / "commits") for name in self.stores.pipelines()}
+
+    def _end_all(self) -> None:
+        for one in (*self.orphans, *([self.driver] if self.driver else [])):
+            one.session.close()
+
+    # -- the end
+
+    def _finish(self) -> None:
+        """Let the queries come to the end, with nobody in their way; then compare."""
+        self.stores.write(FEED)
+        self._say("no more faults; the queries read to the end")
+        limit, apart = time.monotonic() + PATIENCE, self.stores.differences()
+        while any(map(any, apart.values())) and time.monotonic() < limit:
+            self._go_on_for(2.0)
+            apart = self.stores.differences()
+        self._go_on_for(5.0)  # in which nothing may change any more
+        apart = self.stores.differences()
+        self.result.rows, self.result.epochs = self.stores.count(), self._epochs()
+        self.result.lost = {name: lost for name, (lost, _) in apart.items()}
+        self.result.doubled = {name: more for name, (_, more) in apart.items()}
+
+    def _judge(self) -> None:
+        self.result.drivers, self.result.seconds = len(self.started), time.monotonic() - self.began
+        alarms = Counter(alarm for one in self.started for alarm in one.alarms())
+        self.result.alarms = [f"{name}, {often} times" for name, often in alarms.items()]
+
+    def _say(self, what: str) -> None:
+        passed = time.monotonic() - self.began
+        self.tell(f"{passed // 60:3.0f}:{passed % 60:02.0f} {what}")
+
+
+def _said(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""

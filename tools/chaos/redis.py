@@ -1,0 +1,163 @@
+"""Redis under fire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from integration.support.epochs import DirectQuery
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import RedisProcess, connect, version_at
+from tools.chaos.target import (
+    ASIDE,
+    BAD,
+    BOTH,
+    COUNTERS,
+    NUMBERS,
+    ROWS,
+    Counts,
+    OnServer,
+    Witness,
+    has,
+)
+
+from pyspark_redis.journal import scripts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tools.chaos.target import Scene
+
+DURABLE = ("appendonly yes", "appendfsync always")
+WITNESS, COUNTER = "event", "count"
+DRAWS = 14
+"""Random columns. With so many, an epoch above 2,666 rows is applied chunk by chunk."""
+
+AT_ONCE = 5000
+
+
+def sha(text: str) -> bytes:
+    return hashlib.sha1(text.encode()).hexdigest().encode()  # as Redis names a script
+
+
+POINTS = {
+    "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
+    "publish": has(sha(scripts.publish("hash_increment"))),
+    "decide": has(sha(scripts.decide())),
+    "apply": has(sha(scripts.apply("hash_increment"))),
+    "finish": has(sha(scripts.swap()), b'"manifest":null'),
+    "clean": has(sha(scripts.discard())),
+}
+
+
+class RedisTarget(OnServer):
+    """See `Target`."""
+
+    name = format = "redis"
+    points = POINTS
+    in_driver = ("publish", "decide", "apply", "finish", "clean")
+    columns = (
+        *("part", "place", "1L as n", "amount"),
+        *(f"pmod(hash(draw, {number}), 1000L) as draw{number}" for number in range(DRAWS)),
+    )
+
+    def __init__(self, disk: Path | None) -> None:
+        where = [f'dir "{disk}"'] if disk else []
+        super().__init__(RedisProcess(*DURABLE, *where))
+
+    @property
+    def version(self) -> str:
+        return version_at(self.url)
+
+    def prepare(self) -> None:
+        pass
+
+    def options(self, query: str) -> dict[str, str]:
+        keys = {ROWS: f"{WITNESS}:{{part}}:{{place}}", COUNTERS: f"{COUNTER}:{{side}}:{{bucket}}"}
+        return {"key": keys[query], "writeMode": "increment"}
+
+    def rows(self) -> Iterator[Witness]:
+        with connect(self.url) as client:
+            # A scan may give a name twice; how often its row took effect is what the key says.
+            names = iter({*client.scan_iter(f"{WITNESS}:*", count=AT_ONCE)})
+            while some := list(islice(names, AT_ONCE)):
+                yield from witnesses(client, some)
+
+    def counters(self) -> Counts:
+        with connect(self.url) as client:
+            found = _counts(client, [*_sides(client)])
+        return {at: (int(n or 0), int(amount or 0)) for at, (n, amount) in found.items()}
+
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        client = connect(self.url)
+
+        def sides() -> tuple[int, int]:
+            found = _counts(client, BOTH)
+            left, right = (
+                sum(int(n or 0) for (side, _), (n, _) in found.items() if side == wanted)
+                for wanted in ("left", "right")
+            )
+            return left, right
+
+        return sides
+
+    def bad_query(self) -> DirectQuery:
+        with connect(self.url) as client:
+            client.set(f"chaos-bad:{BAD}", "no hash")
+        return DirectQuery(NUMBERS, url=self.url, key="chaos-bad:{n}", deadLetter="chaos", **ASIDE)
+
+    def residue(self) -> list[str]:
+        with connect(self.url) as client:
+            names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
+        named = ("record:", "names", "decided", "letters:chaos")
+        ledgers = tuple(f"{{sparkonce}}:{name}" for name in named)
+        rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
+        return [name for name in names if not name.startswith((*ledgers, *rows))]
+
+    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+        return {"failover to a replica that lacks the last epochs": failover}
+
+
+def failover(scene: Scene) -> str:
+    """A replica that has not got the last epochs takes over."""
+    target = scene.target
+    with RedisProcess(f"replicaof 127.0.0.1 {target.server.port}") as replica:
+        with connect(replica.url) as client:
+            wait_until(lambda: _in_step(client), 60, "the replica is not in step")
+            client.replicaof("NO", "ONE")
+        scene.advance(2)
+        target.server.kill()
+        scene.lead_to(replica.url)
+        return scene.must_fail("SinkBehindCheckpoint")
+
+
+def _in_step(client: object) -> bool:
+    return client.info("replication")["master_link_status"] == "up"  # type: ignore[attr-defined]
+
+
+def witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
+    with client.pipeline(transaction=False) as pipe:  # type: ignore[attr-defined]
+        for name in names:
+            pipe.hmget(name, "n", "amount")
+        for name, (n, amount) in zip(names, pipe.execute(), strict=True):
+            _, partition, offset = name.split(b":")
+            yield Witness(int(partition), int(offset), int(n or 0), int(amount or 0))
+
+
+def _sides(client: object) -> set[tuple[str, int]]:
+    """Every counter that there is, known or not."""
+    names = client.scan_iter(f"{COUNTER}:*", count=AT_ONCE)  # type: ignore[attr-defined]
+    apart = (name.decode().split(":") for name in names)
+    return {(side, int(bucket)) for _, side, bucket in apart}
+
+
+def _counts(
+    client: object, counters: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], list[bytes | None]]:
+    """These counters at one moment."""
+    with client.pipeline(transaction=True) as pipe:  # type: ignore[attr-defined]
+        for side, bucket in counters:
+            pipe.hmget(f"{COUNTER}:{side}:{bucket}", "n", "amount")
+        return dict(zip(counters, pipe.execute(), strict=True))

@@ -1,0 +1,188 @@
+"""A Redis Cluster under fire: primaries are killed and failed over, slots move."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import redis
+from integration.support.epochs import DirectQuery
+from integration.support.proxy import Proxies, Proxy
+from integration.support.redis_everywhere import Everywhere
+from integration.support.servers.faults import Plan
+from integration.support.servers.redis import version_at
+from integration.support.servers.redis_cluster import Node, RedisCluster
+from tools.chaos.redis import (
+    AT_ONCE,
+    COUNTER,
+    DURABLE,
+    WITNESS,
+    RedisTarget,
+    sha,
+    witnesses,
+)
+from tools.chaos.target import (
+    ASIDE,
+    BAD,
+    LOADING,
+    NUMBERS,
+    SIDES,
+    Counts,
+    OnServer,
+    Witness,
+    has,
+)
+from tools.chaos.topic import BUCKETS
+
+from pyspark_redis.journal import scripts
+from pyspark_redis.server.slots import slot_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from typing_extensions import Self
+
+POINTS = {
+    "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
+    "prepare": has(sha(scripts.fence())),
+    "decide": has(sha(scripts.decide())),
+    "apply": has(sha(scripts.lane_apply("hash_increment"))),
+    "settle": has(sha(scripts.lane_settle())),
+    "finish": has(sha(scripts.swap()), b'"manifest":null'),
+    "clean": has(sha(scripts.discard())),
+}
+MOVED = 200
+"""Slots that move at a time."""
+
+
+class Server:
+    """The cluster, as one process of which a primary is killed: the ledger's, or another."""
+
+    def __init__(self, disk: Path | None) -> None:
+        self.plan, self.chance = Plan(), random.Random(1)
+        self.cluster = RedisCluster(*DURABLE, plan=self.plan, home=disk)
+        self.start_seconds = LOADING
+        self._stack = ExitStack()
+        self._killed: list[Node] = []
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self.cluster)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        return self.cluster.url
+
+    @property
+    def alive(self) -> bool:
+        return len(self.cluster.alive()) == len(self.cluster.nodes)
+
+    def answers(self) -> bool:
+        return all(node.answers() for node in self.cluster.alive())
+
+    def kill(self) -> None:
+        """One that has ended by itself, as on a full disk, is it."""
+        ended = [node for node in self.cluster.nodes if not node.alive]
+        heads = self.cluster.heads()
+        ledger = [node for node in heads if slot_of(b"{sparkonce}") in node.slots]
+        node = ended[0] if ended else self.chance.choice([*heads, *ledger, *ledger])
+        node.kill()
+        self._killed.append(node)
+
+    def start(self) -> None:
+        while self._killed:
+            self._killed.pop().start()
+        self.cluster.wait_until_whole(60)
+
+
+class ClusterTarget(OnServer):
+    """See `Target`."""
+
+    name, format, points = "redis-cluster", "redis", POINTS
+    moves, whole = True, False
+    in_driver = tuple(point for point in POINTS if point != "stage")
+    columns = RedisTarget.columns
+    prepare = RedisTarget.prepare
+
+    def __init__(self, disk: Path | None) -> None:
+        self.server: Any = Server(disk)
+
+    @property
+    def cluster(self) -> RedisCluster:
+        return self.server.cluster
+
+    @property
+    def version(self) -> str:
+        return f"{version_at(self.cluster.nodes[0].url)}, 3 primaries, 3 replicas"
+
+    def proxy(self) -> Proxy:
+        doors = [f"127.0.0.1:{one.ports[0]}" for one in self.cluster.proxies]
+        url = f"redis+cluster://{','.join(doors)}"
+        return Proxies(self.cluster.proxies, self.server.plan, url)
+
+    def move(self) -> str:
+        """See `Target.move`."""
+        heads = self.cluster.heads()
+        origin, other = self.server.chance.sample(heads, 2)
+        slots = self.server.chance.sample(origin.slots, MOVED)
+        for slot in slots:
+            self.cluster.begin_move(slot, origin, other)
+            self.cluster.end_move(slot, origin, other)
+        return f"{len(slots)} slots"
+
+    def options(self, query: str) -> dict[str, str]:
+        """See `Target.options`. What replicas have is not lost with their primary."""
+        return {**RedisTarget.options(self, query), "waitReplicas": "1"}  # type: ignore[arg-type]
+
+    def bad_query(self) -> DirectQuery:
+        """See `Target.bad_query`."""
+        client, key = Everywhere(self.cluster).of(f"chaos-bad:{BAD}")
+        client.set(key, "no hash")
+        return DirectQuery(NUMBERS, url=self.url, key="chaos-bad:{n}", deadLetter="chaos", **ASIDE)
+
+    def rows(self) -> Iterator[Witness]:
+        """See `Target.rows`."""
+        for client, names in self._by_node(f"{WITNESS}:"):
+            for at in range(0, len(names), AT_ONCE):
+                yield from witnesses(client, names[at : at + AT_ONCE])
+
+    def counters(self) -> Counts:
+        """See `Target.counters`."""
+        found: Counts = {}
+        for client, names in self._by_node(f"{COUNTER}:"):
+            for name in names:
+                _, side, bucket = name.decode().split(":")
+                n, amount = client.hmget(name, "n", "amount")
+                found[side, int(bucket)] = int(n or 0), int(amount or 0)
+        return found
+
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        """See `Target.watch`. An epoch is not seen whole here, so one side is all that counts."""
+        client = redis.RedisCluster("127.0.0.1", self.cluster.heads()[0].port, socket_timeout=5)
+
+        def sides() -> tuple[int, int]:
+            with client.pipeline() as pipe:
+                for bucket in range(BUCKETS):
+                    pipe.hget(f"{COUNTER}:{SIDES[0]}:{bucket}", "n")
+                seen = sum(int(n or 0) for n in pipe.execute())
+            return seen, seen
+
+        return sides
+
+    def residue(self) -> list[str]:
+        """See `Target.residue`. Lanes and what is known of them are of the ledger."""
+        own = [key.decode() for _, key in Everywhere(self.cluster).keys(b"")]
+        ledgers = ("record:", "names", "decided", "letters:chaos", "lanes:")
+        known = (*(f"{{sparkonce}}:{name}" for name in ledgers), "sparkonce:{")
+        rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
+        return [name for name in own if not name.startswith((*known, *rows))]
+
+    def _by_node(self, begin: str) -> Iterator[tuple[redis.Redis, list[bytes]]]:
+        for client, _ in Everywhere(self.cluster).nodes:
+            # A scan may give a name twice; how often its row took effect is what the key says.
+            yield client, list({*client.scan_iter(f"{begin}*", count=AT_ONCE)})

@@ -1,0 +1,149 @@
+"""Makes docs/reliability.md and its plot from the records in docs/reliability/.
+
+`python -m tools.chaos.report`; every figure on the page comes from the records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.chaos import plan
+from tools.tables import table
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORDS = DOCS / "reliability"
+PAGE = DOCS / "reliability.md"
+TEMPLATE = Path(__file__).with_name("reliability.md")
+
+PIPELINES = "pipelines.json"
+
+POINTS = {
+    "stage": "a task appends a chunk to the log",
+    "prepare": "the driver checks that every chunk is there",
+    "lock": "the ledger's row is read and locked",
+    "publish": "a small epoch is decided, applied and finished by one script",
+    "decide": "the ledger is written",
+    "apply": "the rows of a chunk take effect",
+    "show": "the epoch becomes visible behind its alias",
+    "drop": "chunks are deleted",
+    "commit": "COMMIT",
+    "finish": "the ledger says that the epoch is done, or that an attempt is about to be dropped",
+    "clean": "the log is emptied",
+}
+
+Record = dict[str, Any]
+
+
+def records(home: Path = RECORDS) -> tuple[list[Record], Record]:
+    """The runs on record, by store, and that of the pipelines.
+
+    Raises:
+        ValueError: one is not good, so it has survived nothing.
+    """
+    files = [path for path in sorted(home.glob("*.json")) if path.name != PIPELINES]
+    return [_good(path) for path in files], _good(home / PIPELINES)
+
+
+def _good(path: Path) -> Record:
+    run: Record = json.loads(path.read_text())
+    if not run["good"]:
+        raise ValueError(f"not good: {path.stem}")
+    return run
+
+
+def page(runs: Sequence[Record], pipelines: Record) -> str:
+    """The whole page."""
+    return TEMPLATE.read_text().format(
+        totals=_totals(runs),
+        kinds=_kinds(runs),
+        points=_points(runs),
+        checks=_checks(runs),
+        command=f"make chaos STORE=pipelines KILLS={pipelines['kills']} ROWS={pipelines['asked']}"
+        f" SEED={pipelines['seed']}",
+        pipelines=_pipelines(pipelines),
+        struck=_struck(pipelines),
+    )
+
+
+def _pipelines(run: Record) -> str:
+    rows = (
+        (name, run["epochs"][name] + 1, run["lost"][name], run["doubled"][name])
+        for name in run["epochs"]
+    )
+    return table(("pipeline", "epochs", "lost or stale", "doubled"), rows)
+
+
+def _struck(run: Record) -> str:
+    counts = Counter(one["fault"] for one in run["struck"])
+    return table(("fault", "times"), sorted(counts.items()))
+
+
+def _totals(runs: Sequence[Record]) -> str:
+    head = ("store", "rows", "kills", "other faults", "drivers", "epochs", "minutes", "seed")
+    head += ("lost", "duplicated", "torn, of reads", "residue")
+    return table(head, map(_total, runs))
+
+
+def _total(run: Record) -> Sequence[object]:
+    version = run["versions"][run["store"]]
+    return (
+        f"{run['store']} {version}",
+        f"{run['rows']:,}",
+        run["kills"],
+        len(run["struck"]) - run["kills"],
+        run["drivers"],
+        f"{sum(run['epochs'].values()) + len(run['epochs']):,}",
+        f"{run['seconds'] / 60:.0f}",
+        run["seed"],
+        run["lost"],
+        run["duplicated"],
+        f"{run['torn']} of {run['reads']:,}",
+        len(run["residue"]),
+    )
+
+
+def _kinds(runs: Sequence[Record]) -> str:
+    counts = {run["store"]: Counter(_kind(one) for one in run["struck"]) for run in runs}
+    kinds = [*plan.KILLS, *plan.NETWORK, *plan.RARE]
+    rows = ((kind, *(counts[store][kind] for store in counts)) for kind in kinds)
+    return table(("fault", *counts), rows)
+
+
+def _points(runs: Sequence[Record]) -> str:
+    counts = {run["store"]: Counter(one["fault"]["point"] for one in run["struck"]) for run in runs}
+    seen = {point for points in counts.values() for point in points if point}
+    rows = (
+        (point, *(counts[store][point] or "" for store in counts), POINTS[point])
+        for point in sorted(seen, key=list(POINTS).index)
+    )
+    return table(("request", *counts, "what it does"), rows)
+
+
+def _checks(runs: Sequence[Record]) -> str:
+    told = [
+        f"- {run['store']}, {name}: `{seen.split(': ')[0]}`"
+        for run in runs
+        for name, seen in run["checks"].items()
+    ]
+    return "\n".join(told)
+
+
+def _kind(struck: Record) -> str:
+    return str(struck["fault"]["kind"])
+
+
+def main() -> None:
+    from tools.chaos.plot import draw
+
+    runs, pipelines = records()
+    PAGE.write_text(page(runs, pipelines))
+    draw(runs, RECORDS / "pace.svg")
+    draw(runs, RECORDS / "pace.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""How each fault is brought about. A strike returns what was seen of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import psutil
+from tools.chaos import plan
+from tools.chaos.drivers import ChaosDriver, Mode
+from tools.chaos.plan import DONE, NEVER, Fault
+from tools.chaos.world import PATIENT as PATIENT_FOR
+from tools.chaos.world import TIMEOUT, Broken, ChaosWorld, NotReached
+
+if TYPE_CHECKING:
+    from tools.chaos.disk import SmallDisk
+
+CLUSTERED, PATIENT = Mode(clustered=True), Mode(clustered=True, patient=True)
+GIVES_UP = 180.0
+"""Seconds in which a driver has tried all that it tries, aborted, and ended."""
+
+FULL = 45.0
+STOPS_ZOMBIES = {
+    *("ConcurrentDriver", "StagedDataMissing", "CheckpointBehindSink", "StoreUnreachable"),
+    "CONCURRENT_STREAM_LOG_UPDATE",
+}
+"""By what a driver ends that was overtaken: the store tells it, or Spark does by its checkpoint, or
+the connection on which it waited is gone."""
+
+
+def strike(world: ChaosWorld, fault: Fault, disk: SmallDisk | None) -> str:
+    """Bring a fault about.
+
+    Raises:
+        NotReached: it did not come to that; nothing is broken by it.
+        Broken: what followed is not as promised.
+    """
+    if fault.kind == plan.DISK and disk:
+        return fill_disk(world, disk)
+    try:
+        return STRIKES[fault.kind](world, fault)
+    except (ProcessLookupError, psutil.NoSuchProcess) as error:
+        raise NotReached(f"who was to be killed has ended: {error}") from None
+    finally:
+        world.proxy.restore()
+
+
+def kill_driver(world: ChaosWorld, fault: Fault) -> str:
+    _reach(world, fault)
+    if not (world.driver and world.driver.alive):
+        raise NotReached("the driver has ended by itself")
+    world.kill(tree=fault.kind == plan.TREE)
+    _let_go(world, fault)
+    return ""
+
+
+def kill_executor(world: ChaosWorld, fault: Fault) -> str:
+    owner = psutil.Process(_reach(world, fault, CLUSTERED))
+    above = [one for one in owner.parents() if one.name() == "java"]
+    if not above:
+        raise NotReached("the executor has ended, and its worker lives on")
+    above[0].kill()
+    _let_go(world, fault)
+    return ""
+
+
+def kill_worker(world: ChaosWorld, fault: Fault) -> str:
+    owner, drivers = _reach(world, fault), world.drivers
+    os.kill(owner, signal.SIGKILL)
+    _let_go(world, fault)
+    if fault.point in world.target.in_driver:  # lest the next fault strikes at what has no query
+        world.until(lambda: world.drivers > drivers, "the driver ends", GIVES_UP)
+    return ""
+
+
+def zombie(world: ChaosWorld, fault: Fault) -> str:
+    """A driver that hangs is taken for dead; another one takes over; then the first wakes up."""
+    _go_on(world, Mode())
+    _reach(world, fault, Mode())
+    frozen = world.driver
+    if frozen is None:
+        raise NotReached("the driver has ended before it could be stopped")
+    frozen.session.freeze()
+    try:
+        if not frozen.alive or frozen.failed:
+            raise NotReached("the driver's query had ended before it was stopped")
+        world.zombies.append(frozen)
+        if fault.fate == DONE:
+            world.proxy.restore()
+        world.start()
+        world.advance(1)
+        world.proxy.restore()
+        frozen.session.thaw()
+        return f"it ended with {_end_of(world, frozen)}"
+    finally:
+        frozen.session.close()
+
+
+def _go_on(world: ChaosWorld, mode: Mode) -> None:
+    """Have a driver that commits, so that what follows is not owed to the fault before."""
+    world.need(mode)
+    world.advance(1)
+
+
+def _end_of(world: ChaosWorld, frozen: ChaosDriver) -> str:
+    try:
+        world.until(lambda: not frozen.alive, "the zombie ends", 120.0)
+    except NotReached:
+        raise Broken("two drivers ran on: the zombie did not end") from None
+    if wrong := frozen.alarms() - STOPS_ZOMBIES:
+        raise Broken(f"the zombie ended with {wrong}")
+    name, text = frozen.end()
+    if name not in STOPS_ZOMBIES:
+        raise NotReached(f"the zombie ended with {name}: {text}")
+    return name
+
+
+def kill_store(world: ChaosWorld, fault: Fault) -> str:
+    _reach(world, fault)
+    server = world.target.server
+    server.kill()
+    _let_go(world, fault)
+    ended = world.drivers
+    try:
+        if fault.outage:
+            time.sleep(fault.outage)
+        else:
+            world.until(lambda: world.drivers > ended, "the driver gives up", GIVES_UP)
+    finally:
+        server.start()
+    return f"away for {fault.outage:g} s" if fault.outage else "away until the driver gave up"
+
+
+def fail_network(world: ChaosWorld, fault: Fault) -> str:
+    _reach(world, fault)
+    if fault.kind == plan.STALL:
+        time.sleep(1.5 * TIMEOUT)
+    return ""
+
+
+def move_slots(world: ChaosWorld, fault: Fault) -> str:
+    """Slots go to another node, with all that lies in them, while a request waits."""
+    _reach(world, fault)
+    moved = world.target.move()
+    _let_go(world, fault)
+    return moved
+
+
+def straggler(world: ChaosWorld, fault: Fault) -> str:
+    """A task whose request is held gets a twin, which wins; then the request arrives."""
+    _reach(world, fault, PATIENT)
+    world.advance(1, patience=PATIENT_FOR - 10.0)
+    return "its epoch was committed meanwhile"
+
+
+def fill_disk(world: ChaosWorld, disk: SmallDisk) -> str:
+    _go_on(world, world.mode)
+    server, drivers, began = world.target.server, world.drivers, time.monotonic()
+    disk.fill()
+    try:
+        world.topic.produce(world.burst)
+        if not _gives_up(world, drivers):
+            return f"the store waited for {FULL:.0f} s"
+    finally:
+        disk.clear()
+        if not (server.alive and server.answers()):
+            server.kill()
+            server.start()
+    what = "the driver" if world.drivers > drivers else "the store"
+    return f"{what} gave up after {time.monotonic() - began:.0f} s"
+
+
+def _gives_up(world: ChaosWorld, drivers: int) -> bool:
+    """Whether store or driver gives up; else the store waits, and nothing may be committed.
+
+    Raises:
+        NotReached: the store still finds room, or the run is over.
+    """
+    for seconds in (FULL / 3, 2 * FULL / 3):  # first what was under way may come to its end
+        before = world.progress.epochs()
+        with suppress(NotReached):
+            world.until(
+                lambda: not world.target.server.alive or world.drivers > drivers,
+                "the store has no room",
+                seconds,
+            )
+            return True
+    if time.monotonic() > world.deadline:
+        raise NotReached("the run was over before that could be seen")
+    if world.progress.epochs() != before:
+        raise NotReached("the disk was full, and epochs were committed all the same")
+    return False
+
+
+STRIKES: dict[str, Callable[[ChaosWorld, Fault], str]] = {
+    plan.DRIVER: kill_driver,
+    plan.TREE: kill_driver,
+    plan.EXECUTOR: kill_executor,
+    plan.WORKER: kill_worker,
+    plan.ZOMBIE: zombie,
+    plan.STORE: kill_store,
+    plan.MOVE: move_slots,
+    plan.STRAGGLER: straggler,
+    **dict.fromkeys(plan.NETWORK, fail_network),
+}
+
+
+# -- the moment
+
+
+def _reach(world: ChaosWorld, fault: Fault, mode: Mode | None = None) -> int:
+    """Wait for the fault's request, and hold it; the process that sent it."""
+    # A cluster is slower: it is left when its driver has ended, unless it is needed. A patient
+    # driver is left at once: nothing that strikes at others would make it give up.
+    wanted = mode or (world.mode if world.driver and not world.mode.patient else Mode())
+    if fault.early:
+        world.bury_dead()  # lest it strikes at what the workers of the one before still send
+        world.mode = wanted
+    else:
+        world.need(wanted)
+    before = world.proxy.cuts
+    _arm(world, fault)
+    world.topic.produce(world.burst)
+    world.supervise()
+    world.until(lambda: world.proxy.cuts > before, str(fault))
+    return _owner(world, fault)
+
+
+def _arm(world: ChaosWorld, fault: Fault) -> None:
+    point, proxy = world.target.points[fault.point], world.proxy
+    arm = {
+        plan.CUT_REQUEST: proxy.cut_request,
+        plan.CUT_REPLY: proxy.cut_reply,
+        plan.RESET: proxy.reset,
+    }.get(fault.kind, proxy.stall)
+    # A killed store answers nobody, and what waits is stopped before it could be answered.
+    answered = fault.fate == DONE and fault.kind in (plan.DRIVER, plan.TREE, plan.STORE)
+    (proxy.cut_reply if answered else arm)(point, fault.nth)
+
+
+def _owner(world: ChaosWorld, fault: Fault) -> int:
+    """The process at the client's end of the connection that was hit."""
+    if fault.kind not in (plan.EXECUTOR, plan.WORKER):
+        return 0
+    # A port of a client may serve several connections, to several servers.
+    port, doors = world.proxy.hits[-1], world.proxy.ports
+    for one in psutil.net_connections("tcp4"):
+        if one.pid and one.raddr and one.laddr.port == port and one.raddr.port in doors:
+            return one.pid
+    raise NotReached(f"nobody holds port {port} any more")
+
+
+def _let_go(world: ChaosWorld, fault: Fault) -> None:
+    """Let the request arrive after all, or take care that it never does."""
+    if fault.fate == NEVER:
+        world.proxy.disconnect()
+    world.proxy.restore()

@@ -1,0 +1,187 @@
+"""What a run needs of a store: one small class for each, found here by the name of STORE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from integration.support.proxy import Proxy
+from tools.chaos.topic import BUCKETS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from integration.support.epochs import DirectQuery
+    from integration.support.servers.elasticsearch import ElasticsearchProcess
+    from integration.support.servers.faults import Predicate
+    from integration.support.servers.mysql import MySqlProcess
+    from integration.support.servers.process import ServerProcess
+    from integration.support.servers.redis import RedisProcess
+
+SIDES = ("left", "right")
+"""Every event counts on both, so they differ only where a reader sees a part of an epoch."""
+
+ROWS, COUNTERS = "rows", "counters"
+QUERIES = (ROWS, COUNTERS)
+"""The two queries of a driver. `rows` writes each event to a place of its own, as a witness that
+a row which took effect twice can't hide from; `counters` adds each event to its bucket."""
+
+BAD, GOOD = 300, 1
+NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+ASIDE = {"onBadRow": "deadLetter", "sinkId": "bad", "maxBadRows": "100%"}
+"""Of such a query; its target and its letters have names that begin with `chaos`."""
+
+LOADING = 180.0
+"""Seconds that a server may take to start with all that it holds."""
+
+Counts = dict[tuple[str, int], tuple[int, int]]
+"""For a side and a bucket: how many events, and the sum of their amounts."""
+
+BOTH = [(side, bucket) for side in SIDES for bucket in range(BUCKETS)]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A row that the target holds: where its event lies in Kafka, and how often it took effect."""
+
+    partition: int
+    offset: int
+    times: int
+    amount: int
+
+
+class Target(Protocol):
+    """A store under fire.
+
+    Attributes:
+        name: as STORE calls it.
+        format: as Spark calls it.
+        server: the process that is killed; its settings make an acknowledged write last.
+        points: the requests by which a moment is named, and how they are recognised.
+        in_driver: those of them that the driver sends; tasks send the others.
+        moves: whether what it holds can be moved between nodes.
+        whole: whether a reader that has seen an epoch's begin has seen all of it.
+        columns: of query `rows`, as SQL expressions over `part`, `place`, `amount` and
+            `draw`, a random bigint, by which a replay computes other rows.
+    """
+
+    name: str
+    format: str
+    server: ServerProcess
+    points: Mapping[str, Predicate]
+    in_driver: Sequence[str]
+    columns: Sequence[str]
+    moves: bool
+    whole: bool
+
+    @property
+    def url(self) -> str:
+        """Of the server itself."""
+
+    def proxy(self) -> Proxy:
+        """Make a proxy before it."""
+
+    def move(self) -> str:
+        """Move some of what it holds to another node; what was moved, in words."""
+
+    @property
+    def version(self) -> str:
+        """Of the server."""
+
+    def prepare(self) -> None:
+        """Make the targets of both queries."""
+
+    def options(self, query: str) -> dict[str, str]:
+        """The sink's options for a query, but for the URL."""
+
+    def rows(self) -> Iterator[Witness]:
+        """What the target of query `rows` holds."""
+
+    def counters(self) -> Counts:
+        """What the target of query `counters` holds."""
+
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
+
+    def bad_query(self) -> DirectQuery:
+        """Make a query with a target of its own, which puts rows aside whose `n` is `BAD`."""
+
+    def residue(self) -> list[str]:
+        """What the connector has left in the store, but for its ledgers."""
+
+    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+        """What can only be done at the end, as it destroys data: what was seen, by name."""
+
+
+class OnServer:
+    """The part of a `Target` that is the same on every server."""
+
+    def __init__(self, server: RedisProcess | MySqlProcess | ElasticsearchProcess) -> None:
+        self.server = server
+        server.start_seconds = LOADING
+
+    @property
+    def url(self) -> str:
+        """See `Target.url`."""
+        return self.server.url
+
+    moves, whole = False, True
+
+    def proxy(self) -> Proxy:
+        """See `Target.proxy`."""
+        return Proxy(self.url)
+
+    def move(self) -> str:
+        """See `Target.move`. It has one node."""
+        raise NotImplementedError
+
+    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+        """See `Target.last_checks`. There are none."""
+        return {}
+
+
+class Scene(Protocol):
+    """What a last check may do."""
+
+    target: Target
+
+    def lead_to(self, url: str) -> None:
+        """Lead the queries to another server."""
+
+    def advance(self, epochs: int) -> None:
+        """Wait until both queries have committed so many epochs more."""
+
+    def must_fail(self, error: str) -> str:
+        """Wait until the driver has ended with this error; what it said."""
+
+
+Make = Callable[["Path | None"], Target]
+"""Makes a target; its server keeps its data on the small disk that is given, if any."""
+
+
+MAKERS = {
+    "redis": "redis:RedisTarget",
+    "redis-cluster": "redis_cluster:ClusterTarget",
+    "mysql": "mysql:MySqlTarget",
+    "mariadb": "mysql:MariaDbTarget",
+    "elasticsearch": "elasticsearch:ElasticsearchTarget",
+}
+"""The stores that there are, by the names of STORE."""
+
+ALL = ("redis", "redis-cluster", "mysql", "elasticsearch")
+"""What STORE=all means."""
+
+
+def maker(store: str) -> Make:
+    """How the target of a store is made; its client is imported only now."""
+    module, _, name = MAKERS[store].partition(":")
+    make: Make = getattr(import_module(f"tools.chaos.{module}"), name)
+    return make
+
+
+def has(*parts: bytes) -> Predicate:
+    """Recognise a request by what is in it."""
+    return lambda request: all(part in request for part in parts)

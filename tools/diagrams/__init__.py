@@ -1,0 +1,1 @@
+"""Pictures of the protocol from text: `python -m tools.diagrams` writes docs/diagrams."""

@@ -1,0 +1,70 @@
+"""Pythons of every release: of this machine, or of a Debian in a tree of its own.
+
+`python -m tools.matrix.pythons 3.14` prints where the interpreter of a release is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from integration.support.servers.finder import UnavailableError
+from integration.support.servers.tree import tree
+
+DEBIANS = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
+"""The release of Debian that has each Python; it has no other from 3.10 on."""
+
+# Python takes its own place for that of the libraries, which are the tree's.
+WRAPPER = """#!/bin/sh
+exec {tree}/lib64/ld-linux-x86-64.so.2 --argv0 "$0" \\
+  --library-path {tree}/usr/lib/x86_64-linux-gnu {tree}/usr/bin/python{release} "$@"
+"""
+
+
+def python(release: str) -> Path:
+    """The interpreter of a release, as `3.12`.
+
+    Raises:
+        UnavailableError: this machine has none, and can't make one.
+    """
+    for found in _of_this_machine(release):
+        if _runs(found, release):
+            return found
+    return _of_a_tree(release)
+
+
+def _of_this_machine(release: str) -> list[Path]:
+    on_path = shutil.which(f"python{release}")
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    of_pyenv = sorted(root.glob(f"versions/{release}.*/bin/python"))
+    return [*([Path(on_path)] if on_path else []), *of_pyenv]
+
+
+def _runs(found: Path, release: str) -> bool:
+    """Whether it is one: pyenv puts a stub on the PATH for what it does not have in use."""
+    ask = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    told = subprocess.run(ask, capture_output=True, text=True, check=False)
+    return told.stdout.strip() == release
+
+
+def _of_a_tree(release: str) -> Path:
+    debian = DEBIANS.get(release)
+    if debian is None:
+        raise UnavailableError(f"no python{release} on PATH, nor in pyenv, nor in Debian")
+    home = tree(f"python{release}", f"python{release}", debian)
+    interpreter = home / "usr/bin" / "python-from-outside"
+    interpreter.write_text(WRAPPER.format(tree=home, release=release))
+    interpreter.chmod(0o755)
+    if not _runs(interpreter, release):
+        raise UnavailableError(f"the python{release} of Debian {debian} does not run here")
+    return interpreter
+
+
+if __name__ == "__main__":
+    try:
+        print(python(sys.argv[1]))
+    except UnavailableError as absent:
+        sys.exit(str(absent))

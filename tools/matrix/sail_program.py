@@ -1,0 +1,85 @@
+"""Batches in Sail, which is not Spark: `sail_program.py TASK RESULT`, two files of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from integration.support.sinks import counting
+from pysail.spark import SparkConnectServer
+from pyspark.sql import SparkSession
+
+import sparkonce
+
+if TYPE_CHECKING:
+    from sparkonce.tck.spark.sink import StreamingSink
+
+ROWS, PLANNED = 300, "fails as planned"
+JOBS = (
+    ("a batch with a name", 1, ROWS, ""),
+    ("the same again, with other tasks", 1, ROWS, ""),
+    ("a job that fails", 2, 2 * ROWS, f"raise_error('{PLANNED}')"),
+    ("the next batch", 2, 2 * ROWS, ""),
+)
+"""What is written: in words, the version, the number of rows, and what becomes of the last."""
+
+
+def steps(spark: SparkSession, sink: StreamingSink) -> Iterator[dict[str, Any]]:
+    """What became of each job."""
+    wanted: set[str] = set()
+    app = uuid.uuid4().hex
+    for tasks, (what, number, rows, fault) in enumerate(JOBS, start=2):
+        ids = range((number - 1) * ROWS, rows)
+        error = _write(spark, sink, ids, (app, number), tasks, fault)
+        if not error:
+            wanted.update(map(str, ids))
+        as_planned = PLANNED in error if fault else not error
+        exact = Counter(sink.read()) == Counter(wanted) and as_planned
+        why = "" if exact else error
+        yield {"store": sink.format, "what": what, "rows": len(wanted), "exact": exact, "why": why}
+
+
+def _write(
+    spark: SparkSession,
+    sink: StreamingSink,
+    ids: range,
+    name: tuple[str, int],
+    tasks: int,
+    fault: str,
+) -> str:
+    """Write rows, and give what was wrong with it."""
+    last = f"if(id = {ids.stop - 1}, {fault}, 1)" if fault else "1"
+    rows = spark.range(ids.start, ids.stop).repartition(tasks)
+    told = {**sink.options, "txnAppId": name[0], "txnVersion": str(name[1])}
+    named = rows.selectExpr("cast(id as string) as id", f"bigint({last}) as n")
+    try:
+        named.write.format(f"sparkonce_{sink.format}").mode("append").options(**told).save()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:500]
+    return ""
+
+
+def main(task: Path, result: Path) -> None:
+    urls: dict[str, str] = json.loads(task.read_text())["urls"]
+    server = SparkConnectServer(ip="127.0.0.1", port=0)
+    server.start(background=True)
+    host, port = server.listening_address
+    spark = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
+    sparkonce.register(spark)
+    name = f"sail{uuid.uuid4().hex[:8]}"
+    sinks = [counting(url, name) for url in urls.values()]
+    made = [step for sink in sinks for step in steps(spark, sink)]
+    versions = {name: version(name) for name in ("pysail", "pyspark", "pyarrow")}
+    result.write_text(json.dumps({"versions": versions, "steps": made}))
+    spark.stop()
+    server.stop()
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

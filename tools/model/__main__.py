@@ -1,0 +1,65 @@
+"""Lets TLC search the model: `python -m tools.model --scope large abort`.
+
+Words are looked for in the names of scopes, or with `--mutants` in those of mutants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tools.model.counterexamples import walked
+from tools.model.mutants import PLANTED
+from tools.model.scopes import Scope, search
+from tools.model.searches import LARGE, SMALL
+
+SECONDS = 3600.0
+
+
+def main() -> int:
+    """Search, and say how many states there are and whether the promises hold in all of them."""
+    parser = argparse.ArgumentParser(prog="python -m tools.model", description=__doc__)
+    parser.add_argument("--scope", choices=["small", "large"], default="small")
+    parser.add_argument("--mutants", action="store_true", help="find each mutant of the model")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("words", nargs="*", help="of the names; all without")
+    given = parser.parse_args()
+
+    def named(name: str) -> bool:
+        return all(word in name for word in given.words)
+
+    if given.mutants:
+        done = [_finds(name) for name in PLANTED if named(name)]
+    else:
+        scopes = SMALL if given.scope == "small" else LARGE
+        done = [_holds(one, given.workers) for one in scopes if named(one.name)]
+    return int(not all(done))
+
+
+def _holds(scope: Scope, workers: int) -> bool:
+    """Search a scope, and see that nothing is broken."""
+    print(f"{scope.name:60}", end="", flush=True)
+    begun = time.monotonic()
+    found = search(scope, seconds=SECONDS, workers=workers)
+    passed = time.monotonic() - begun
+    told = f"{found.broken} does not hold" if found.broken else "all promises hold"
+    told += ", as far as Patient says" if scope.endless else ""
+    print(f"{found.states:>10,} states {passed:>6.0f} s  {told}", flush=True)
+    if found.broken:
+        print(found.text, file=sys.stderr)
+    return not found.broken
+
+
+def _finds(name: str) -> bool:
+    """Find a mutant, and walk what TLC found."""
+    print(f"{name:60}", end="", flush=True)
+    begun = time.monotonic()
+    found = walked(name)
+    passed = time.monotonic() - begun
+    print(f"{passed:>4.0f} s  {PLANTED[name].breaks} {found}", flush=True)
+    return found.is_told_apart(PLANTED[name].leaves)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

