@@ -265,5 +265,4 @@ site: $(DEV)
 
 # Pictures of the docs, from text.
 docs: $(DEV)
-	@$(BIN)/python -m tools.rooms > docs/rooms.svg
 	@$(BIN)/python -m tools.diagrams

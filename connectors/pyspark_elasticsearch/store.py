@@ -15,7 +15,7 @@ from pyspark_elasticsearch.target.naming import Naming
 from pyspark_elasticsearch.write import preflight
 from pyspark_elasticsearch.write.delivery import Delivery, Means
 from pyspark_elasticsearch.write.documents import Documents
-from sparkonce.exactly_once import losses
+from sparkonce.exactly_once import conflicts
 from sparkonce.health import Finding
 from sparkonce.protocol import (
     Advance,
@@ -150,7 +150,7 @@ class ElasticsearchStore:
         if there.stamp != decision.over:
             return there
         why = "someone dropped it, or the cluster lost what was staged"
-        raise losses.missing(manifest, gone.attempt, gone.seq, why)
+        raise conflicts.missing(manifest, gone.attempt, gone.seq, why)
 
     def apply(
         self, manifest: Manifest, advance: Advance = ignore, since: float | None = None

@@ -11,7 +11,7 @@ __version__ = "0.3.0"
 
 
 def register(spark: SparkSession) -> list[str]:
-    """See `sparkonce.spark.formats.register`."""
-    from sparkonce.spark import formats
+    """See `sparkonce.spark.source.register`."""
+    from sparkonce.spark import source
 
-    return formats.register(spark)
+    return source.register(spark)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkonce.errors import OptionError
-from sparkonce.suggestions import suggestion
+from sparkonce.option_values import suggestion
 from sparkonce.values import spark_types, text
 
 Contradiction = tuple[Any, str, str, str]

@@ -13,8 +13,16 @@ from typing import Any
 
 from sparkonce import habits
 from sparkonce.errors import OptionError
-from sparkonce.option_values import Parser, boolean, choice, integer, json_object, pattern, seconds
-from sparkonce.suggestions import suggestion
+from sparkonce.option_values import (
+    Parser,
+    boolean,
+    choice,
+    integer,
+    json_object,
+    pattern,
+    seconds,
+    suggestion,
+)
 from sparkonce.urls import redact_url, spelled
 
 

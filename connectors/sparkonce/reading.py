@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from sparkonce.filters import Filters
 from sparkonce.option_values import boolean, columns, integer
 from sparkonce.options import LOGIN, TIMEOUT, Option
 
@@ -14,6 +13,51 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sparkonce.options import Options
+
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """The column has a value, and it compares so with another; texts are compared for equality.
+
+    Attributes:
+        value: as Python has it: bool, int, float, Decimal, str, bytes, date or datetime.
+    """
+
+    column: str
+    operator: Operator
+    value: Any
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The column has one of these values."""
+
+    column: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Null:
+    """The column has no value; or, `inverted`, it has one."""
+
+    column: str
+    inverted: bool = False
+
+
+@dataclass(frozen=True)
+class Like:
+    """The column is a text that begins with another, ends with it, or contains it."""
+
+    column: str
+    how: Literal["begins", "ends", "contains"]
+    text: str
+
+
+Filter: TypeAlias = Compare | OneOf | Null | Like
+Filters: TypeAlias = Sequence[Filter]
+
 
 Split: TypeAlias = Any
 """A part of what is read: whatever the connector needs to read it, frozen, and picklable."""
@@ -56,7 +100,7 @@ class Scan:
 
     Attributes:
         schema: of the rows, with all that Arrow needs to know of them.
-        filters: what narrows them; see `sparkonce.filters`.
+        filters: what narrows them; see `sparkonce.reading`.
     """
 
     schema: pa.Schema

@@ -7,8 +7,8 @@ import re
 from importlib.metadata import entry_points
 
 from sparkonce.errors import MissingExtra, OptionError, this_python
+from sparkonce.option_values import suggestion
 from sparkonce.store import Connector
-from sparkonce.suggestions import suggestion
 from sparkonce.urls import spelled
 
 GROUP = "sparkonce.connectors"

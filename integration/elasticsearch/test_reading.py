@@ -34,7 +34,7 @@ from sparkonce.errors import (
     StoreUnreachable,
     ValueUnreadable,
 )
-from sparkonce.filters import Compare, Filter, Like, Null, OneOf
+from sparkonce.reading import Compare, Filter, Like, Null, OneOf
 from sparkonce.tck.conditions import drawn, holds
 
 Into = Callable[..., ElasticsearchQuery]

@@ -12,8 +12,7 @@ from pymysql.cursors import Cursor
 from pyspark_mysql.connector import MySqlConnector
 from sparkonce import options
 from sparkonce.errors import OptionError
-from sparkonce.filters import Compare, Filter
-from sparkonce.reading import Scan
+from sparkonce.reading import Compare, Filter, Scan
 from sparkonce.tck.conditions import holds
 
 TABLES = {

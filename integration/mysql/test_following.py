@@ -29,8 +29,7 @@ from sparkonce.errors import (
     UnreadLost,
     UnsupportedQuery,
 )
-from sparkonce.feeds import Position
-from sparkonce.following import Follower
+from sparkonce.feeds import Follower, Position
 
 
 @pytest.fixture(scope="module")

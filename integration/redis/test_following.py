@@ -30,8 +30,7 @@ from sparkonce.errors import (
     UnsupportedQuery,
     ValueUnreadable,
 )
-from sparkonce.feeds import Position
-from sparkonce.following import BEGINNING, Follower
+from sparkonce.feeds import BEGINNING, Follower, Position
 
 
 @pytest.fixture(autouse=True)

@@ -32,8 +32,7 @@ from sparkonce.errors import (
     ValueUnreadable,
 )
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.filters import Compare, Filter, OneOf
-from sparkonce.reading import Scan
+from sparkonce.reading import Compare, Filter, OneOf, Scan
 from sparkonce.values import spark_types
 
 pytestmark = pytest.mark.variants

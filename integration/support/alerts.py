@@ -11,7 +11,7 @@ from integration.support.servers.prometheus import PrometheusProcess
 from prometheus_client import CollectorRegistry, start_http_server
 
 from sparkonce.operate.arguments import admin_of
-from sparkonce.operate.metrics import Ledgers
+from sparkonce.operate.watching import Ledgers
 
 RULES = (Path(__file__).parents[2] / "docs" / "monitoring" / "alerts.yml").read_text()
 NAMES = frozenset(re.findall(r"alert: Sparkonce(\w+)", RULES))

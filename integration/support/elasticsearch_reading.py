@@ -11,8 +11,7 @@ from elasticsearch import Elasticsearch
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.read.source import ElasticsearchSource
 from sparkonce import options
-from sparkonce.filters import Filter
-from sparkonce.reading import Scan
+from sparkonce.reading import Filter, Scan
 
 LOOP = "int n = 0; for (int i = 0; i < 100000; i++) { n += i % 7 } return n > 0"
 MANY_SLOW = 12_000

@@ -230,7 +230,7 @@ def test_a_batch_lets_a_stream_that_lives_finish_what_it_decides(
     live, other = (Query(world, id=name, checkpoint=f"/{name}") for name in "ab")
     decide_and_die(live, 0, ["a/0"])
     other.start().write(0, ["b/0"])
-    monkeypatch.setattr("sparkonce.exactly_once.late.time.sleep", lambda _: goes_on())
+    monkeypatch.setattr("sparkonce.exactly_once.neighbours.time.sleep", lambda _: goes_on())
 
     def goes_on() -> None:
         live.start().write(0, ["a/0"])  # it skips them

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from tests.worlds import MemoryWorld
 
 from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.operate.arguments import STYLE
 from sparkonce.operate.cli import main
-from sparkonce.operate.terminal import STYLE
 
 COLUMNS = "id bigint, n int"
 INTO = ["check", "mysql", "-o", "dbtable=shop.orders"]

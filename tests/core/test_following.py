@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.feeds import Position
-from sparkonce.following import BEGINNING, Follower, Offset
+from sparkonce.feeds import BEGINNING, Follower, Offset, Position
 
 
 class Numbers:

@@ -14,7 +14,7 @@ from pyspark_redis.connector import RedisConnector
 from sparkonce import checks, options
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.spark.types import arrow_schema
-from sparkonce.values import schema_text
+from sparkonce.values import spark_types
 from sparkonce.values.rows import naming, shown
 
 CONNECTORS: dict[str, tuple[Any, dict[str, str]]] = {
@@ -50,7 +50,7 @@ def test_column_whose_equal_texts_differ_is_no_key(connector: str, collation: st
 
 def test_columns_that_differ_by_case_alone_are_not_guessed_among() -> None:
     with pytest.raises(OptionError) as refused:
-        checks.column("key", "id", schema_text.parse("ID int, Id int"))
+        checks.column("key", "id", spark_types.parse("ID int, Id int"))
     assert "'ID', 'Id', which differ by case alone" in refused.value.why
     assert "did you mean" not in str(refused.value)
 

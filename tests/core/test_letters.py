@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkonce.errors import OptionError
-from sparkonce.values import letters, schema_text, text, untext
+from sparkonce.values import letters, spark_types, text, untext
 
 FORMS: list[tuple[str, Any, str]] = [
     ("boolean", True, "true"),
@@ -40,7 +40,7 @@ FORMS: list[tuple[str, Any, str]] = [
 
 
 def letter(ddl: str, value: Any) -> letters.Letter:
-    schema = schema_text.parse(f"k int, v {ddl}")
+    schema = spark_types.parse(f"k int, v {ddl}")
     columns = [pa.array([7], pa.int32()), pa.array([value], schema.field("v").type)]
     row = pa.record_batch(columns, names=["k", "v"])
     return letters.of_row("why", row, schema, ["k"])
@@ -55,14 +55,14 @@ def test_column_with_a_string_that_is_not_utf8_has_base64_instead_and_is_named()
     texts = pa.array([[b"\xff", b"a"]]).cast(pa.list_(pa.binary()))
     odd = pa.ListArray.from_arrays([0, 2], texts.flatten().view(pa.string()))
     row = pa.record_batch([odd], names=["v"])
-    made = letters.of_row("why", row, schema_text.parse("v array<string>"))
+    made = letters.of_row("why", row, spark_types.parse("v array<string>"))
     assert (made.row, made.base64) == ('{"v": ["/w==", "YQ=="]}', ("v",))
 
 
 @pytest.mark.parametrize(("ddl", "value", "form"), FORMS, ids=str)
 def test_what_a_store_has_as_text_becomes_the_same_letter(ddl: str, value: Any, form: str) -> None:
     """Where there is a text: not of years of five digits, nor of a key that is there twice."""
-    schema = schema_text.parse(f"v {ddl}")
+    schema = spark_types.parse(f"v {ddl}")
     column = pa.array([value], schema.field("v").type)
     try:
         (document,) = text.to_json(column).to_pylist()
@@ -86,7 +86,7 @@ def test_decimal_comes_back_whatever_scale_a_column_gave_it(value: Decimal) -> N
 
 
 def test_value_that_a_store_bent_is_kept_as_its_text() -> None:
-    made = letters.of_trees("", {"v": "0000-00-00"}, schema_text.parse("v date"))
+    made = letters.of_trees("", {"v": "0000-00-00"}, spark_types.parse("v date"))
     assert json.loads(made.row) == {"v": "0000-00-00"}
 
 
@@ -99,13 +99,13 @@ SCHEMAS = [
 
 @pytest.mark.parametrize("ddl", SCHEMAS)
 def test_schema_is_shown_as_it_is_read(ddl: str) -> None:
-    assert schema_text.shown(schema_text.parse(ddl)) == ddl
+    assert spark_types.shown(spark_types.parse(ddl)) == ddl
 
 
 def test_schema_is_read_as_spark_writes_it() -> None:
     given = "ID: INT NOT NULL COMMENT 'it''s', n NUMERIC, c CHAR(3), s STRUCT<a: STRING NOT NULL>"
     read = "ID int, n decimal(10,0), c string, s struct<a:string>"
-    assert schema_text.shown(schema_text.parse(given)) == read
+    assert spark_types.shown(spark_types.parse(given)) == read
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_schema_is_read_as_spark_writes_it() -> None:
 )
 def test_schema_that_cannot_be_read_says_where(ddl: str, said: str) -> None:
     with pytest.raises(OptionError) as caught:
-        schema_text.parse(ddl)
+        spark_types.parse(ddl)
     assert said in caught.value.why

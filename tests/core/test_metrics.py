@@ -16,8 +16,7 @@ from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.pace import Pace, followed
 from sparkonce.operate.admin import Admin
-from sparkonce.operate.metrics import FIGURES, Ledgers
-from sparkonce.operate.watching import board, rate
+from sparkonce.operate.watching import FIGURES, Ledgers, board, rate
 from sparkonce.tck.simulation.actors import Query
 
 Told = dict[tuple[str, str], float]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkonce.exactly_once import commit, late
+from sparkonce.exactly_once import commit, neighbours
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.protocol import Manifest, Record
@@ -93,7 +93,7 @@ def dooms_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def undoes_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late, "overtakers", lambda *_: [])
+    monkeypatch.setattr(neighbours, "overtakers", lambda *_: [])
 
 
 BUGS: Mapping[str, tuple[Any, ...]] = {

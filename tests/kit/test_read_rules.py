@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from sparkonce.errors import StoreRefused, StoreUnreachable, ValueUnreadable
-from sparkonce.filters import Compare, Filters, Like
-from sparkonce.reading import Scan
+from sparkonce.reading import Compare, Filters, Like, Scan
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 from sparkonce.tck.reading import DRAWN, SCHEMA
 from sparkonce.tck.rules.rule import RuleBroken

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sparkonce.filters import Compare, Filter, Like, Null, OneOf
-from sparkonce.spark.filters import understood
+from sparkonce.reading import Compare, Filter, Like, Null, OneOf
+from sparkonce.spark.reader import understood
 
 spark: Any = pytest.importorskip("pyspark.sql.datasource")
 if not hasattr(spark, "EqualTo"):

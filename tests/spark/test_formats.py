@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkonce.spark.formats import installed
+from sparkonce.spark.source import installed
 
 CONNECTORS = Path(__file__).parents[2] / "connectors"
 PROGRAM = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkonce.spark.pipelines import without_refresh
+from sparkonce.spark.places import without_refresh
 from sparkonce.spark.session import CHECKPOINTS, Session
 
 

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from sparkonce.spark import storage, waiting
+from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint
 from sparkonce.spark.storage import Settings, Unreadable
 
@@ -33,6 +33,6 @@ def test_a_server_that_never_answers_does_not_hold_a_commit_for_ever(
 ) -> None:
     never = Event()
     monkeypatch.setitem(storage.ARROWS, "s3", lambda *_: lambda _: never.wait(60))
-    monkeypatch.setattr(waiting, "LIMIT", 0.1)
+    monkeypatch.setattr(storage, "LIMIT", 0.1)
     assert Checkpoint(PLACE).look("a", 0).trouble == "TimeoutError: no answer within 0.1 s"
     never.set()

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from tools import rooms
 from tools.diagrams import sequence
 from tools.diagrams.__main__ import HOME
 
@@ -28,18 +27,6 @@ def test_diagrams_are_made_from_their_texts() -> None:
 def test_a_diagram_names_its_actors_alone(step: str) -> None:
     with pytest.raises(ValueError, match=r"none of \['a', 'b'\]|is no step"):
         sequence.parse(f"title: t\nactors: a, b\na -> b: x\n{step}")
-
-
-def test_map_is_made_from_the_rooms_that_there_are() -> None:
-    assert (ROOT / "docs" / "rooms.svg").read_text() == rooms.svg(), "run `make docs`"
-    named = {room.path for storey in rooms.STOREYS for column in storey.rooms for room in column}
-    assert [path for path in named if not (ROOT / path).exists()] == []
-    packages = ("sparkonce", "sparkonce/tck", "pyspark_redis", "pyspark_mysql")
-    for package in (*packages, "pyspark_elasticsearch"):
-        folder = ROOT / "connectors" / package
-        there = {str(one.parent.relative_to(ROOT)) for one in folder.glob("*/__init__.py")}
-        shown = {path for path in there if any(name.startswith(path) for name in named)}
-        assert there == shown, "tools/rooms.py names each room"
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=str)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkonce.operate.metrics import FIGURES
+from sparkonce.operate.watching import FIGURES
 
 DOCS = Path(__file__).parents[2] / "docs"
 ALERTS, BOARD = DOCS / "monitoring" / "alerts.yml", DOCS / "monitoring" / "dashboard.json"

@@ -23,7 +23,7 @@ from pyspark_elasticsearch.read.described import (
 )
 from pyspark_elasticsearch.read.documents import FLOATS, Shape
 from sparkonce.errors import OptionError
-from sparkonce.suggestions import suggestion
+from sparkonce.option_values import suggestion
 from sparkonce.values.spark_types import type_name
 
 log = logging.getLogger("sparkonce")

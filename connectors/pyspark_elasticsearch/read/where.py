@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark_elasticsearch.read.described import WHOLE, Mapped, kind_of
-from sparkonce.filters import Compare, Filter, Filters, Like, Null, OneOf
+from sparkonce.reading import Compare, Filter, Filters, Like, Null, OneOf
 
 LONGEST = 1000
 """Values of a list that the cluster is asked for."""

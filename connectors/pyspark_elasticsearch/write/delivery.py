@@ -22,7 +22,7 @@ from pyspark_elasticsearch.write.preflight import Watch
 from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
 from sparkonce.damage import FORGET, reading
 from sparkonce.errors import StoreLostData, StoreRefused
-from sparkonce.exactly_once import losses
+from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.exactly_once.lanes import in_order
 from sparkonce.exactly_once.ledger import from_record
@@ -231,7 +231,7 @@ class Delivery:
 
 
 def _lost(manifest: Manifest, place: Place) -> StoreLostData:
-    return losses.lost(
+    return conflicts.lost(
         manifest,
         place.attempt,
         place.seq,

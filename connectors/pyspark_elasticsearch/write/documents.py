@@ -14,7 +14,7 @@ from pyspark_elasticsearch.write.names import Part
 from sparkonce import change
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
 from sparkonce.protocol import Stored
-from sparkonce.values import schema_text
+from sparkonce.values import spark_types
 
 
 class Guard(enum.Enum):
@@ -145,7 +145,7 @@ class Documents:
     @property
     def arrow(self) -> pa.Schema:
         """The schema of the query."""
-        return schema_text.parse(self.schema)
+        return spark_types.parse(self.schema)
 
     def stored(self) -> Stored:
         """As JSON values, which the manifest keeps."""
@@ -203,7 +203,7 @@ def key_of(does: Change) -> Names:
 @cache
 def script(way: Way) -> str:
     """The script of a write mode: a guard, and what it guards."""
-    folder = files("pyspark_elasticsearch").joinpath("models")
+    folder = files("pyspark_elasticsearch").joinpath("write")
     texts = [
         folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", way.script)
     ]

@@ -1,6 +1,6 @@
 """What indices must be like, judged by what was found of them: nothing is asked or changed here.
 
-What options and schema alone tell is refused before, in `models.plan`.
+What options and schema alone tell is refused before, in `write.plan`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark_elasticsearch.target.mappings import OWN, STAMP
 from pyspark_elasticsearch.write.documents import Documents, Guard
 from sparkonce import checks
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
-from sparkonce.suggestions import suggestion
+from sparkonce.option_values import suggestion
 
 FLOODED = "read_only_allow_delete"
 LIFECYCLE = "index.lifecycle.name"

@@ -17,7 +17,7 @@ from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.options import Options
 from sparkonce.protocol import Plan
-from sparkonce.values import schema_text
+from sparkonce.values import spark_types
 from sparkonce.values.spark_types import spark_type
 
 CELLS = 48_000
@@ -61,7 +61,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         pipeline=options["pipeline"],
         alias=options["visibleAlias"],
         aside=options["onBadRow"] == "deadLetter",
-        schema=schema_text.shown(schema),
+        schema=spark_types.shown(schema),
         create=new if options["createIndex"] else None,
     )
     repeatable, width = documents.way.repeatable, len(documents.columns)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyspark_mysql.server.client import Session
 from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
-from sparkonce.exactly_once import losses
+from sparkonce.exactly_once import conflicts
 from sparkonce.protocol import Chunk, Manifest, Part, Staged
 
 ROOM = 4096
@@ -198,12 +198,12 @@ def _portions(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
 def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
     """A chunk is gone before its epoch was decided."""
     why = "someone dropped it, or the server lost what was staged"
-    return losses.missing(manifest, attempt, seq, why)
+    return conflicts.missing(manifest, attempt, seq, why)
 
 
 def lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
     """A chunk is gone of an epoch that is decided."""
-    return losses.lost(
+    return conflicts.lost(
         manifest,
         attempt,
         seq,

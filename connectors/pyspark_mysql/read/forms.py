@@ -14,7 +14,7 @@ from pymysql.constants import FIELD_TYPE
 from pyspark_mysql.read.described import DAYS, DECIMALS, INTEGERS, MOMENTS, Described
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import OptionError
-from sparkonce.values import from_json, hexadecimal
+from sparkonce.values import from_json, text
 from sparkonce.values.spark_types import type_name
 
 NUMBERS = (*INTEGERS, FIELD_TYPE.BIT)
@@ -54,7 +54,7 @@ def form(column: Described, kind: pa.DataType) -> Form:
     """
     if types.is_binary(kind) and (_is_bytes(column) or types.is_string(column.natural)):
         digits = f"""'"', HEX({_bytes(column)}), '"'"""
-        return Form(digits, pa.binary(), hexadecimal.decoded)
+        return Form(digits, pa.binary(), text.decoded)
     if types.is_string(kind) and not _is_bytes(column):
         return Form(_quoted(_plain(column)), kind, _as_it_is)
     if types.is_nested(kind) and types.is_string(column.natural):

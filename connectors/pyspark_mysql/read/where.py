@@ -19,7 +19,7 @@ from pyspark_mysql.read.described import DAYS, DECIMALS, WHOLE, Described
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.change import Names
-from sparkonce.filters import Compare, Filter, Filters, Like, Null, OneOf
+from sparkonce.reading import Compare, Filter, Filters, Like, Null, OneOf
 
 LONGEST = 1000
 """Values of a list that the server is asked for."""

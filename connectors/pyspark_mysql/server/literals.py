@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sparkonce.values import hexadecimal
+from sparkonce.values import text
 from sparkonce.values.text import to_json, to_text
 
 Column = Any
@@ -83,11 +83,11 @@ def _text(column: Column) -> Column:
     quoted = _quoted(pc.replace_substring(data, b"'", b"''") if _any(data, b"'") else data)
     if escaped is None:
         return quoted
-    return pc.if_else(escaped, _wrapped(hexadecimal.encoded(data), HEX_TEXT, b"'"), quoted)
+    return pc.if_else(escaped, _wrapped(text.encoded(data), HEX_TEXT, b"'"), quoted)
 
 
 def _binary(column: Column) -> Column:
-    return _wrapped(hexadecimal.encoded(column.cast(pa.binary())), b"X'", b"'")
+    return _wrapped(text.encoded(column.cast(pa.binary())), b"X'", b"'")
 
 
 def _json(column: Column) -> Column:
@@ -140,7 +140,7 @@ def _wrapped(data: Column, opening: bytes, closing: bytes) -> Column:
 
 
 def _any(data: Column, byte: bytes) -> bool:
-    return byte in hexadecimal.joined(data)
+    return byte in text.joined(data)
 
 
 def _has(data: Column, byte: bytes) -> Column | None:

@@ -22,7 +22,7 @@ from pyspark_mysql.server.literals import LITERAL, literals
 from pyspark_mysql.write.plan import TableRows
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
-from sparkonce.values import letters, operations, schema_text
+from sparkonce.values import letters, operations, spark_types
 from sparkonce.values.letters import Letter
 from sparkonce.values.operations import Doing
 from sparkonce.values.rows import Unfit, all_bytes, null_key, sorted_out
@@ -47,7 +47,7 @@ class ChunkEncoder:
         self.never_null = [*self.key, *filter(None, [detail.order])]
         self.checks = detail.shape.checks(detail) if detail.shape else {}
         # Only bad rows are written by it.
-        self.schema = schema_text.parse(detail.schema) if self.aside else pa.schema([])
+        self.schema = spark_types.parse(detail.schema) if self.aside else pa.schema([])
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.

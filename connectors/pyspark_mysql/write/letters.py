@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyspark_mysql.server.literals import value
 from pyspark_mysql.write.plan import TableRows
-from sparkonce.values import letters, schema_text, untext
+from sparkonce.values import letters, spark_types, untext
 from sparkonce.values.letters import Letter
 
 
@@ -23,7 +23,7 @@ def of_literals(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
     """
     named = dict(zip(detail.columns, row, strict=False))
     trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
-    schema = schema_text.parse(detail.schema)
+    schema = spark_types.parse(detail.schema)
     for field in schema:
         if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
             trees[field.name] = untext.parsed(trees[field.name])

@@ -14,7 +14,7 @@ from pyspark_mysql.write.statements import OWN
 from sparkonce import change, checks
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan, Stored
-from sparkonce.values import schema_text
+from sparkonce.values import spark_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,7 +179,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         columns=written,
         kinds={name: kinds[name] for name in written},
         aside=options["onBadRow"] == "deadLetter",
-        schema=schema_text.shown(schema),
+        schema=spark_types.shown(schema),
     )
     return Plan(
         target=target_of(rows),

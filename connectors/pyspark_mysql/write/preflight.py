@@ -33,8 +33,8 @@ from pyspark_mysql.write.plan import TableRows, target_of
 from pyspark_mysql.write.statements import idle
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan
-from sparkonce.suggestions import suggestion
 
 TOO_LARGE = (139, 1070, 1071, 1074, 1117, 1118, 1163, 1170, 3152)
 """Numbers by which a server says that a table, a key or a type has no room for columns."""

@@ -109,7 +109,7 @@ class LaneDelivery(Delivery):
         self._stop_at(answers)
         if letters.difference(row.at for row in refused) and not self.goes_on:
             raise refusals.stored_too(self.manifest.sink, self.manifest.epoch)
-        for segment in segments:
+        for segment in parts:
             self.writer.seen.update(segment.slots)
         self._done(ordinal, rows, own if is_new else (), letters)
         return True

@@ -17,8 +17,8 @@ from pyspark_redis.write import template
 from pyspark_redis.write.template import Key
 from sparkonce import checks
 from sparkonce.errors import OptionError, ValueUnreadable
-from sparkonce.filters import Compare, Filters, OneOf
 from sparkonce.options import Options
+from sparkonce.reading import Compare, Filters, OneOf
 from sparkonce.values.spark_types import spark_type
 
 WHOLE = "_key"

@@ -14,7 +14,7 @@ from sparkonce import change, checks
 from sparkonce.change import Change, Delete, Increment, Names, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
-from sparkonce.values import schema_text
+from sparkonce.values import spark_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -231,7 +231,7 @@ def _schema_of_letters(options: Options, schema: pa.Schema) -> str:
     if not options["deadLetter"]:
         return ""
     checks.require_texts(schema, "Redis")
-    return schema_text.shown(schema)
+    return spark_types.shown(schema)
 
 
 def _is_float(schema: pa.Schema, name: str) -> bool:

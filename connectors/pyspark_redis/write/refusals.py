@@ -11,7 +11,7 @@ from sparkonce.errors import (
     StoreRefused,
     StoreUnreachable,
 )
-from sparkonce.exactly_once import losses
+from sparkonce.exactly_once import conflicts
 from sparkonce.protocol import Manifest
 
 ANEW = (
@@ -25,12 +25,12 @@ STAYS = "The epoch stays decided; rows of it that Redis took have taken effect"
 def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
     """A chunk is gone that is to be decided."""
     why = "the server was emptied or restarted without persistence while the epoch was staged"
-    return losses.missing(manifest, attempt, seq, why)
+    return conflicts.missing(manifest, attempt, seq, why)
 
 
 def lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
     """A chunk is gone that is decided."""
-    return losses.lost(
+    return conflicts.lost(
         manifest,
         attempt,
         seq,

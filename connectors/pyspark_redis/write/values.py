@@ -13,7 +13,7 @@ from pyspark_redis.write.template import Key
 from sparkonce import change
 from sparkonce.change import Change, Increment, Names
 from sparkonce.protocol import Stored
-from sparkonce.values import schema_text
+from sparkonce.values import spark_types
 
 FIRST = 3
 """Place of the first column in a chunk, as Lua counts: behind keys and flags."""
@@ -94,7 +94,7 @@ class Values:
     @cached_property
     def arrow(self) -> pa.Schema:
         """The schema of the query; empty where rows become no letters."""
-        return schema_text.parse(self.schema) if self.schema else pa.schema([])
+        return spark_types.parse(self.schema) if self.schema else pa.schema([])
 
     @cached_property
     def columns(self) -> Names:

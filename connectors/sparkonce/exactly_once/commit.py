@@ -24,20 +24,26 @@ from sparkonce.exactly_once.guards import (
     require_skips_of,
 )
 from sparkonce.exactly_once.kept_offsets import beside
-from sparkonce.exactly_once.late import require_latest
 from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
-from sparkonce.exactly_once.neighbours import finish_others, is_any_unfinished, warn_of_neighbours
+from sparkonce.exactly_once.neighbours import (
+    finish_others,
+    is_any_unfinished,
+    require_latest,
+    warn_of_neighbours,
+)
 from sparkonce.exactly_once.pace import Start, told
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
     Learned,
+    LostRace,
     Registers,
+    Standing,
+    Taken,
     claim_name,
     contended,
     holder_of,
 )
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.exactly_once.standing import LostRace, Standing, Taken
 from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
 from sparkonce.store import Store
 

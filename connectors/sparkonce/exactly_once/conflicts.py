@@ -18,11 +18,14 @@ from sparkonce.errors import (
     QueryRetired,
     SinkBehindCheckpoint,
     SinkRenamed,
+    StagedDataMissing,
+    StoreLostData,
     VersionBehindSink,
     VersionTaken,
     WrittenTwice,
 )
 from sparkonce.origin import Follows
+from sparkonce.protocol import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -260,3 +263,22 @@ def moment(seconds: float) -> str:
 def _named(names: Sequence[str], most: int = 5) -> str:
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join([*map(repr, sorted(names)[:most]), *more])
+
+
+def missing(manifest: Manifest, attempt: str, seq: int, why: str) -> StagedDataMissing:
+    """The error for a chunk that is not there, or not whole, before its epoch is decided."""
+    return StagedDataMissing(
+        f"Chunk {seq} of attempt {attempt} of epoch {manifest.epoch} is not whole in the log",
+        why=why,
+        todo="restart the query; nothing of the epoch took effect, and Spark replays it",
+    )
+
+
+def lost(manifest: Manifest, attempt: str, seq: int, why: str, todo: str) -> StoreLostData:
+    """The error for a chunk that is gone once its epoch is decided, and before it took effect."""
+    return StoreLostData(
+        f"Chunk {seq} of attempt {attempt} is gone, but epoch {manifest.epoch} is decided and"
+        " not yet applied",
+        why=why,
+        todo=todo,
+    )

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from sparkonce.errors import RecordDamaged, SparkonceError, StoreLostData
 from sparkonce.exactly_once import kept_offsets
 from sparkonce.exactly_once.commit import leftovers
-from sparkonce.exactly_once.late import finish_late
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
+from sparkonce.exactly_once.neighbours import finish_late
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
 from sparkonce.exactly_once.retry import Patience

@@ -6,7 +6,7 @@ import click
 
 from sparkonce import __version__
 from sparkonce.operate import doctor, formats, letters, sinks, watching
-from sparkonce.operate.group import Commands
+from sparkonce.operate.arguments import Commands
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

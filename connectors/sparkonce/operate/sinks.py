@@ -13,9 +13,18 @@ from rich.progress import Progress
 from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus
-from sparkonce.operate.arguments import as_json, known, over_store, seconds, yes
+from sparkonce.operate.arguments import (
+    as_json,
+    confirm,
+    exactly,
+    known,
+    over_store,
+    page,
+    say,
+    seconds,
+    yes,
+)
 from sparkonce.operate.printing import listed
-from sparkonce.operate.terminal import confirm, exactly, page, say
 from sparkonce.spark import lost_offsets
 
 

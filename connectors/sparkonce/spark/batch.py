@@ -24,7 +24,7 @@ from sparkonce.spark.session import (
     sessions,
     task_context,
 )
-from sparkonce.spark.tracebacks import errors_first
+from sparkonce.spark.workers import errors_first
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,

@@ -14,10 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sparkonce import places
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, told
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.spark import storage
+from sparkonce.spark import places, storage
 from sparkonce.spark.storage import Settings, Unreadable
 
 READABLE = (

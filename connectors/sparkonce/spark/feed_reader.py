@@ -12,16 +12,15 @@ import pyarrow as pa
 from sparkonce import logs
 from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.feeds import STARTS, Feed, Followable
-from sparkonce.following import Follower, Offset
+from sparkonce.feeds import STARTS, Feed, Followable, Follower, Offset
 from sparkonce.options import parse
 from sparkonce.reading import Scan
 from sparkonce.registry import extra, load
-from sparkonce.spark import arrival, features
+from sparkonce.spark import features, workers
 from sparkonce.spark.features import AvailableNow, InputPartition, StreamReader, require_arrow
 from sparkonce.spark.reader import Part, as_spark, require_same_columns, rows_of
-from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.types import arrow_schema
+from sparkonce.spark.workers import errors_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -42,7 +41,7 @@ class FeedReader(StreamReader):
     def __reduce__(self) -> tuple[Any, ...]:
         """See `arrival`."""
         plain = type(self)(self.connector, self.options, self.spark_schema)
-        return arrival.reduced(plain, extra(self.connector))
+        return workers.reduced(plain, extra(self.connector))
 
     @errors_first()
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pyarrow import types
@@ -14,22 +17,89 @@ from sparkonce import checks, logs
 from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.feeds import STARTS
-from sparkonce.filters import Filter
 from sparkonce.options import parse
-from sparkonce.reading import Readable, Rows, Scan, Source
+from sparkonce.reading import (
+    Compare,
+    Filter,
+    Like,
+    Null,
+    OneOf,
+    Operator,
+    Readable,
+    Rows,
+    Scan,
+    Source,
+)
 from sparkonce.registry import extra, load
-from sparkonce.spark import arrival, features
+from sparkonce.spark import features, workers
 from sparkonce.spark.features import InputPartition
 from sparkonce.spark.features import Reader as SparkReader
-from sparkonce.spark.filters import understood
-from sparkonce.spark.tracebacks import errors_first
 from sparkonce.spark.types import arrow_schema
+from sparkonce.spark.workers import errors_first
 from sparkonce.values.spark_types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from sparkonce.options import Options
+
+COMPARED: dict[str, Operator] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+TEXTS: dict[str, Literal["begins", "ends", "contains"]] = {
+    "StringStartsWith": "begins",
+    "StringEndsWith": "ends",
+    "StringContains": "contains",
+}
+VALUES = (bool, int, float, Decimal, str, bytes, datetime.date, datetime.datetime)
+
+
+def understood(filters: Iterable[Any]) -> Iterator[Filter]:
+    """Those that a store can be asked for: of a column, not of a field inside it.
+
+    Args:
+        filters: Spark's. Each narrows rows, so that one which is left out widens what is read.
+    """
+    for one in filters:
+        found = _understood(one)
+        if found is not None:
+            yield found
+
+
+def _understood(one: Any) -> Filter | None:
+    kind = type(one).__name__
+    path: tuple[str, ...] = getattr(one, "attribute", ())
+    if len(path) != 1:
+        return None
+    if kind in ("IsNull", "IsNotNull"):
+        return Null(path[0], inverted=kind == "IsNotNull")
+    return _compared(kind, path[0], one.value)
+
+
+def _compared(kind: str, column: str, value: Any) -> Filter | None:
+    if kind == "EqualNullSafe" and value is None:
+        return Null(column)
+    if kind == "In":
+        values = tuple(each for each in value if each is not None)  # null is in no list
+        return OneOf(column, values) if values and all(map(_is_plain, values)) else None
+    if kind in TEXTS:
+        return Like(column, TEXTS[kind], str(value))
+    operator = COMPARED.get(kind)
+    if operator is None or not _is_plain(value):
+        return None
+    ordered = isinstance(value, str | bytes) and operator != "="
+    return None if ordered else Compare(column, operator, value)
+
+
+def _is_plain(value: Any) -> bool:
+    # NaN is the largest of Spark's doubles, and equal to itself.
+    return isinstance(value, VALUES) and not (isinstance(value, float) and math.isnan(value))
+
 
 log = logging.getLogger("sparkonce")
 
@@ -47,7 +117,7 @@ class Reader(SparkReader):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See `arrival`."""
-        return arrival.reduced(self, extra(self.connector))
+        return workers.reduced(self, extra(self.connector))
 
     @errors_first()
     def partitions(self) -> Sequence[InputPartition]:

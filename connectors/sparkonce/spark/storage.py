@@ -10,17 +10,48 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from textwrap import shorten
+from threading import Thread
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from sparkonce import places
 from sparkonce.errors import OptionError
 from sparkonce.option_values import is_object
-from sparkonce.spark.waiting import in_time
+from sparkonce.spark import places
+
+LIMIT = 30.0
+"""Seconds."""
+
+
+def in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
+    """What a file system gives.
+
+    Raises:
+        TimeoutError: nothing, in the time that a commit can wait.
+    """
+    answer: Future[bytes | None] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(fetch())
+        except BaseException as error:  # else it would be waited for until LIMIT, and not told
+            answer.set_exception(error)
+
+    # No pool: Python waits for a pool's threads as it ends, and nobody can end this one.
+    Thread(target=run, daemon=True).start()
+    try:
+        return answer.result(LIMIT)
+    except FutureTimeoutError:
+        # From Python 3.11 on a TimeoutError of the file system itself is of this class, too.
+        if answer.done():
+            return answer.result()
+        raise TimeoutError(f"no answer within {LIMIT:g} s") from None
+
 
 LONGEST = 400
 """Characters of a file system's error; PyArrow's for a JVM that it can't find has 20,000."""

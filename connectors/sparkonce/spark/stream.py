@@ -18,10 +18,10 @@ from sparkonce.protocol import Receipt
 from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable, require_seen
 from sparkonce.spark.features import StreamArrowWriter, WriterCommitMessage
-from sparkonce.spark.pipelines import without_refresh
+from sparkonce.spark.places import without_refresh
 from sparkonce.spark.session import EPOCH, QUERY, RUN, Session, epoch_context
 from sparkonce.spark.storage import Unreadable
-from sparkonce.spark.tracebacks import errors_first
+from sparkonce.spark.workers import errors_first
 from sparkonce.spark.writer import (
     Message,
     SinkWriter,

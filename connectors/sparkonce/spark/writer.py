@@ -13,7 +13,7 @@ from sparkonce.exactly_once.ledger import new_token, sink_name
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Plan, Receipt, Task, attempt_of
 from sparkonce.registry import extra
-from sparkonce.spark import arrival, shuffle
+from sparkonce.spark import shuffle, workers
 from sparkonce.spark.features import WriterCommitMessage
 from sparkonce.spark.session import Context, Session
 
@@ -53,7 +53,7 @@ class SinkWriter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See `arrival`."""
-        return arrival.reduced(self, extra(self.connector))
+        return workers.reduced(self, extra(self.connector))
 
     def _sink(self) -> Sink:
         """The sink that it writes to; a process keeps its connection."""

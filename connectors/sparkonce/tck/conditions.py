@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from pyarrow import types
 
-from sparkonce.filters import Compare, Filter, Like, Null, OneOf, Operator
+from sparkonce.reading import Compare, Filter, Like, Null, OneOf, Operator
 
 COMPARES: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda one, other: one == other,

@@ -11,8 +11,7 @@ from random import Random
 
 import pyarrow as pa
 
-from sparkonce.filters import Compare, Filter, Like, Null, OneOf
-from sparkonce.reading import Scan, Source
+from sparkonce.reading import Compare, Filter, Like, Null, OneOf, Scan, Source
 from sparkonce.tck.limits import Limited
 
 SCHEMA = pa.schema(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import types
 
-from sparkonce.values import schema_text, spark_types, untext
+from sparkonce.values import spark_types, untext
 from sparkonce.values.text import to_json
 
 CYCLE = 146_097
@@ -177,7 +177,7 @@ def _time(value: pa.Scalar) -> str:
 def _interval(micros: int, told: str) -> str:
     """An interval as Spark casts it to a string; it reads one of its own units alone."""
     _, first, *rest = told.split()
-    units = schema_text.UNITS
+    units = spark_types.UNITS
     own = units[units.index(first) : units.index(rest[-1] if rest else first) + 1]
     left, shown = abs(micros), ""
     for unit in own:

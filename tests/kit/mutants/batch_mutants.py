@@ -105,7 +105,7 @@ BATCH_MUTANTS = [
         "whoever finishes a decision asks nobody what others have decided since",
         "C22",
         (CHUNKS, ROWS),
-        patches={"sparkonce.exactly_once.late.overtakers": _nobody},
+        patches={"sparkonce.exactly_once.neighbours.overtakers": _nobody},
     ),
     Mutant(
         "an ended batch is forgotten while an older one waits",

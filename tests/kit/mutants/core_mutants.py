@@ -11,8 +11,7 @@ from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
 from sparkonce.exactly_once.commit import Committer, Standing
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, identify, judge
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.registers import Registers, holder_of
-from sparkonce.exactly_once.standing import Taken
+from sparkonce.exactly_once.registers import Registers, Taken, holder_of
 from sparkonce.protocol import Manifest, Record
 
 JUDGE, IDENTIFY = "sparkonce.exactly_once.commit.judge", "sparkonce.exactly_once.commit.identify"

@@ -8,7 +8,7 @@ from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant
 
 from sparkonce.exactly_once.guards import Driver, Policy, _after, _allow_replacing
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.standing import Standing
+from sparkonce.exactly_once.registers import Standing
 
 CORE = "sparkonce.exactly_once"
 SUCCEEDED_BY = Ledger.succeeded_by
@@ -43,7 +43,7 @@ OWNER_MUTANTS = [
         "ledger left in mid-commit taken for lost",
         "a commit whose ledger an abort takes away, with nothing decided, says that it was lost",
         "A02",
-        patches={f"{CORE}.standing.Standing.may_vanish": _lasts},
+        patches={f"{CORE}.registers.Standing.may_vanish": _lasts},
     ),
     Mutant(
         "a rival's decisions are not inherited",
@@ -74,6 +74,6 @@ OWNER_MUTANTS = [
         "a query begins while what the one before it has decided is not applied",
         "C06",
         (CHUNKS, ROWS),
-        patches={f"{CORE}.standing.Standing.unfinished": _own_alone},
+        patches={f"{CORE}.registers.Standing.unfinished": _own_alone},
     ),
 ]

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sparkonce.errors import StoreError, StoreUnreachable, ValueUnreadable
-from sparkonce.filters import Compare, Filter
-from sparkonce.reading import Scan, Source
+from sparkonce.reading import Compare, Filter, Scan, Source
 from sparkonce.tck.conditions import drawn, holds
 from sparkonce.tck.reading import DRAWN, FILTERS, SCHEMA, ReadSubject, rows
 from sparkonce.tck.simulation.oracles import require

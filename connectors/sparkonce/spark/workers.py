@@ -6,10 +6,15 @@ say ``No module named 'sparkonce'``. What makes the writer there goes by value, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sparkonce import __version__
+from sparkonce.errors import SparkonceError
 
 
 def reduced(made: object, extra: str) -> tuple[Any, ...]:
@@ -61,3 +66,32 @@ def _maker() -> Callable[[str, str, str, str], Any]:
         return kind.__new__(kind)
 
     return make
+
+
+HIDE = "SPARK_HIDE_TRACEBACK"
+"""Spark's ``spark.sql.execution.pyspark.udf.hideTraceback.enabled``, as its workers are told."""
+
+log = logging.getLogger("sparkonce")
+
+
+@contextmanager
+def errors_first() -> Iterator[None]:
+    """Have Spark report an error of the sink in three lines, and no other error otherwise.
+
+    The setting is read when the error is reported (`pyspark.util.handle_worker_exception`), and the
+    worker ends with it, so that it hides nothing else.
+    """
+    try:
+        yield
+    except SparkonceError as error:
+        if _is_worker():
+            log.debug("%s", error, exc_info=error)
+            os.environ[HIDE] = "1"
+            error.separator = "\n"
+        raise
+
+
+def _is_worker() -> bool:
+    """Whether Spark started this process, to run a data source or a task."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name.startswith("pyspark.")
