@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies
 
-from sparkonce import shared, sink
+from sparkonce import connections, sink
 from sparkonce.spark import checkpoint, shuffle, storage
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[object]) -> None
 
 
 def _forget() -> None:
-    shared.forget()
+    connections.forget()
     for cache in KEPT:
         cache.cache_clear()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from sparkonce.protocol import ignore
+from sparkonce.protocol import no_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ class Verdict:
 
 
 def compare(
-    flights: pd.DataFrame, stored: Stored, advance: Callable[[int], object] = ignore
+    flights: pd.DataFrame, stored: Stored, advance: Callable[[int], object] = no_progress
 ) -> Verdict:
     """Compare every field of every row, and every counter; `advance` hears how many rows more."""
     ids, found = {str(number) for number in flights.index}, stored.flight_ids()

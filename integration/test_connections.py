@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from redis import Redis
 
 from pyspark_mysql.connector import MySqlConnector
-from sparkonce import shared
+from sparkonce import connections
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 QUERIES = 60
@@ -43,10 +43,10 @@ def run(number: int, make: Callable[..., DirectQuery], **options: str) -> None:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Idle connections are closed soon, by a process that has used none yet."""
-    monkeypatch.setattr(shared, "_processes", {})
-    monkeypatch.setattr(shared, "IDLE", 1.0)
+    monkeypatch.setattr(connections, "_processes", {})
+    monkeypatch.setattr(connections, "IDLE", 1.0)
     yield
-    shared.forget()
+    connections.forget()
 
 
 def of_mysql(mysql: Cursor) -> set[int]:

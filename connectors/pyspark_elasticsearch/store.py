@@ -29,7 +29,7 @@ from sparkonce.protocol import (
     Plan,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 
 CHECKED_FOR = 60.0
@@ -153,7 +153,7 @@ class ElasticsearchStore:
         raise conflicts.missing(manifest, gone.attempt, gone.seq, why)
 
     def apply(
-        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+        self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
     ) -> Applied:
         """See `Store.apply`."""
         delivery = Delivery(self._means, manifest)

@@ -36,7 +36,7 @@ from sparkonce.protocol import (
     Plan,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 
 
@@ -199,7 +199,7 @@ class MySqlStore:
     def apply(
         self,
         manifest: Manifest,
-        advance: Advance = ignore,
+        advance: Advance = no_progress,
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
         """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row.

@@ -33,7 +33,7 @@ from sparkonce.protocol import (
     Part,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 
 
@@ -192,7 +192,7 @@ class RedisStore:
     def apply(
         self,
         manifest: Manifest,
-        advance: Advance = ignore,
+        advance: Advance = no_progress,
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
         """See `Store.apply`."""

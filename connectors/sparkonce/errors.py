@@ -95,7 +95,7 @@ def in_one_line(text: str) -> str:
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
-def told(what: str, why: str = "", todo: str = "") -> str:
+def error_text(what: str, why: str = "", todo: str = "") -> str:
     """The line of an error or of a warning; see `SparkonceError`."""
     return " ".join(_parts(what, why, todo))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from sparkonce.errors import SparkonceError, told
+from sparkonce.errors import SparkonceError, error_text
 
 APART = 5.0
 """Seconds by which two clocks may differ."""
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
     todo: str = ""
 
     def __str__(self) -> str:
-        return told(self.what, self.why, self.todo)
+        return error_text(self.what, self.why, self.todo)
 
 
 def fit(what: str) -> Finding:

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from sparkonce.damage import UNREADABLE, require_kinds
-from sparkonce.errors import told
+from sparkonce.errors import error_text
 
 log = logging.getLogger("sparkonce")
 
@@ -136,7 +136,7 @@ def readable(
 
 
 def _stranger(box: str, id_: str, look: str) -> str:
-    return told(
+    return error_text(
         f"Entry {id_} of {box}, and perhaps others, is no letter and is passed over",
         why="something else has written it",
         todo=f"delete it, once it is looked at: {look}",

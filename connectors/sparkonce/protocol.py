@@ -36,10 +36,10 @@ Reasons = Mapping[str, tuple[int, str]]
 
 
 @runtime_checkable
-class Sorter(Protocol):
+class BadRowSplitter(Protocol):
     """An encoder that can put rows into a chunk as dead letters, which can't be stored."""
 
-    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+    def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """The chunk of these rows, and why the bad ones among them are."""
 
 
@@ -47,7 +47,7 @@ Advance = Callable[[int], None]
 """Told how many rows were applied since the last call."""
 
 
-def ignore(rows: int) -> None:
+def no_progress(rows: int) -> None:
     """An `Advance` that nobody watches."""
 
 
@@ -218,7 +218,7 @@ Finish = Callable[[Applied], "Record"]
 """Gives the record of a finished epoch."""
 
 
-class Beside(NamedTuple):
+class AuxiliaryRecord(NamedTuple):
     """A text that each decision writes anew, too long to be a part of the ledger.
 
     Attributes:
@@ -261,7 +261,7 @@ class Decision(NamedTuple):
     record: Record
     over: str
     manifest: Manifest
-    beside: Beside | None = None
+    beside: AuxiliaryRecord | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sparkonce.exactly_once.guards import Policy
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.options import Options
-from sparkonce.protocol import Encoder, Plan, Receipt, Sorter, Task
+from sparkonce.protocol import BadRowSplitter, Encoder, Plan, Receipt, Task
 from sparkonce.registry import load
 from sparkonce.store import Connector, Overwriting, Store
 from sparkonce.values.rows import naming
@@ -45,7 +45,7 @@ class Sink:
 
     store: Store
     plan: Plan[Any]
-    encoder: Callable[[Plan[Any]], Encoder | Sorter]
+    encoder: Callable[[Plan[Any]], Encoder | BadRowSplitter]
     policy: Policy
     patience: Patience
     size: ChunkSize
@@ -106,7 +106,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
         plan = _overwriting(connector, plan, parsed)
     sorts = parsed.get("onBadRow") == "deadLetter"
 
-    def encoder(plan: Plan[Any]) -> Encoder | Sorter:
+    def encoder(plan: Plan[Any]) -> Encoder | BadRowSplitter:
         made = connector.encoder(plan)
         return made if sorts else naming(made, plan.key)
 

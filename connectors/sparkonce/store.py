@@ -21,7 +21,7 @@ from sparkonce.protocol import (
     Plan,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Store(Protocol):
         """
 
     def apply(
-        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+        self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
     ) -> Applied:
         """Apply the decided chunks; each takes effect once, however often this is called.
 

@@ -10,9 +10,9 @@ from tests.worlds import MemoryWorld
 from sparkonce.errors import BadRow
 from sparkonce.exactly_once.bad_rows import (
     NONE,
+    BadRowCounter,
     Count,
     MaxBadRows,
-    Tally,
     TooManyBadRows,
     max_bad_rows,
 )
@@ -57,7 +57,7 @@ def test_what_is_neither_is_refused(text: str) -> None:
 
 
 def test_one_more_than_may_stops_and_the_reasons_are_told_with_their_counts() -> None:
-    tally = Tally(TENTH, manifest(200))
+    tally = BadRowCounter(TENTH, manifest(200))
     for n in range(15):
         tally.add("no partition", f"1526 no partition for {n}")
     for _ in range(5):
@@ -79,7 +79,7 @@ def test_reasons_that_never_end_are_told_together() -> None:
 
 
 def test_rows_that_were_refused_before_a_restart_count() -> None:
-    tally = Tally(TENTH, manifest(200))
+    tally = BadRowCounter(TENTH, manifest(200))
     tally.resume(rows=50, aside=20)
     with pytest.raises(TooManyBadRows, match="20 x refused before a restart"):
         tally.add("too long", "1406")
@@ -98,7 +98,7 @@ def test_rows_that_were_refused_before_a_restart_count() -> None:
 def test_epochs_of_which_no_row_is_stored_count_together(
     stored: bool, unstored: int, bad: int, stops: bool
 ) -> None:
-    tally = Tally(TENTH, manifest(10, unstored))
+    tally = BadRowCounter(TENTH, manifest(10, unstored))
     tally.add("closed", "1644 closed", bad) if bad else None
     tally.stored = stored
     if not stops:

@@ -10,18 +10,18 @@ ROOT = Path(__file__).parents[2]
 TESTS = """
 import socket
 
-from sparkonce import shared
+from sparkonce import connections
 
 
 def test_a_leaves_a_socket_open():
     its = socket.socket()
     its_own_cycle = [its]
     its_own_cycle.append(its_own_cycle)
-    shared.shared("key", lambda: "of a")
+    connections.shared("key", lambda: "of a")
 
 
 def test_b_is_not_told_of_it_and_makes_its_own():
-    assert shared.shared("key", lambda: "of b") == "of b"
+    assert connections.shared("key", lambda: "of b") == "of b"
 """
 
 

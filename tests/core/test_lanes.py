@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkonce.exactly_once.lanes import in_order
+from sparkonce.exactly_once.parallel import in_order
 
 
 def test_results_come_in_the_order_of_the_steps() -> None:

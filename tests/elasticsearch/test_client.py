@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.server.client import Cluster
-from sparkonce import options, shared
+from sparkonce import connections, options
 
 
 def test_renewed_certificates_are_read_by_the_next_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_renewed_certificates_are_read_by_the_next_client(monkeypatch: pytest.Mo
         read.append(len(read))
         return ssl.create_default_context()
 
-    monkeypatch.setattr(shared, "_processes", {})
+    monkeypatch.setattr(connections, "_processes", {})
     monkeypatch.setattr("pyspark_elasticsearch.server.client.tls.context", context)
     raw = {"url": "https://localhost:1", "index": "orders"}
     lent = Cluster(options.parse(ElasticsearchConnector.options, raw))._lent

@@ -22,7 +22,7 @@ from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.damage import reading, require_kinds
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
-from sparkonce.protocol import Beside, Decision, Manifest, Record
+from sparkonce.protocol import AuxiliaryRecord, Decision, Manifest, Record
 
 RACES = 100
 UNDECIDED = -1
@@ -101,7 +101,12 @@ class Records:
         return self.swap(name, decision.record, decision.over, beside=beside)
 
     def swap(
-        self, name: str, new: Record, over: str, applied: int = 0, beside: Beside | None = None
+        self,
+        name: str,
+        new: Record,
+        over: str,
+        applied: int = 0,
+        beside: AuxiliaryRecord | None = None,
     ) -> Record:
         """See `Store.swap`."""
         # A note of progress moves the document and not its stamp: then the write is tried anew.
@@ -224,7 +229,7 @@ class Records:
         return answer.status not in absent and bool(answer.body["result"])
 
     def _write_both(
-        self, name: str, source: dict[str, Any], held: Held, beside: Beside | None
+        self, name: str, source: dict[str, Any], held: Held, beside: AuxiliaryRecord | None
     ) -> bool:
         """Write a record, and what is kept beside it, which costs no request of its own.
 

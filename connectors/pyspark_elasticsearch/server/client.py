@@ -13,9 +13,9 @@ from urllib3.exceptions import ConnectTimeoutError
 from pyspark_elasticsearch.server import address, failures
 from pyspark_elasticsearch.server.answers import Answers, Lines
 from sparkonce import tls
+from sparkonce.connections import Lent, shared
 from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
-from sparkonce.shared import Lent, shared
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}

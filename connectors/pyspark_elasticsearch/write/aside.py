@@ -18,7 +18,14 @@ from pyspark_elasticsearch.write.chunks import Chunk, chunk_name
 from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.sending import Refusal
 from sparkonce.errors import RowRefused
-from sparkonce.exactly_once.bad_rows import ALL, BEFORE, OF_TASK, MaxBadRows, Tally, TooManyBadRows
+from sparkonce.exactly_once.bad_rows import (
+    ALL,
+    BEFORE,
+    OF_TASK,
+    BadRowCounter,
+    MaxBadRows,
+    TooManyBadRows,
+)
 from sparkonce.protocol import Manifest
 
 
@@ -66,7 +73,7 @@ class Aside:
     ) -> None:
         self.log, self.manifest, self.documents, self.index = log, manifest, documents, index
         # Without an index a new bad row stops the epoch, and noted ones, however many, only count.
-        self.tally = Tally(ALL if index is None else most, manifest)
+        self.tally = BadRowCounter(ALL if index is None else most, manifest)
         self.held: list[tuple[Place, Found, Sent]] = []
         self._partitions = {part.attempt: part.partition for part in manifest.parts}
 
@@ -76,7 +83,7 @@ class Aside:
             self.tally.resume(sum(place.rows for place in done), self.log.aside(done))
 
     def end(self) -> None:
-        """See `Tally.end`.
+        """See `BadRowCounter.end`.
 
         Raises:
             RowRefused: of this epoch, too, no row is stored.

@@ -24,8 +24,8 @@ from sparkonce.damage import FORGET, reading
 from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import MaxBadRows
-from sparkonce.exactly_once.lanes import in_order
 from sparkonce.exactly_once.ledger import from_record
+from sparkonce.exactly_once.parallel import in_order
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
 MARK_EVERY = 10.0

@@ -39,10 +39,10 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no place in a document.
         """
-        return self.sort(rows)[0] if self.documents.aside else packed(self.lines(rows), [])
+        return self.split(rows)[0] if self.documents.aside else packed(self.lines(rows), [])
 
-    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
-        """See `Sorter.sort`."""
+    def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `BadRowSplitter.split`."""
         fit, bad = sorted_out(rows, lambda part: (part, self.lines(part)))
         schema = self.documents.arrow if bad else pa.schema([])
         aside = [letters.of_row(one.reason, one.row, schema, self.key) for one in bad]

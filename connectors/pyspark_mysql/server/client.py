@@ -12,7 +12,7 @@ import pymysql
 from pyspark_mysql.server.connection import Access, Live, Pool
 from pyspark_mysql.server.failures import number, too_slow
 from pyspark_mysql.server.settings import LOCAL, UTC
-from sparkonce.shared import shared
+from sparkonce.connections import shared
 
 
 class Limit(NamedTuple):

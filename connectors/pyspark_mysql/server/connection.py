@@ -18,9 +18,9 @@ from pyspark_mysql.server.address import Address
 from pyspark_mysql.server.failures import DEMOTED, Kind, known, number
 from pyspark_mysql.server.upload import Uploading
 from pyspark_mysql.server.versions import MARIADB, supported
+from sparkonce.connections import IDLE, used
 from sparkonce.errors import StoreRefused
 from sparkonce.options import password
-from sparkonce.shared import IDLE, used
 from sparkonce.tls import FILES
 
 NAMED = ("password", "passwordFile", "tlsMode", *FILES)
@@ -130,7 +130,7 @@ class Live:
 
 
 class Pool:
-    """Lends each connection to one user at a time. See `sparkonce.shared`.
+    """Lends each connection to one user at a time. See `sparkonce.connections`.
 
     Args:
         make: opens one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
-from sparkonce.exactly_once.bad_rows import Tally
+from sparkonce.exactly_once.bad_rows import BadRowCounter
 from sparkonce.protocol import Applied, Manifest
 from sparkonce.values.letters import Letter
 
@@ -16,7 +16,7 @@ class Aside:
 
     letters: DeadLetters
     manifest: Manifest
-    tally: Tally
+    tally: BadRowCounter
 
     def take(self, letter: Letter, partition: int | None, kind: str) -> None:
         """Put a row aside.
@@ -33,7 +33,7 @@ class Aside:
         self.letters.write(self.manifest, letter, partition)
 
     def end(self) -> Applied:
-        """See `Tally.end`. Warns before COMMIT is sent, since that may have no answer."""
+        """See `BadRowCounter.end`. Warns before COMMIT is sent, since that may have no answer."""
         self.tally.end()
         self.tally.warn(f"table {'.'.join(self.letters.name)}")
         return self.tally.applied

@@ -56,10 +56,10 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation unknown.
             ValueError: a value has no literal.
         """
-        return self.sort(rows)[0] if self.aside else self._packed(rows, self._texts(rows), [])
+        return self.split(rows)[0] if self.aside else self._packed(rows, self._texts(rows), [])
 
-    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
-        """See `Sorter.sort`."""
+    def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `BadRowSplitter.split`."""
         texts, bad = sorted_out(rows, self._texts, self.key)
         about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
         whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])

@@ -26,8 +26,8 @@ from pyspark_mysql.write.statements import holding
 from sparkonce.change import Names
 from sparkonce.damage import FORGET, reading
 from sparkonce.errors import BadRow, RowRefused, StoreRefused, StoreUnreachable
-from sparkonce.exactly_once.bad_rows import Tally, TooManyBadRows
-from sparkonce.exactly_once.lanes import in_order
+from sparkonce.exactly_once.bad_rows import BadRowCounter, TooManyBadRows
+from sparkonce.exactly_once.parallel import in_order
 from sparkonce.protocol import ALL_STORED, Applied, Manifest, Part
 
 FEW = 4
@@ -51,7 +51,9 @@ class Delivery:
         with reading(manifest.sink, FORGET):
             self.detail = TableRows.load(manifest.detail)
         self.log = Log(session, own.log, own.ledger)
-        self.aside = Aside(letters, manifest, Tally(letters.most, manifest)) if letters else None
+        self.aside = (
+            Aside(letters, manifest, BadRowCounter(letters.most, manifest)) if letters else None
+        )
         self._at = manifest.chunks
         self._before = [0, *accumulate(part.rows[seq] for part, seq in self._at)]
         self._applier: Applier | None = None

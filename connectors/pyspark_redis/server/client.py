@@ -14,9 +14,9 @@ from redis.retry import Retry
 from pyspark_redis.server.address import Sentinels, nodes, split
 from pyspark_redis.server.nodes import Nodes
 from sparkonce import tls
+from sparkonce.connections import shared, used
 from sparkonce.errors import OptionError
 from sparkonce.options import password
-from sparkonce.shared import shared, used
 from sparkonce.urls import redact_url
 
 PROTOCOL = 2
@@ -78,7 +78,7 @@ class Tls(Greeted, redis.SSLConnection):
 
 
 class Pool(redis.ConnectionPool):
-    """See `sparkonce.shared`. After a fork redis-py makes new connections by itself."""
+    """See `sparkonce.connections`. After a fork redis-py makes new connections by itself."""
 
     def release(self, connection: Any) -> None:
         """See redis-py."""

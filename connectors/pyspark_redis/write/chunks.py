@@ -49,8 +49,8 @@ class ChunkEncoder:
         """
         return self._packed(self._texts(rows), [])
 
-    def sort(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
-        """See `Sorter.sort`."""
+    def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `BadRowSplitter.split`."""
         fit, bad = sorted_out(rows, self._texts)
         named, schema = self.key.columns, self.values.arrow
         aside = [letters.of_row(one.reason, one.row, schema, named) for one in bad]

@@ -20,7 +20,7 @@ from pyspark_redis.write.letters import LONGEST, letter_texts, of_texts
 from pyspark_redis.write.values import Values
 from sparkonce.damage import FORGET, reading
 from sparkonce.errors import RowRefused
-from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows, Tally, TooManyBadRows
+from sparkonce.exactly_once.bad_rows import OF_TASK, BadRowCounter, MaxBadRows, TooManyBadRows
 from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
 
 SMALL_BYTES = 2 * 1024 * 1024
@@ -45,7 +45,7 @@ class Delivery:
         name = self.values.dead_letter
         self.letters = DeadLetters(session, name) if name else None
         self.most = most.of(manifest.rows) if name else 0
-        self.tally = Tally(most, manifest)
+        self.tally = BadRowCounter(most, manifest)
         self.noted: list[int] = []  # ordinals of chunks with rows that are to be put aside
 
     def fits_one_step(self, small_cost: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import BadRow, SparkonceError, told
+from sparkonce.errors import BadRow, SparkonceError, error_text
 from sparkonce.protocol import Applied, Manifest, Reasons, Receipt
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TooManyBadRows(SparkonceError):
     """More rows can't be stored than option ``maxBadRows`` lets go aside."""
 
 
-class Tally:
+class BadRowCounter:
     """The rows of one epoch that can't be stored. It may be used by several threads.
 
     Args:
@@ -186,7 +186,7 @@ class Tally:
         if self.reasons.rows:
             manifest = self.manifest
             log.warning(
-                told(
+                error_text(
                     f"{self.reasons.rows:,} of {manifest.rows:,} rows of epoch {manifest.epoch} of"
                     f" {manifest.sink} can't be stored, and go to {where}",
                     why=str(self.reasons),
@@ -210,7 +210,7 @@ def require_few(most: MaxBadRows, manifest: Manifest, receipts: Iterable[Receipt
     Raises:
         BadRow: they did.
     """
-    tally = Tally(most, manifest)
+    tally = BadRowCounter(most, manifest)
     for receipt in receipts:
         tally.reasons.merge(receipt.bad)
     # Nothing is sent yet: rows that no task refused are taken for rows that will be stored.

@@ -34,11 +34,11 @@ from sparkonce.exactly_once.neighbours import (
 from sparkonce.exactly_once.pace import Start, told
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
+    DecidedEpoch,
     Learned,
     LostRace,
     Registers,
     Standing,
-    Taken,
     claim_name,
     contended,
     holder_of,
@@ -223,7 +223,7 @@ class Committer:
         receipts: Sequence[Receipt],
         verdict: Verdict,
         start: Start,
-    ) -> Taken:
+    ) -> DecidedEpoch:
         """Take the next revision for this epoch.
 
         Raises:
@@ -235,7 +235,7 @@ class Committer:
             happened = "was dropped by an operator" if base.was_dropped else "took effect before"
             log.log(level, "Epoch %d of %s %s: skipped", base.epoch, base.name, happened)
             # Written, not just read: a store that was cut off may show what it has lost.
-            return Taken(self._write(mine.replayed_by(driver.run_id)))
+            return DecidedEpoch(self._write(mine.replayed_by(driver.run_id)))
         require_same_shape(self.plan.shape, self.plan.target, receipts)
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
@@ -252,9 +252,9 @@ class Committer:
         if now.token != manifest.token:  # not by stamp: published or rolled forward, it has moved
             raise LostRace(unanswered)
         acknowledged = unanswered is None and now.stamp == decided.stamp  # or others may apply it
-        return Taken(now, since if acknowledged else None)
+        return DecidedEpoch(now, since if acknowledged else None)
 
-    def _finish(self, taken: Taken, driver: Driver) -> Ledger:
+    def _finish(self, taken: DecidedEpoch, driver: Driver) -> Ledger:
         done = self.registers.finish(taken.ledger, since=taken.since)
         if done.query_id == driver.query_id and done.epoch < driver.epoch:  # a failover undid it
             raise lost_decision(done, driver)

@@ -11,7 +11,7 @@ from sparkonce.damage import DELETE, reading
 from sparkonce.exactly_once.guards import Driver
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.protocol import Beside, Record, digest
+from sparkonce.protocol import AuxiliaryRecord, Record, digest
 from sparkonce.store import Store
 
 OFFSETS = "offsets/"
@@ -22,13 +22,13 @@ def _name(sink: str, epoch: int) -> str:
     return f"{OFFSETS}{digest(sink)}/{epoch % 2}"
 
 
-def beside(driver: Driver) -> Beside | None:
+def beside(driver: Driver) -> AuxiliaryRecord | None:
     """What a decision writes of its offsets; None if they can't be read, or are too long."""
     packed = driver.offsets.packed if driver.offsets else None
     if packed is None:
         return None
     body = {"query": driver.query_id, "epoch": driver.epoch, "offsets": packed}
-    return Beside(_name(driver.name, driver.epoch), json.dumps(body))
+    return AuxiliaryRecord(_name(driver.name, driver.epoch), json.dumps(body))
 
 
 def kept(store: Store, ledger: Ledger) -> dict[int, Offsets]:

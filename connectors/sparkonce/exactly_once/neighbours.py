@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from sparkonce.errors import SparkonceError, StoreError, StoreUnreachable, told
+from sparkonce.errors import SparkonceError, StoreError, StoreUnreachable, error_text
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.guards import Driver
 from sparkonce.exactly_once.ledger import Ledger, kin_of, sink_name
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.origin import Follows
-from sparkonce.protocol import Advance, ignore
+from sparkonce.protocol import Advance, no_progress
 
 log = logging.getLogger("sparkonce")
 
@@ -37,7 +37,11 @@ def require_latest(registers: Registers, ledger: Ledger) -> None:
 
 
 def finish_late(
-    registers: Registers, ledger: Ledger, advance: Advance = ignore, *, over_newer: bool = False
+    registers: Registers,
+    ledger: Ledger,
+    advance: Advance = no_progress,
+    *,
+    over_newer: bool = False,
 ) -> Ledger | None:
     """Finish what another process decided; as `Registers.finish_left`.
 
@@ -62,7 +66,7 @@ def finish_late(
         known = {one.token for one in before}
         beside = [one.name for one in overtakers(registers, ledger) if one.token not in known]
         if beside:
-            log.warning(told(*conflicts.written_beside(ledger, beside)))
+            log.warning(error_text(*conflicts.written_beside(ledger, beside)))
     return done
 
 
@@ -95,7 +99,7 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
         return
     if others:
         log.warning(
-            told(
+            error_text(
                 f"Sink {driver.name!r} begins at epoch 0 on target {driver.target}, to which"
                 f" {', '.join(others)} wrote before",
                 why="if its checkpoint is new, in place of another one, rows that are read"

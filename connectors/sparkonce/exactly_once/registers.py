@@ -18,7 +18,7 @@ from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.exactly_once.guards import Driver
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.protocol import Advance, Applied, Manifest, Record, digest, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, Record, digest, no_progress
 from sparkonce.store import Store
 
 
@@ -56,7 +56,7 @@ class LostRace(Exception):
         self.unanswered = unanswered
 
 
-class Taken(NamedTuple):
+class DecidedEpoch(NamedTuple):
     """What has become of an epoch: the ledger, and since when it may be applied, see `finish`."""
 
     ledger: Ledger
@@ -184,7 +184,7 @@ class Registers:
         raise contended(name)
 
     def finish(
-        self, ledger: Ledger, advance: Advance = ignore, since: float | None = None
+        self, ledger: Ledger, advance: Advance = no_progress, since: float | None = None
     ) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
 
@@ -210,7 +210,7 @@ class Registers:
             ledger = self.swap(ledger.finished(applied), applied=len(ledger.manifest.chunks))
         raise contended(ledger.name)
 
-    def finish_left(self, ledger: Ledger, advance: Advance = ignore) -> Ledger | None:
+    def finish_left(self, ledger: Ledger, advance: Advance = no_progress) -> Ledger | None:
         """The same of what another driver has decided, which may live, and finish it as well.
 
         None if it has, and has taken the record away, as it does with that of a batch without a

@@ -13,7 +13,7 @@ from sparkonce.errors import ChunkTooLarge, StoreError
 from sparkonce.exactly_once.bad_rows import Count
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.protocol import Chunk, Encoder, Reasons, Receipt, Sorter, Task
+from sparkonce.protocol import BadRowSplitter, Chunk, Encoder, Reasons, Receipt, Task
 from sparkonce.store import Store
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def stage(
     store: Store,
     task: Task,
     batches: Iterable[pa.RecordBatch],
-    encode: Encoder | Sorter,
+    encode: Encoder | BadRowSplitter,
     size: ChunkSize,
     patience: Patience,
 ) -> Receipt:
@@ -117,7 +117,7 @@ class _Staging:
         self,
         store: Store,
         task: Task,
-        encode: Encoder | Sorter,
+        encode: Encoder | BadRowSplitter,
         most_bytes: int,
         patience: Patience,
     ) -> None:
@@ -145,8 +145,8 @@ class _Staging:
             self._take_halves(rows)
 
     def _encoded(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
-        if isinstance(self.encode, Sorter):
-            return self.encode.sort(rows)
+        if isinstance(self.encode, BadRowSplitter):
+            return self.encode.split(rows)
         return self.encode(rows), {}
 
     def _take_halves(self, rows: pa.RecordBatch) -> None:

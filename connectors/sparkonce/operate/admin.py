@@ -15,7 +15,7 @@ from sparkonce.exactly_once.neighbours import finish_late
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.protocol import Advance, Applied, Record, Staged, ignore
+from sparkonce.protocol import Advance, Applied, Record, Staged, no_progress
 from sparkonce.store import Store
 
 BESIDE = CLAIM, kept_offsets.OFFSETS
@@ -182,7 +182,7 @@ class Admin:
     def recover(
         self,
         sink: SinkStatus,
-        advance: Advance = ignore,
+        advance: Advance = no_progress,
         *,
         accept_loss: bool = False,
         over_newer: bool = False,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import OptionError, UnsupportedQuery, told
+from sparkonce.errors import OptionError, UnsupportedQuery, error_text
 from sparkonce.exactly_once.guards import Driver, require_messages
 from sparkonce.exactly_once.ledger import new_token
 from sparkonce.origin import Follows, Origin
@@ -169,7 +169,7 @@ def _warn_of_repetition(sink: Sink, driver: Driver) -> None:
     """Say that a batch without a name can't be told from its repetition."""
     if driver.follows is Follows.ONCE and not sink.plan.repeatable:
         log.warning(
-            told(
+            error_text(
                 f"A batch of rows for {driver.target} has no name",
                 why="if it is written again, by a job that is run again or by a replay, its rows"
                 " are applied again",

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, told
+from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, error_text
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.spark import places, storage
 from sparkonce.spark.storage import Settings, Unreadable
@@ -186,7 +186,7 @@ def require_planned(view: View, epoch: int, place: str | None) -> None:
 @lru_cache
 def _warn(sink: str, location: str | None, trouble: str) -> None:
     log.warning(
-        told(
+        error_text(
             _unreadable(sink, location, trouble),
             why="a copied or restored one is noticed only by its epoch numbers, and may apply"
             " rows again",

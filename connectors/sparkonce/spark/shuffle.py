@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from sparkonce.errors import told
+from sparkonce.errors import error_text
 
 SETTINGS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
@@ -99,7 +99,7 @@ def warn(run_id: str, sink: str, setting: str) -> None:
         setting: see `may_mix`, or `NONE_HERE`.
     """
     log.warning(
-        told(
+        error_text(
             f"Sink {sink!r}, run {run_id}: Spark may mix two computations of an epoch, with"
             f" {setting}",
             why="where an executor is lost, and the query draws at random before a shuffle, rows"

@@ -15,7 +15,7 @@ from sparkonce.exactly_once.guards import Driver
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.registers import Learned, Registers
 from sparkonce.exactly_once.staging import stage
-from sparkonce.protocol import Advance, Receipt, Record, Staged, Task, ignore
+from sparkonce.protocol import Advance, Receipt, Record, Staged, Task, no_progress
 from sparkonce.store import Store
 
 COMMITTER, REGISTERS = (
@@ -62,7 +62,7 @@ def _writes_over(self: Committer, decided: Ledger, *rest: Any) -> Learned:
 
 
 def _finishes_first(
-    self: Registers, ledger: Ledger, advance: Advance = ignore, since: float | None = None
+    self: Registers, ledger: Ledger, advance: Advance = no_progress, since: float | None = None
 ) -> Ledger:
     if ledger.manifest is None:
         return ledger

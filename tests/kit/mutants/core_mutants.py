@@ -11,7 +11,7 @@ from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
 from sparkonce.exactly_once.commit import Committer, Standing
 from sparkonce.exactly_once.guards import Driver, Policy, Verdict, identify, judge
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.registers import Registers, Taken, holder_of
+from sparkonce.exactly_once.registers import DecidedEpoch, Registers, holder_of
 from sparkonce.protocol import Manifest, Record
 
 JUDGE, IDENTIFY = "sparkonce.exactly_once.commit.judge", "sparkonce.exactly_once.commit.identify"
@@ -144,9 +144,9 @@ def _counts_replays(
 
 def _only_reads_replays(
     self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict, *start: Any
-) -> Taken:
+) -> DecidedEpoch:
     if verdict is Verdict.REPLAY:
-        return Taken(base)
+        return DecidedEpoch(base)
     return TAKE(self, base, driver, receipts, verdict, *start)
 
 

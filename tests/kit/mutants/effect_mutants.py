@@ -19,7 +19,7 @@ from sparkonce.protocol import (
     Finish,
     Manifest,
     Record,
-    ignore,
+    no_progress,
 )
 from sparkonce.tck.simulation.memory import MemoryStore
 
@@ -69,7 +69,7 @@ class PublishesWhatIsLeft(MemoryStore):
 class MarksApart(MemoryStore):
     """A chunk takes effect in one request, and is marked in the next one."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = no_progress, *_: Any) -> Applied:
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             done = self.link("read", lambda: self.applied.get(manifest.token, 0))
             chunks = self.log.get((manifest.sink, part.attempt), {})
@@ -108,7 +108,7 @@ class AppliesAgain(MemoryStore):
 
 
 class AppliesBackwards(MemoryStore):
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = no_progress, *_: Any) -> Applied:
         return super().apply(replace(manifest, parts=manifest.parts[::-1]), advance)
 
 

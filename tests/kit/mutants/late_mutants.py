@@ -10,14 +10,14 @@ from typing import Any
 from tests.kit.mutants.mutant import CHUNKS, Mutant
 
 from sparkonce.errors import StoreLostData
-from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, no_progress
 from sparkonce.tck.simulation.memory import MemoryStore
 
 
 class AsksOnce(MemoryStore):
     """At the first chunk it asks whose decision it is, and how far that is; then no more."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = no_progress, *_: Any) -> Applied:
         begun = self.link("begin", lambda: self._begun(manifest))
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             if begun is None:
@@ -43,7 +43,7 @@ class AsksOnce(MemoryStore):
 class CountsForTheNext(AsksOnce):
     """A sink has one mark, and chunks after the first don't ask whose it is by now."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = no_progress, *_: Any) -> Applied:
         return MemoryStore.apply(self, manifest, advance)
 
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:

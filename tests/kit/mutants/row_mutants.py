@@ -10,14 +10,14 @@ from typing import Any
 
 from tests.kit.mutants.mutant import ROWS, Mutant
 
-from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, ignore
+from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest, no_progress
 from sparkonce.tck.simulation.converging import ConvergingStore, Guard
 
 
 class DropsAsItGoes(ConvergingStore):
     """A chunk is deleted once its rows were sent, before anything says that all is done."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = no_progress, *_: Any) -> Applied:
         chunks = iter(manifest.chunks)
 
         def advanced(rows: int) -> None:
@@ -34,7 +34,7 @@ class DropsAsItGoes(ConvergingStore):
 class ReadsAhead(ConvergingStore):
     """It fetches all chunks before it sends the first row. This is no fault."""
 
-    def apply(self, manifest: Manifest, advance: Advance = ignore, *_: Any) -> Applied:
+    def apply(self, manifest: Manifest, advance: Advance = no_progress, *_: Any) -> Applied:
         payloads = [
             self.link("fetch", partial(self._payload, manifest, part.attempt, seq))
             for part, seq in manifest.chunks

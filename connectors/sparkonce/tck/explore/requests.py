@@ -18,7 +18,7 @@ from sparkonce.protocol import (
     Part,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Client:
         return self._store.decide(decision)
 
     def apply(
-        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+        self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
     ) -> Applied:
         """See `Store.apply`."""
         self._about = {"sink": manifest.sink, "manifest": manifest}

@@ -25,7 +25,7 @@ from sparkonce.protocol import (
     Part,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 from sparkonce.tck.simulation.memory import MemoryStore
 
@@ -123,7 +123,7 @@ class ConvergingStore(MemoryStore):
     def apply(
         self,
         manifest: Manifest,
-        advance: Advance = ignore,
+        advance: Advance = no_progress,
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
         """See `Store.apply`. Row by row; the mark that all is done comes last."""

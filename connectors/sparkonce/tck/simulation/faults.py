@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
-from sparkonce.protocol import Advance, Applied, Manifest, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, no_progress
 from sparkonce.store import Store
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class FaultyStore:
         return lambda *args, **named: self._call(name, lambda: step(*args, **named))
 
     def _apply(
-        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+        self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
     ) -> Applied:
         self.applied.append(manifest)
 

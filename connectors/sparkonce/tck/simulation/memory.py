@@ -27,7 +27,7 @@ from sparkonce.protocol import (
     Part,
     Record,
     Staged,
-    ignore,
+    no_progress,
 )
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ class MemoryStore:
     def apply(
         self,
         manifest: Manifest,
-        advance: Advance = ignore,
+        advance: Advance = no_progress,
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
         """See `Store.apply`."""

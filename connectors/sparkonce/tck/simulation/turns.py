@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sparkonce.protocol import Advance, Applied, Manifest, ignore
+from sparkonce.protocol import Advance, Applied, Manifest, no_progress
 from sparkonce.store import Store
 
 Actor = Callable[[Store], object]
@@ -123,7 +123,7 @@ class _View:
         return lambda *args, **named: self._call(name, *args, **named)
 
     def apply(
-        self, manifest: Manifest, advance: Advance = ignore, since: float | None = None
+        self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
     ) -> Applied:
         """See `Store.apply`. Others may have turns between two chunks."""
         left = len(manifest.chunks)

@@ -8,7 +8,7 @@ from unittest import SkipTest
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.exactly_once.ledger import new_token
-from sparkonce.protocol import Beside, Decision, Record
+from sparkonce.protocol import AuxiliaryRecord, Decision, Record
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.decisions import Ready, raises, staged
@@ -66,7 +66,7 @@ def _publish(store: Store, good: Ready, decision: Decision) -> Record:
 
 def _with(good: Ready, name: str, text: str) -> Decision:
     """The decision, with this beside it."""
-    return good.decision._replace(beside=Beside(name, text))
+    return good.decision._replace(beside=AuxiliaryRecord(name, text))
 
 
 def _require_kept(world: Subject, name: str, text: str, what: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkonce import shared
+from sparkonce import connections
 
 
 class Connections:
@@ -36,10 +36,10 @@ def closers() -> int:
 def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[float]:
     """Seconds without use, of a process that has used nothing yet."""
     BEFORE.update(threading.enumerate())
-    monkeypatch.setattr(shared, "_processes", {})
-    monkeypatch.setattr(shared, "IDLE", 0.2)
+    monkeypatch.setattr(connections, "_processes", {})
+    monkeypatch.setattr(connections, "IDLE", 0.2)
     yield 0.2
-    shared.forget()
+    connections.forget()
 
 
 def until(happened: object, seconds: float = 5) -> None:
@@ -50,7 +50,7 @@ def until(happened: object, seconds: float = 5) -> None:
 
 @pytest.mark.usefixtures("idle")
 def test_one_is_made_for_each_key() -> None:
-    made = [shared.shared(key, Connections) for key in ("a", "b", "a")]
+    made = [connections.shared(key, Connections) for key in ("a", "b", "a")]
     assert made[0] is made[2]
     assert made[0] is not made[1]
 
@@ -58,15 +58,15 @@ def test_one_is_made_for_each_key() -> None:
 @pytest.mark.usefixtures("idle")
 def test_what_can_not_be_made_is_tried_anew() -> None:
     with pytest.raises(ZeroDivisionError):
-        shared.shared("a", lambda: 1 / 0)
-    assert shared.shared("a", Connections).closed == 0
+        connections.shared("a", lambda: 1 / 0)
+    assert connections.shared("a", Connections).closed == 0
 
 
 def test_it_is_closed_once_nobody_has_used_it_for_a_while(idle: float) -> None:
     before, busy, quiet = closers(), Connections(), Connections()
-    shared.used(quiet)
+    connections.used(quiet)
     for _ in range(20):
-        shared.used(busy)
+        connections.used(busy)
         time.sleep(idle / 10)
     assert (quiet.closed, busy.closed) == (1, 0)
     assert closers() == before + 1
@@ -78,18 +78,18 @@ def test_it_is_closed_once_nobody_has_used_it_for_a_while(idle: float) -> None:
 def test_it_is_closed_again_after_it_was_used_again(idle: float) -> None:
     it = Connections()
     for times in (1, 2, 3):
-        shared.used(it)
+        connections.used(it)
         until(lambda times=times: it.closed == times)
         assert it.closed == times
         time.sleep(idle / 4)
 
 
 def test_what_is_forgotten_is_closed_and_made_anew(idle: float) -> None:
-    before, first = closers(), shared.shared("a", Connections)
-    shared.used(first)
-    shared.forget()
+    before, first = closers(), connections.shared("a", Connections)
+    connections.used(first)
+    connections.forget()
     assert first.closed == 1
-    assert shared.shared("a", Connections) is not first
+    assert connections.shared("a", Connections) is not first
     until(lambda: closers() == before)
     assert (first.closed, closers()) == (1, before)
     assert idle
@@ -105,34 +105,34 @@ def test_one_that_can_not_be_closed_keeps_none_of_the_others_open(
 
     first, second, third = Broken(), Connections(), Connections()
     for one in (first, second):
-        shared.used(one)
+        connections.used(one)
     until(lambda: second.closed)
     assert (first.closed, second.closed) == (1, 1)
     assert "could not be closed: OSError: no way" in caplog.text
-    shared.used(third)
+    connections.used(third)
     until(lambda: third.closed)
     assert third.closed == 1
     assert idle
 
 
 def test_what_was_closed_is_forgotten_with_the_secret_in_its_key(idle: float) -> None:
-    first = shared.shared(("server", "old password"), Connections)
-    kept = shared.shared(("server", "new password"), Connections)
-    shared.used(first)
+    first = connections.shared(("server", "old password"), Connections)
+    kept = connections.shared(("server", "new password"), Connections)
+    connections.used(first)
     for _ in range(6):
-        shared.used(kept)
+        connections.used(kept)
         time.sleep(idle / 3)
     assert first.closed
-    assert [*shared._here().made] == [("server", "new password")]
-    assert shared.shared(("server", "new password"), Connections) is kept
+    assert [*connections._here().made] == [("server", "new password")]
+    assert connections.shared(("server", "new password"), Connections) is kept
 
 
 @pytest.mark.usefixtures("idle")
 def test_what_could_not_connect_is_forgotten_with_the_secret_in_its_key() -> None:
     """Nobody has used it."""
-    first = shared.shared(("server", "password"), Connections)
+    first = connections.shared(("server", "password"), Connections)
     until(lambda: first.closed)
-    assert shared.shared(("server", "password"), Connections) is not first
+    assert connections.shared(("server", "password"), Connections) is not first
 
 
 def test_use_is_no_failure_where_no_thread_can_start_and_the_next_use_tries_again(
@@ -144,23 +144,23 @@ def test_use_is_no_failure_where_no_thread_can_start_and_the_next_use_tries_agai
     it = Connections()
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", fails)
-        shared.used(it)
+        connections.used(it)
     time.sleep(idle)
-    shared.used(it)
+    connections.used(it)
     until(lambda: it.closed)
     assert it.closed == 1
 
 
 FORK = """
 import os
-from sparkonce import shared
+from sparkonce import connections
 
-first = shared.shared("a", object)
+first = connections.shared("a", object)
 child = os.fork()
 if child == 0:
-    os._exit(17 if shared.shared("a", object) is first else 0)
+    os._exit(17 if connections.shared("a", object) is first else 0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert shared.shared("a", object) is first
+assert connections.shared("a", object) is first
 """
 
 
