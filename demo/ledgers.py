@@ -83,9 +83,9 @@ class Ledgers:
     def _sinks(self) -> dict[str, SinkStatus]:
         queries = {Checkpoint(str(self.checkpoints / name)).query_id(): name for name in STREAMS}
         return {
-            queries[sink.ledger.query_id]: sink
+            queries[sink.ledger.owner.query_id]: sink
             for sink in self.admin.sinks()
-            if sink.ledger and sink.ledger.query_id in queries
+            if sink.ledger and sink.ledger.owner.query_id in queries
         }
 
 
@@ -93,10 +93,10 @@ def _stream(sink: SinkStatus | None) -> Stream:
     if sink is None or sink.ledger is None:
         return Stream()
     ledger = sink.ledger
-    chunks = len(ledger.manifest.chunks) if ledger.manifest else 0
-    applying = 0 < _staged(ledger.epoch, sink.staged) < chunks
-    staging = _staged(ledger.epoch + 1, sink.staged) > 0
-    return Stream(ledger.rows, ledger.epochs, applying, staging)
+    chunks = len(ledger.decision.manifest.chunks) if ledger.decision.manifest else 0
+    applying = 0 < _staged(ledger.decision.epoch, sink.staged) < chunks
+    staging = _staged(ledger.decision.epoch + 1, sink.staged) > 0
+    return Stream(ledger.totals.rows, ledger.totals.epochs, applying, staging)
 
 
 def _staged(epoch: int, staged: Iterable[Staged]) -> int:
@@ -118,14 +118,15 @@ def _caught(epoch: int | None, sink: SinkStatus | None) -> Caught:
     ledger = sink.ledger if sink else None
     if sink is None or ledger is None:
         return Caught(0, epoch, "nothing yet")
-    return Caught(ledger.rows, epoch, "" if epoch is None else _found(epoch, ledger, sink.staged))
+    found = "" if epoch is None else _found(epoch, ledger, sink.staged)
+    return Caught(ledger.totals.rows, epoch, found)
 
 
 def _found(epoch: int, ledger: Ledger, staged: Iterable[Staged]) -> str:
     left = _staged(epoch, staged)
-    if ledger.epoch < epoch:
+    if ledger.decision.epoch < epoch:
         return f"{left} chunk{'s' * (left > 1)}, undecided" if left else "nothing yet"
-    if ledger.manifest is None:
+    if ledger.decision.manifest is None:
         return "all; Spark did not know"
-    chunks = len(ledger.manifest.chunks)
+    chunks = len(ledger.decision.manifest.chunks)
     return f"decided, {chunks - left} of {chunks} applied"

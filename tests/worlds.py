@@ -47,8 +47,8 @@ def decide_and_die(query: Query, epoch: int, *partitions: list[str]) -> None:
     Only a store that applies chunk by chunk leaves one so.
     """
     die_before(query, "apply", epoch, *partitions)
-    assert query.ledger.epoch == epoch
-    assert query.ledger.manifest is not None
+    assert query.ledger.decision.epoch == epoch
+    assert query.ledger.decision.manifest is not None
 
 
 def encode(rows: object) -> bytes:

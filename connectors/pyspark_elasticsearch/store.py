@@ -21,12 +21,12 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
-    Decision,
     Finish,
     Manifest,
     P,
     Part,
     Plan,
+    Proposal,
     Record,
     Staged,
     no_progress,
@@ -135,11 +135,11 @@ class ElasticsearchStore:
         """See `Store.prepare`."""
         return Delivery(self._means, manifest).prepare()
 
-    def publish(self, decision: Decision, finish: Finish) -> None:  # noqa: ARG002
+    def publish(self, decision: Proposal, finish: Finish) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
         return
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
         manifest = decision.manifest
         gone = self.log.missing(places(manifest.sink, manifest.parts))

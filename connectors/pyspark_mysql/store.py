@@ -28,12 +28,12 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
-    Decision,
     Finish,
     Manifest,
     P,
     Part,
     Plan,
+    Proposal,
     Record,
     Staged,
     no_progress,
@@ -160,7 +160,7 @@ class MySqlStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`. The whole commit is one transaction: nobody sees the decision alone.
 
         Many chunks stay: to delete them may take longer than to write their rows.
@@ -180,7 +180,7 @@ class MySqlStore:
             self.records.update(manifest.sink, finished, number)
         return finished
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`."""
         manifest = decision.manifest
         with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():

@@ -26,11 +26,11 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
-    Decision,
     Finish,
     Manifest,
     P,
     Part,
+    Proposal,
     Record,
     Staged,
     no_progress,
@@ -178,14 +178,14 @@ class RedisStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`. One script, if the epoch is small."""
         delivery = self._delivery(decision.manifest)
         if not delivery.fits_one_step(self.small_cost):
             return None
         return delivery.publish(decision, finish(ALL_STORED))
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`."""
         return self._delivery(decision.manifest).decide(decision)
 

@@ -248,7 +248,7 @@ class Record:
     body: str = ""
 
 
-class Decision(NamedTuple):
+class Proposal(NamedTuple):
     """What is written where an epoch is decided.
 
     Attributes:

@@ -12,7 +12,7 @@ from sparkonce import checks, options
 from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.exactly_once.bad_rows import NONE
 from sparkonce.exactly_once.commit import Committer
-from sparkonce.exactly_once.guards import Policy
+from sparkonce.exactly_once.driver import Policy
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.options import Options

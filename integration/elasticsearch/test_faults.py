@@ -19,7 +19,7 @@ from integration.support.servers.process import wait_until
 
 from pyspark_elasticsearch.journal.records import Records
 from sparkonce.errors import StoreRefused, StoreUnreachable
-from sparkonce.protocol import Decision, Record
+from sparkonce.protocol import Proposal, Record
 
 FLOODED = "read_only_allow_delete"
 
@@ -44,7 +44,7 @@ def test_rows_count_once_whichever_request_the_network_cuts(
             break  # an epoch has no request of that number
     assert nth > 20
     query.sink.store.log.refresh()  # what is listed late is listed now, and the next commit cleans
-    assert query.run(nth + 1).rows == 10 * (nth + 1)
+    assert query.run(nth + 1).totals.rows == 10 * (nth + 1)
     query.sink.store.log.refresh()
     assert query.sink.store.staged(query.name) == []
 
@@ -101,7 +101,7 @@ def test_flood_stage_is_named_before_an_epoch_is_decided(
         query.run(1, ones(range(5)))
     ledger = query.committer().registers.load(query.name)
     assert ledger is not None
-    assert ledger.epoch == 0
+    assert ledger.decision.epoch == 0
     set_block(elastic, counter_index, FLOODED, None)
     query.run(1, ones(range(5)))
     assert counts(elastic, counter_index) == Counter([*range(5), *range(5)])
@@ -118,7 +118,7 @@ def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
     shown: dict[str, Any] = {}
     query.sink.check()
 
-    def then_full(records: Records, decision: Decision) -> Record:
+    def then_full(records: Records, decision: Proposal) -> Record:
         found, shown["manifest"] = decided(records, decision), decision.manifest
         set_block(elastic, counter_index, FLOODED, True)
         return found

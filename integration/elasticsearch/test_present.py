@@ -24,7 +24,7 @@ ONE = [{"id": 1, "n": 1}]
 def decided(query: ElasticsearchQuery) -> int:
     ledger = from_record(query.sink.store.read(query.name), query.name)
     assert ledger is not None
-    return ledger.epoch
+    return ledger.decision.epoch
 
 
 def remade(client: Elasticsearch, index: str, **body: Any) -> None:

@@ -50,7 +50,7 @@ def test_task_that_fails_and_replay_write_each_row_once(job: Job, index: str) ->
     assert in_elasticsearch(job.url, index) == Counter(range(7000))
     sink = job.sink()
     assert sink.ledger is not None
-    assert (sink.ledger.epoch, sink.ledger.rows) == (2, 7000)
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows) == (2, 7000)
 
 
 @pytest.fixture

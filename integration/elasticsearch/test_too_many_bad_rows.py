@@ -73,7 +73,7 @@ def test_a_share_of_all_lets_all_go_aside(
     with pytest.raises(RowRefused, match="restart it with a higher maxBadRows"):
         query.run(0, ones(0, 2000))
     query.restart(maxBadRows="100%")
-    assert query.run(0, ones(0, 2000)).aside == 2000
+    assert query.run(0, ones(0, 2000)).totals.aside == 2000
     assert len(documents(elastic, bad_index)) == 2000
     assert len(documents(elastic, index)) == 0
 
@@ -87,7 +87,7 @@ def test_small_partitions_hide_nothing(
         query.run(0, *(ones(10 * n, 10 * n + 10) for n in range(200)))
     elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
     query.restart()
-    assert query.run(0, []).aside <= 200
+    assert query.run(0, []).totals.aside <= 200
 
 
 def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
@@ -102,7 +102,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     with caplog.at_level(logging.WARNING, "sparkonce"):
         ledger = query.run(0, [{"id": n, "n": 1000} for n in range(10)], ones(10, 1000))
     assert (len(documents(elastic, bad_index)), len(documents(elastic, index))) == (10, 990)
-    assert (ledger.rows, ledger.aside, ledger.unstored) == (1000, 10, 0)
+    assert (ledger.totals.rows, ledger.totals.aside, ledger.totals.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
     assert f"10 of 1,000 rows of epoch 0 of {query.name}" in said
     assert f"go to index {bad_index}" in said
@@ -116,17 +116,17 @@ def test_a_slow_stream_into_a_broken_index_stops_too_until_a_row_is_stored(
     query = into(elasticsearch_url, index, bad_index, mode)
     bad = [{"id": 1, "n": 1000}, {"id": 2, "n": 1000}]
     for epoch in range(5):
-        assert query.run(epoch, bad).unstored == 2 * epoch + 2
+        assert query.run(epoch, bad).totals.unstored == 2 * epoch + 2
         query.restart()
     for _ in range(2):
         with pytest.raises(RowRefused, match="behind 10 in epochs before it, of which none was"):
             query.run(5, bad[:1])
         query.restart()
     query.restart(maxBadRows="20")
-    assert query.run(5, bad[:1]).unstored == 11
+    assert query.run(5, bad[:1]).totals.unstored == 11
     query.restart(maxBadRows="10%")
-    assert query.run(6, [*bad, *ones(3, 4)]).unstored == 0
-    assert query.run(7, bad).unstored == 2
+    assert query.run(6, [*bad, *ones(3, 4)]).totals.unstored == 0
+    assert query.run(7, bad).totals.unstored == 2
 
 
 def test_refused_document_counts_for_all_the_rows_of_its_key(
@@ -140,7 +140,7 @@ def test_refused_document_counts_for_all_the_rows_of_its_key(
         query.run(0, rows)
     query.restart(maxBadRows="490")
     ledger = query.run(0, [])
-    assert (ledger.aside, ledger.unstored) == (490, 0)
+    assert (ledger.totals.aside, ledger.totals.unstored) == (490, 0)
     assert len(documents(elastic, bad_index)) == 49
 
 
@@ -155,7 +155,7 @@ def test_epoch_of_which_no_document_is_stored_is_known_as_such_after_a_restart(
     query.restart(onBadRow="fail")
     del query.options["deadLetter"], query.options["maxBadRows"]
     ledger = query.run(0, [])
-    assert (ledger.aside, ledger.unstored) == (4, 4)
+    assert (ledger.totals.aside, ledger.totals.unstored) == (4, 4)
 
 
 def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
@@ -176,7 +176,7 @@ def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
     query.restart(onBadRow="fail")
     del query.options["deadLetter"], query.options["maxBadRows"]
     ledger = query.run(0, [])
-    assert (ledger.aside, ledger.unstored) == (4, 4)
+    assert (ledger.totals.aside, ledger.totals.unstored) == (4, 4)
     assert len(documents(elastic, bad_index)) == 1
 
 
@@ -199,7 +199,7 @@ def test_slow_stream_goes_on_once_the_index_is_mended(
     assert len(documents(elastic, bad_index)) == 10
     elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
     query.restart()
-    assert query.run(5, []).unstored == 0
+    assert query.run(5, []).totals.unstored == 0
     assert len(documents(elastic, index)) == 6
 
 
@@ -224,7 +224,7 @@ def test_bad_rows_are_told_though_the_answer_to_the_last_note_is_lost(
 
     monkeypatch.setattr(Records, "advance", loses)
     with caplog.at_level(logging.WARNING, "sparkonce"):
-        assert query.run(0, [{"id": 1, "n": 1}, {"id": 2, "n": 1000}]).aside == 1
+        assert query.run(0, [{"id": 1, "n": 1}, {"id": 2, "n": 1000}]).totals.aside == 1
     assert lost
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
     assert "1 x a field does not fit" in said
@@ -270,11 +270,11 @@ def test_bad_rows_of_an_epoch_that_was_applied_in_part_count_on(
         del store.apply
     ledger = decided.registers.load(query.name)
     assert ledger is not None
-    assert ledger.manifest is not None
-    store.records.advance(query.name, ledger.manifest.token, 3)
+    assert ledger.decision.manifest is not None
+    store.records.advance(query.name, ledger.decision.manifest.token, 3)
     query.restart()
     with pytest.raises(RowRefused, match="8 x refused before a restart; 3 x a field does not fit"):
         query.run(0, [])
     query.restart(maxBadRows="12")
-    assert query.run(0, []).aside == 12
+    assert query.run(0, []).totals.aside == 12
     assert (len(documents(elastic, bad_index)), len(documents(elastic, index))) == (12, 28)

@@ -157,7 +157,7 @@ def test_table_that_is_dropped_in_mid_query_is_refused_until_it_is_there(
     with pytest.raises(StoreRefused, match="dropped, renamed or altered"):
         query.commit(1, receipts)
     mysql.execute(f"CREATE TABLE {counters} (id BIGINT PRIMARY KEY, n BIGINT)")
-    assert query.commit(1, receipts).epoch == 1
+    assert query.commit(1, receipts).decision.epoch == 1
     assert counts(mysql, counters) == Counter(range(5))
 
 

@@ -244,7 +244,7 @@ def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
         mysql.execute(f"USE {home}")
         query.sink.store.session.pool.close_idle()  # such rights are read when one connects
         query.sink.check()
-        assert query.run(0, [{"id": 1, "n": 1}]).rows == 1
+        assert query.run(0, [{"id": 1, "n": 1}]).totals.rows == 1
     finally:
         mysql.execute(f"DROP DATABASE {unique}_ledger")
         mysql.execute(f"DROP TABLE {home}.{table}_bad")

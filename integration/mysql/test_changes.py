@@ -69,7 +69,7 @@ def test_preimages_do_nothing(make: Make, stored: Any) -> None:
     query.run(0, [change("a", "update_preimage", "old"), change("a", "update_postimage", "new")])
     query.run(1, [change("a", "update_postimage", "newer"), change("a", "update_preimage", "new")])
     ledger = query.run(2, [change("a", "update_preimage", "newer")])
-    assert (stored(), ledger.epoch) == ({"a": "newer"}, 2)
+    assert (stored(), ledger.decision.epoch) == ({"a": "newer"}, 2)
 
 
 def test_last_change_of_a_key_wins_in_the_collation_of_its_column(make: Make, stored: Any) -> None:

@@ -106,7 +106,7 @@ def test_what_is_staged_behind_a_chunk_in_pieces_is_there_at_once(
     other = MySqlQuery(schema, url=server.url, timeout="29", **options)
     staged = other.sink.store.staged(query.name)
     assert [each.chunks for each in staged] == [2]
-    assert query.commit(0, receipts).rows == 9
+    assert query.commit(0, receipts).totals.rows == 9
 
 
 def test_reading_ahead_takes_one_connection_more_that_is_kept_for_the_next_epoch(

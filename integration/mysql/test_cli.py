@@ -90,7 +90,7 @@ def test_ddl_makes_the_connectors_tables(url: str, mysql: Cursor, unique: str) -
         mysql.execute(statement)
     query = counting(url)
     query.sink.check()
-    assert query.run(0, ones(1)).epoch == 0
+    assert query.run(0, ones(1)).decision.epoch == 0
 
 
 def test_ddl_of_a_store_without_tables_says_so() -> None:

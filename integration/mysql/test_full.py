@@ -76,7 +76,7 @@ def test_full_table_refuses_an_epoch_until_it_may_grow(small: MySqlProcess) -> N
     assert stored(small) == (10, 10_000)
     small.config.append(ROOM.format(200))
     small.restart()
-    assert appending.commit(1, receipts).epoch == 1
+    assert appending.commit(1, receipts).decision.epoch == 1
     assert stored(small) == (30_010, 30_010_000)
 
 
@@ -121,7 +121,7 @@ def test_full_disk_refuses_an_epoch_until_there_is_room(on_small_disk: MySqlProc
         appending.commit(1, receipts)
     assert stored(server) == (10, 10_000)
     disk.clear()
-    assert appending.commit(1, receipts).epoch == 1
+    assert appending.commit(1, receipts).decision.epoch == 1
     assert stored(server) == (8010, 8_010_000)
 
 

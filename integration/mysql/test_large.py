@@ -61,7 +61,7 @@ def test_what_keeps_the_log_from_being_cleaned_keeps_no_epoch_from_its_commit(
         where = "sink = %s AND attempt = %s"
         staged = (latest.name, receipts[0].task.attempt)
         cursor.execute(f"SELECT seq FROM sparkonce_log WHERE {where} FOR UPDATE", staged)
-        assert latest.commit(0, receipts).epoch == 0
+        assert latest.commit(0, receipts).decision.epoch == 0
         mysql.execute(f"SELECT id, at FROM {table}")
         assert mysql.fetchall() == ((1, 4),)
         assert len(latest.sink.store.staged(latest.name)) == 1

@@ -38,7 +38,7 @@ def test_rows_count_once_whichever_statement_the_network_cuts(
         assert mysql_proxy.cuts == cuts + 1, "the fault must really happen"
         assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), nth + 2))
     last = statements + 2
-    assert query.run(last).rows == 10 * last
+    assert query.run(last).totals.rows == 10 * last
     assert query.sink.store.staged(query.name) == []
 
 
@@ -64,7 +64,7 @@ def test_folded_epochs_take_effect_once_whichever_statement_the_network_cuts(
                 query.restart()
         assert mysql_proxy.cuts == cuts + 1
         assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), nth + 1))
-    assert query.run(statements + 2).rows == 10 * (statements + 2)
+    assert query.run(statements + 2).totals.rows == 10 * (statements + 2)
 
 
 def test_lost_answer_to_commit_is_learned_from_the_ledger(
@@ -74,7 +74,7 @@ def test_lost_answer_to_commit_is_learned_from_the_ledger(
     query.run(0, ones(range(10)))
     mysql_proxy.cut_reply(b"COMMIT")
     receipts = query.stage(1, ones(range(10)))
-    assert query.commit(1, receipts).epoch == 1
+    assert query.commit(1, receipts).decision.epoch == 1
     assert mysql_proxy.cuts == 1
     assert "finding out what became of the last write" in caplog.text
     assert counts(mysql, counters) == Counter(dict.fromkeys(range(10), 2))

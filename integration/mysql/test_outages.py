@@ -85,7 +85,7 @@ def test_server_that_ends_in_mid_transaction_and_restarts_counts_each_row_once(
     with connect(server.url) as client, client.cursor() as cursor:
         assert counts(cursor, "t") == Counter(range(10))
         query.restart()
-        assert query.commit(1, receipts).epoch == 1
+        assert query.commit(1, receipts).decision.epoch == 1
         query.run(2, ones(range(5)))
         assert counts(cursor, "t") == Counter([*range(10), *range(10), *range(5)])
 
@@ -170,7 +170,7 @@ def test_server_in_offline_mode_is_waited_for(private_mysql: Private, mysql_name
         with pytest.raises(StoreUnreachable, match="offline"):
             query.commit(0, receipts)
         cursor.execute("SET GLOBAL offline_mode = OFF")
-    assert query.commit(0, receipts).rows == 10
+    assert query.commit(0, receipts).totals.rows == 10
 
 
 def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql: Private) -> None:
@@ -182,7 +182,7 @@ def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql:
         cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
     query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
     query.sink.check()
-    assert query.run(0, ones(range(10))).rows == 10
+    assert query.run(0, ones(range(10))).totals.rows == 10
 
 
 def test_checks_that_the_server_leaves_out_by_default_are_made(private_mysql: Private) -> None:
@@ -206,5 +206,5 @@ def test_checks_that_the_server_leaves_out_by_default_are_made(private_mysql: Pr
             query.restart()
         cursor.execute("SELECT * FROM t")
         assert cursor.fetchall() == ()
-        assert query.run(0, good).rows == 30
+        assert query.run(0, good).totals.rows == 30
         assert counts(cursor, "t") == Counter(dict.fromkeys(range(30), 0))

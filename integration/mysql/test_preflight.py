@@ -246,7 +246,7 @@ def test_server_is_verified_and_the_client_shows_its_certificate(
     shown = {"tlsCertFile": f"{tmp_path}/client.crt", "tlsKeyFile": f"{tmp_path}/client.key"}
     rows = query(url, "t", tlsCaFile=f"{tmp_path}/server.crt", createTable="true", **shown)
     rows.sink.check()
-    assert rows.run(0, [{"id": 1, "n": 1}]).rows == 1
+    assert rows.run(0, [{"id": 1, "n": 1}]).totals.rows == 1
 
     for options, said in (
         (shown, r"(?i)certificate verify failed"),

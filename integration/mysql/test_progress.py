@@ -80,7 +80,7 @@ def test_letters_of_an_earlier_generation_do_not_count(
         new.run(0, rows)
     trigger(mysql, target, NEGATIVE)
     new.restart()
-    assert new.run(0, rows).aside == 201
+    assert new.run(0, rows).totals.aside == 201
     assert letters(mysql, target) == 201
 
 
@@ -101,7 +101,7 @@ def test_an_epoch_goes_on_without_the_right_to_read_dead_letters(
             granted.run(0, rows)
         trigger(mysql, target, NEGATIVE)
         granted.restart()
-        assert granted.run(0, rows).aside == 1
+        assert granted.run(0, rows).totals.aside == 1
     finally:
         mysql.execute(f"DROP USER {unique}")
 
@@ -120,7 +120,7 @@ def test_rows_that_another_driver_put_aside_count(
 
     store.apply = beside
     try:
-        assert first.run(0, ones(*range(50), *range(-8, 0))).aside == 8
+        assert first.run(0, ones(*range(50), *range(-8, 0))).totals.aside == 8
     finally:
         del store.apply
     assert letters(mysql, target) == 8
@@ -139,7 +139,12 @@ def test_recover_counts_what_was_put_aside_before(
     done = CliRunner().invoke(main, ["recover", mysql_url, "--sink", stuck.name, *more])
     assert done.exit_code == 0, done.output
     found = ledger(stuck)
-    assert (found.manifest, found.rows, found.aside, found.unstored) == (None, 100, 1, 0)
+    assert (
+        found.decision.manifest,
+        found.totals.rows,
+        found.totals.aside,
+        found.totals.unstored,
+    ) == (None, 100, 1, 0)
 
 
 def test_recover_makes_the_table_of_dead_letters(
@@ -152,7 +157,7 @@ def test_recover_makes_the_table_of_dead_letters(
     there = ["--option", f"deadLetter={target}_bad", "--sink", stuck.name]
     done = CliRunner().invoke(main, ["recover", mysql_url, *there])
     assert done.exit_code == 0, done.output
-    assert (ledger(stuck).aside, letters(mysql, target)) == (1, 1)
+    assert (ledger(stuck).totals.aside, letters(mysql, target)) == (1, 1)
 
 
 @pytest.mark.parametrize("atomicity", ["epoch", "chunk"])
@@ -169,7 +174,7 @@ def test_a_commit_whose_answer_is_lost_warns_of_what_it_put_aside(
     staged = lossy.stage(1, ones(-1, 1))
     mysql_proxy.cut_reply(b"COMMIT", nth=1 if atomicity == "epoch" else 2)
     with caplog.at_level(logging.WARNING, "sparkonce"):
-        assert lossy.commit(1, staged).aside == 1
+        assert lossy.commit(1, staged).totals.aside == 1
     assert mysql_proxy.cuts == 1
     assert sum("1 of 2 rows of epoch 1" in said for said in caplog.messages) == 1
     assert letters(mysql, target) == 1

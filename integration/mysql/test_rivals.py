@@ -103,7 +103,7 @@ def test_driver_that_is_stopped_in_its_transaction_is_taken_over_and_wakes_in_va
             assert stopped.stdout.readline() == "applied, not committed\n"
             stopped.send_signal(signal.SIGSTOP)
             heir.restart()
-            assert heir.run(1, ones(range(10))).epoch == 1
+            assert heir.run(1, ones(range(10))).decision.epoch == 1
             stopped.send_signal(signal.SIGCONT)
             said, _ = stopped.communicate("go on\n", timeout=60)
         finally:
@@ -129,7 +129,7 @@ def test_victim_of_a_deadlock_begins_its_transaction_again(
         waits_for_a_lock(mysql)
         cursor.execute(f"UPDATE {counters} SET n = n WHERE id = 0")
         rival.rollback()
-        assert committing.result(30).epoch == 1
+        assert committing.result(30).decision.epoch == 1
     assert "Deadlock found" in caplog.text
     assert counts(mysql, counters) == Counter([0, 0, 1, 1])
 
@@ -149,7 +149,7 @@ def test_lock_is_waited_for_and_named_if_it_is_never_released(
             committing = pool.submit(query.commit, 1, receipts)
             waits_for_a_lock(mysql)
             rival.rollback()
-            assert committing.result(30).epoch == 1
+            assert committing.result(30).decision.epoch == 1
     assert counts(mysql, counters) == Counter([0, 0, 1, 1])
 
 
@@ -165,7 +165,7 @@ def test_session_that_is_killed_begins_its_transaction_again(
         committing = pool.submit(query.commit, 1, receipts)
         mysql.execute(f"{kill} {waits_for_a_lock(mysql)}")
         rival.rollback()
-        assert committing.result(30).epoch == 1
+        assert committing.result(30).decision.epoch == 1
     assert counts(mysql, counters) == Counter([0, 0, 1, 1])
 
 
@@ -178,7 +178,7 @@ def test_idle_sessions_that_are_killed_are_opened_again(
         mysql.execute(f"KILL {query.sink.store.session.live.connection.thread_id()}")
         receipts = query.stage(epoch, ones(range(2)))
         mysql.execute(f"KILL {query.sink.store.session.live.connection.thread_id()}")
-        assert query.commit(epoch, receipts).epoch == epoch
+        assert query.commit(epoch, receipts).decision.epoch == epoch
     assert counts(mysql, counters) == Counter(dict.fromkeys(range(2), 4))
 
 

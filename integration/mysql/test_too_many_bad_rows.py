@@ -133,7 +133,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     with caplog.at_level(logging.WARNING, "sparkonce"):
         ledger = query.run(0, ones(0, 10), ones(-990, 0))
     assert (count(mysql, f"{table}_bad"), count(mysql, table)) == (10, 990)
-    assert (ledger.rows, ledger.aside, ledger.unstored) == (1000, 10, 0)
+    assert (ledger.totals.rows, ledger.totals.aside, ledger.totals.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
     assert f"10 of 1,000 rows of epoch 0 of {query.name} can't be stored, and go to table" in said
     assert f"{table}_bad" in said
@@ -148,16 +148,16 @@ def test_a_slow_stream_into_a_broken_table_stops_too_until_a_row_is_stored(
     query.restart(**way)
     query.sink.check()
     for epoch in range(5):
-        assert query.run(epoch, ones(epoch, epoch + 2)).unstored == 2 * epoch + 2
+        assert query.run(epoch, ones(epoch, epoch + 2)).totals.unstored == 2 * epoch + 2
         query.restart()
     with pytest.raises(REFUSED, match=r"behind 10 in epochs before it, of which none was stored"):
         query.run(5, ones(5, 6))
     assert count(mysql, f"{table}_bad") == 10
     query.restart(maxBadRows="20")
-    assert query.run(5, ones(5, 6)).unstored == 11
+    assert query.run(5, ones(5, 6)).totals.unstored == 11
     query.restart(maxBadRows="10%")
-    assert query.run(6, ones(-1, 1)).unstored == 0
-    assert query.run(7, ones(8, 18)).unstored == 10
+    assert query.run(6, ones(-1, 1)).totals.unstored == 0
+    assert query.run(7, ones(8, 18)).totals.unstored == 10
 
 
 @pytest.mark.parametrize("atomicity", ["epoch", "chunk"])

@@ -102,7 +102,7 @@ def test_a_cluster_holds_what_one_server_holds(
         rows = [odd(at, epoch) for at in range(200)]
         fit = [{name: row[name] for name in schema.names} for row in rows]
         done = [query.run(epoch, fit[:120], fit[120:]) for query in queries]
-        assert done[0].aside == done[1].aside
+        assert done[0].totals.aside == done[1].totals.aside
     found = []
     with redis.Redis.from_url(redis_url) as client:
         found.append({key: shown(client, key) for key in client.scan_iter(f"{unique}:*")})

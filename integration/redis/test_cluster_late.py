@@ -53,8 +53,8 @@ def dies_at_chunk(patch: Patch, number: int, doing: Callable[[], object]) -> Non
 def decided(query: DirectQuery) -> Manifest:
     ledger = from_record(query.sink.store.read(query.name), query.name)
     assert ledger is not None
-    assert ledger.manifest is not None
-    return ledger.manifest
+    assert ledger.decision.manifest is not None
+    return ledger.decision.manifest
 
 
 @pytest.mark.parametrize("ends", ["a batch without a name", "a sink that is forgotten"])
@@ -104,7 +104,7 @@ def test_a_letter_that_the_ledger_loses_on_a_second_walk_is_written_again(
     back = at_chunk(2, lambda: world.restore("ledger", states["ledger"]))
     monkeypatch.setattr(LaneDelivery, "_apply_chunk", back)
     world.query.restart()
-    assert world.query.run(0, ROWS).aside == world.letters() == 2
+    assert world.query.run(0, ROWS).totals.aside == world.letters() == 2
     assert world.counts() == Counter(at for at in IDS if at not in (0, 13))
 
 
@@ -172,7 +172,7 @@ def test_letters_that_another_driver_wrote_are_counted(
         other.sink.store.apply(decided(world.query))
 
     monkeypatch.setattr(LaneDelivery, "_apply_chunk", at_chunk(1, all_of_it))
-    assert world.query.commit(0, receipts).aside == world.letters() == 3
+    assert world.query.commit(0, receipts).totals.aside == world.letters() == 3
 
 
 def test_a_driver_that_is_overtaken_while_it_looks_raises_no_alarm(

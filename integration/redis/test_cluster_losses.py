@@ -90,7 +90,7 @@ def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
     refused[0].set(refused[1], "mine, too")
     world.query.restart()
     ledger = world.query.run(1, rows)
-    assert ledger.aside == world.letters() == 3
+    assert ledger.totals.aside == world.letters() == 3
     assert world.counts() == Counter({at: 2 for at in IDS if at not in (BAD, BAD + 1)})
 
 
@@ -154,7 +154,7 @@ def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
     key = f"{{{unique}}}:record:{world.query.name}"
     client = world.everywhere.of(key)[0]
     body = json.loads(client.hget(key, "body"))
-    body["manifest"]["notes"] = {}
+    body["decision"]["manifest"]["notes"] = {}
     client.hset(key, "body", json.dumps(body))
     for _ in range(2):
         world.query.restart()

@@ -148,7 +148,7 @@ def test_an_epoch_waits_for_the_disk(private_redis: Private) -> None:
     server.kill()
     server.start()
     assert counts(server) == Counter([1])
-    assert counting.run(1, ones(2)).epoch == 1
+    assert counting.run(1, ones(2)).decision.epoch == 1
 
 
 def test_a_server_without_an_append_only_file_has_no_disk_to_wait_for(

@@ -65,7 +65,7 @@ def test_rows_count_once_whichever_request_the_network_cuts(
         expected.update(list(range(rows)))
     assert counts(client, unique) == expected
     last = len(requests) + 1
-    assert query.run(last).rows == rows * last
+    assert query.run(last).totals.rows == rows * last
     assert query.sink.store.staged(query.name) == []
 
 

@@ -107,7 +107,7 @@ def test_progress_without_notes_is_not_taken_back(
         return done
 
     monkeypatch.setattr(Delivery, "_apply_chunk", then_back)
-    assert query.run(0, [row(at) for at in range(30)]).epoch == 0
+    assert query.run(0, [row(at) for at in range(30)]).decision.epoch == 0
 
 
 SPECIAL = ["opColumn", "sequenceColumn", "scoreColumn", "ttlColumn"]
@@ -141,7 +141,7 @@ def test_a_chunk_of_rows_that_do_nothing_is_applied(
     aside = {"onBadRow": "deadLetter", "deadLetter": unique} if on_bad_row != "fail" else {}
     query = into(ROWS, **way, **aside, chunkRows="3")
     done = query.run(0, [row(at, "update_preimage") for at in range(7)])
-    assert done.aside == 0
+    assert done.totals.aside == 0
     assert client.keys(f"{unique}:*") == []
 
 
@@ -209,7 +209,7 @@ def test_a_string_that_is_no_utf8_is_a_bad_row_inside_json_too(
     with pytest.raises(BadRow, match="not valid UTF-8"):
         into(batch.schema, model=model).run_batches(0, [batch])
     query = into(batch.schema, model=model, **aside)
-    assert query.run_batches(0, [batch]).aside == 1
+    assert query.run_batches(0, [batch]).totals.aside == 1
     (letter,) = letters(query)
     assert "not valid UTF-8" in letter.reason
 

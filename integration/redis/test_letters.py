@@ -66,7 +66,7 @@ def test_bad_rows_of_task_and_server_go_aside_and_the_others_count(
         client.set(f"{unique}:{at}", "mine")
     query = counters()
     done = query.run(0, [row(at, NAN if at == 25 else 0.5) for at in range(30)], [row(30)])
-    assert done.aside == 4
+    assert done.totals.aside == 4
     assert ids(query) == Counter([3, 4, 17, 25])
     assert counts(client, unique, 31) == {at: "1" for at in range(31) if at not in (3, 4, 17, 25)}
     (box,) = query.sink.store.letterboxes()

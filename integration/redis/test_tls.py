@@ -59,7 +59,7 @@ def test_server_is_verified_and_the_client_shows_its_certificate(secure: Secure)
     url, home = secure
     client = {"tlsCertFile": f"{home}/client.crt", "tlsKeyFile": f"{home}/client.key"}
     query = DirectQuery(ROWS, url=url, key="tls:{id}", tlsCaFile=f"{home}/server.crt", **client)
-    assert query.run(0, [{"id": 1}]).rows == 1
+    assert query.run(0, [{"id": 1}]).totals.rows == 1
     raw = {"url": url, "key": "tls:{id}", "tlsCaFile": f"{home}/server.crt", **client}
     source = RedisConnector().source(options.parse(RedisConnector.reads, raw), Scan(ROWS))
     found = [batch for split in source.splits() for batch in source.read(split)]

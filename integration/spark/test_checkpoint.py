@@ -75,7 +75,7 @@ def test_deleted_checkpoint_starts_a_new_generation_of_an_upsert(upserting: Job)
     upserting.run()
     ledger = upserting.sink(upserting.options["sinkId"]).ledger
     assert ledger is not None
-    assert (ledger.generation, ledger.epoch, ledger.retired) == (2, 1, (old,))
+    assert (ledger.owner.generation, ledger.decision.epoch, ledger.owner.retired) == (2, 1, (old,))
     assert len(upserting.rows()) == 60
 
 

@@ -74,7 +74,7 @@ def test_killed_driver_loses_and_doubles_nothing(
     assert counting.counts() == once(range(30_000))
     sink = counting.sink()
     assert sink.ledger is not None
-    assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (2, 30_000, ())
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows, sink.staged) == (2, 30_000, ())
 
 
 @pytest.mark.slow

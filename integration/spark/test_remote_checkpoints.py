@@ -179,8 +179,8 @@ def test_checkpoint_that_the_session_places_is_read_with_options_alone(
         counting.run()
         ledger = counting.sink(query_of(files, counting.folder)).ledger
         assert ledger is not None
-        assert ledger.checkpoint == f"s3://{counting.folder}"
-        assert ledger.offsets is not None
+        assert ledger.owner.checkpoint == f"s3://{counting.folder}"
+        assert ledger.decision.offsets is not None
         files.delete_dir(counting.folder)
         assert "CheckpointReplaced" in counting.refused()
     finally:

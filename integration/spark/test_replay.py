@@ -23,7 +23,7 @@ def test_every_row_takes_effect_once_and_nothing_stays_staged(counting: Job) -> 
     assert counting.counts() == once(range(2500))
     sink = counting.sink()
     assert sink.ledger is not None
-    assert (sink.ledger.epoch, sink.ledger.rows, sink.staged) == (1, 2500, ())
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows, sink.staged) == (1, 2500, ())
 
 
 def test_replayed_epoch_is_not_applied_again(counting: Job) -> None:
@@ -105,7 +105,11 @@ def test_empty_epochs_are_consecutive_and_commit(counting: Job) -> None:
     counting.run()
     sink = counting.sink()
     assert sink.ledger is not None
-    assert (sink.ledger.epoch, sink.ledger.epochs, sink.ledger.rows) == (2, 3, 5)
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.epochs, sink.ledger.totals.rows) == (
+        2,
+        3,
+        5,
+    )
     assert counting.counts() == once(range(100, 110, 2))
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.commit import Committer
-from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.origin import Follows

@@ -47,7 +47,7 @@ def test_abort_moves_the_revision_and_drops_in_one_step(query: Query) -> None:
         with pytest.raises(Crash):
             run.abort(1, receipts)
         assert (query.ledger.revision > before.revision) == (left == 0)
-        assert query.ledger.epoch == before.epoch
+        assert query.ledger.decision.epoch == before.decision.epoch
         assert query.world.staged() == left
 
 
@@ -129,7 +129,7 @@ def test_abort_of_a_committed_epoch_undoes_nothing(query: Query) -> None:
     run.commit(0, receipts)
     run.abort(0, receipts)
     assert query.world.rows == ["a", "b", "c"]
-    assert query.ledger.epoch == 0
+    assert query.ledger.decision.epoch == 0
 
 
 def test_abort_of_a_first_epoch_leaves_no_epoch_behind(query: Query) -> None:
@@ -138,7 +138,7 @@ def test_abort_of_a_first_epoch_leaves_no_epoch_behind(query: Query) -> None:
     assert query.world.memory.names() == []
     query.start().write(0, ["b"])
     assert query.world.rows == ["b"]
-    assert query.ledger.generation == 1
+    assert query.ledger.owner.generation == 1
 
 
 def test_abort_with_skipped_receipts_drops_nothing(query: Query) -> None:
@@ -250,6 +250,6 @@ def test_a_query_that_is_aborted_all_the_time_does_not_let_its_ledger_grow(query
     for _ in range(PAST_DOOMED):
         run = query.start()
         run.abort(1, run.stage(1, ["a"], ["b"], ["c"]))
-    assert len(query.ledger.doomed) <= PAST_DOOMED + 3
+    assert len(query.ledger.decision.doomed) <= PAST_DOOMED + 3
     query.start().write(1, ["a"])
-    assert query.ledger.doomed == {}
+    assert query.ledger.decision.doomed == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.ledgers import by_part
 from tests.worlds import MemoryWorld, decide_and_die, die_before, move_ledger
 
 from sparkonce.errors import StoreLostData
@@ -106,12 +107,12 @@ def test_recover_of_a_finished_sink_does_nothing(query: Query) -> None:
 def test_recover_without_the_chunks_fails_and_leaves_the_epoch_decided(lacking: Query) -> None:
     with pytest.raises(StoreLostData):
         recover(lacking)
-    assert lacking.ledger.manifest is not None
+    assert lacking.ledger.decision.manifest is not None
 
 
 def test_a_loss_that_is_accepted_ends_the_epoch_and_the_query_goes_on(lacking: Query) -> None:
     recover(lacking, accept_loss=True)
-    assert lacking.ledger.manifest is None
+    assert lacking.ledger.decision.manifest is None
     run = lacking.start()
     run.write(0, ["replayed"])
     run.write(1, ["f"])
@@ -125,12 +126,12 @@ def test_a_loss_is_accepted_though_a_query_that_restarts_moves_the_ledger(lackin
     admin = Admin(store)
     [sink] = admin.sinks()
     admin.recover(sink, accept_loss=True)
-    assert lacking.ledger.manifest is None
+    assert lacking.ledger.decision.manifest is None
 
 
 def test_a_loss_that_is_accepted_stores_no_row_and_bad_ones_count_on(lacking: Query) -> None:
     ledger = lacking.ledger
-    bad = ledger.moved(unstored=7)
+    bad = ledger.moved(**by_part(ledger, unstored=7))
     lacking.world.memory.swap(lacking.name, bad.to_record(), ledger.stamp)
     recover(lacking, accept_loss=True)
-    assert lacking.ledger.unstored == 7
+    assert lacking.ledger.totals.unstored == 7

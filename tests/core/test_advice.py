@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.ledgers import ledger_of
 
 from sparkonce import options
 from sparkonce.errors import SparkonceError, StoreRefused
 from sparkonce.exactly_once import conflicts
-from sparkonce.exactly_once.guards import Driver, Policy
-from sparkonce.exactly_once.ledger import Ledger, sink_name
+from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.ledger import sink_name
 from sparkonce.options import COMMON
 from sparkonce.origin import Follows
 from sparkonce.spark.batch import OF_STREAMS
 
 NAME = sink_name("my.sink_1", "t")
-LEDGER = Ledger(NAME, "my_app.1", "t", epoch=5)
+LEDGER = ledger_of(NAME, "my_app.1", "t", epoch=5)
 ID = "0b1f2a3c-0000-4000-8000-000000000000"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.ledgers import ledger_of
 from tests.worlds import MemoryWorld
 
 from sparkonce.errors import BadRow
@@ -16,8 +17,7 @@ from sparkonce.exactly_once.bad_rows import (
     TooManyBadRows,
     max_bad_rows,
 )
-from sparkonce.exactly_once.guards import Policy
-from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.driver import Policy
 from sparkonce.protocol import Applied, Manifest, Part, Receipt
 from sparkonce.tck.simulation.actors import Query, Run
 
@@ -121,9 +121,9 @@ def test_epochs_of_which_no_row_is_stored_count_together(
 def test_the_ledger_counts_on_while_no_row_is_stored(
     applied: Applied, rows: int, unstored: int
 ) -> None:
-    ledger = Ledger("sink", "query", "target", aside=6, unstored=5)
+    ledger = ledger_of("sink", "query", "target", aside=6, unstored=5)
     done = ledger.decided(manifest(rows), "run").finished(applied)
-    assert (done.aside, done.unstored) == (6 + applied.aside, unstored)
+    assert (done.totals.aside, done.totals.unstored) == (6 + applied.aside, unstored)
 
 
 def refused_by_tasks(run: Run, epoch: int, rows: int, bad: int) -> list[Receipt]:
@@ -144,9 +144,9 @@ def test_too_many_that_tasks_refuse_stop_an_epoch_before_it_is_decided(whole: bo
     receipts = refused_by_tasks(run, 1, rows=100, bad=11)
     with pytest.raises(BadRow, match=r"11 x a key is null, such as: id=null\. Nothing of"):
         committer.commit(run.driver(1), receipts)
-    assert query.ledger.epoch == 0
+    assert query.ledger.decision.epoch == 0
     committer.policy = Policy(repeatable=False, max_bad_rows=MaxBadRows("11", 11))
-    assert committer.commit(run.driver(1), receipts).epoch == 1
+    assert committer.commit(run.driver(1), receipts).decision.epoch == 1
 
 
 def test_a_replay_counts_nothing_again() -> None:
@@ -157,4 +157,4 @@ def test_a_replay_counts_nothing_again() -> None:
     committer.policy = Policy(repeatable=False, max_bad_rows=TENTH)
     committer.commit(run.driver(0), receipts)
     committer.policy = Policy(repeatable=False, max_bad_rows=NONE)
-    assert committer.commit(run.driver(0), receipts).epoch == 0
+    assert committer.commit(run.driver(0), receipts).decision.epoch == 0

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from tests.ledgers import by_part
 from tests.worlds import MemoryWorld, decide_and_die
 
 from sparkonce.errors import ConcurrentDriver, RecordDamaged, VersionBehindSink, WrittenTwice
@@ -110,7 +111,9 @@ def test_a_version_that_an_earlier_release_wrote_is_skipped_whoever_comes(batche
     batches.named = True
     batches.start().write(7, ["a"])
     ledger = batches.ledger
-    batches.store.swap(batches.name, ledger.moved(stream=None).to_record(), ledger.stamp)
+    batches.store.swap(
+        batches.name, ledger.moved(**by_part(ledger, stream=None)).to_record(), ledger.stamp
+    )
     batches.stream = "some query"
     batches.start().write(7, ["drawn anew"])
     assert batches.world.rows == ["a"]
@@ -240,7 +243,7 @@ def test_a_batch_lets_a_stream_that_lives_finish_what_it_decides(
     batch = Query(world, id="p", checkpoint=None, follows=Follows.ONCE)
     Run(batch, "").write(0, ["p/0"])
     assert world.rows == ["b/0", "a/0", "b/1", "p/0"]
-    assert live.ledger.manifest is not None
+    assert live.ledger.decision.manifest is not None
 
 
 def test_a_ledger_in_the_way_that_is_damaged_names_its_sink() -> None:

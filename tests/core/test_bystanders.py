@@ -93,7 +93,7 @@ def test_forget_beside_a_commit(whole_epochs: bool, epoch: int) -> None:
 
     def verify(duel: Duel) -> None:
         spark = duel.sparks[0]
-        while not spark.query.ledger.forgotten:
+        while not spark.query.ledger.owner.forgotten:
             forget(duel.world.memory, spark.query.name)
         before = list(duel.world.rows)
         assert not spark.run_until_failure(spark.checkpoint.committed + 1)

@@ -46,8 +46,8 @@ def test_a_moved_checkpoint_goes_on(world: MemoryWorld) -> None:
     moved.start().write(0, ["replayed"])
     moved.start().write(1, ["b"])
     assert world.rows == ["a", "b"]
-    assert moved.ledger.checkpoint == OTHER
-    assert moved.ledger.generation == 1
+    assert moved.ledger.owner.checkpoint == OTHER
+    assert moved.ledger.owner.generation == 1
 
 
 def test_a_moved_checkpoint_holds_its_new_path(world: MemoryWorld) -> None:
@@ -135,7 +135,7 @@ def test_a_take_over_interrupted_anywhere_is_taken_up_again(
             old.start().write(1, ["x"])
         new.start().write(1, ["c"])
         assert world.rows in (["a", "b", "c"], ["a", "b again", "c"])
-        assert new.ledger.query_id == "new"
+        assert new.ledger.owner.query_id == "new"
         if at >= len(store.calls):
             assert at > 8
             return
@@ -151,7 +151,7 @@ def test_a_take_over_after_a_refusal_is_the_same_as_without(world: MemoryWorld) 
     run.abort(0, receipts)
     new.on_new_checkpoint = "continue:old"
     ledger = new.start().write(0, ["b"])
-    assert (ledger.generation, ledger.retired) == (2, ("old",))
+    assert (ledger.owner.generation, ledger.owner.retired) == (2, ("old",))
 
 
 def replaced_twice_over(world: MemoryWorld, *, repeatable: bool) -> tuple[Query, Query, Query]:
@@ -168,7 +168,7 @@ def test_a_query_that_takes_over_a_sink_id_and_a_path_retires_both(world: Memory
     by_id, by_path, new = replaced_twice_over(world, repeatable=True)
     new.on_new_checkpoint = "continue:x"
     ledger = new.start().write(0, ["new 0"])
-    assert set(ledger.retired) == {"x", "y"}
+    assert set(ledger.owner.retired) == {"x", "y"}
     for old in (by_id, by_path):
         for epoch in (0, 1):
             with pytest.raises(QueryRetired):
@@ -203,8 +203,8 @@ def test_a_query_that_replaces_one_after_the_other_retires_both(world: MemoryWor
     second.start().write(0, ["y 0"])
     new.checkpoint = OTHER
     ledger = new.start().write(0, ["new 0"])
-    assert set(ledger.retired) == {"x", "y"}
-    assert ledger.generation >= 2
+    assert set(ledger.owner.retired) == {"x", "y"}
+    assert ledger.owner.generation >= 2
     for old in (first, second):
         with pytest.raises(QueryRetired):
             old.start().write(0, ["x"])

@@ -32,7 +32,7 @@ def test_a_clean_up_that_is_refused_does_not_fail_the_commit(query: Query) -> No
         raise StoreError("no right to delete")
 
     store.discard = refuse  # type: ignore[attr-defined]
-    assert run.write(0, ["a"]).epoch == 0
+    assert run.write(0, ["a"]).decision.epoch == 0
 
 
 def test_what_tasks_stage_too_late_is_dropped_by_the_next_commit(query: Query) -> None:

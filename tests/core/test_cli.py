@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.ledgers import ledger_of, with_fields
 from tests.worlds import MemoryWorld
 
-from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.arguments import STYLE
 from sparkonce.operate.cli import main
 
@@ -165,8 +165,8 @@ def test_no_name_reaches_the_terminal_as_it_is(
     """By no command, in no prompt, no log line and no label of metrics."""
     world = MemoryWorld()
     for name in NAMES * 2:
-        ledger = Ledger(name, "q\x1b[5m", "t\x1b[5m", revision=1, stamp="s", epochs=1, epoch=0)
-        record = replace(ledger, checkpoint="/c\x1b[5m").to_record()
+        ledger = ledger_of(name, "q\x1b[5m", "t\x1b[5m", revision=1, stamp="s", epochs=1, epoch=0)
+        record = with_fields(ledger, checkpoint="/c\x1b[5m").to_record()
         world.memory.records[name] = replace(record, body="{") if damaged else record
     for made in ("sparkonce.operate.arguments.for_url", "sparkonce.registry.for_url"):
         monkeypatch.setattr(made, lambda _: _Connector(world.memory))

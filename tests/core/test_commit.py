@@ -31,7 +31,12 @@ def test_epochs_follow_each_other_and_the_ledger_counts_them(query: Query) -> No
     for epoch in range(4):
         ledger = run.write(epoch, [f"{epoch}a", f"{epoch}b"], [f"{epoch}c"])
     assert query.world.rows == [f"{epoch}{row}" for epoch in range(4) for row in "abc"]
-    assert (ledger.epoch, ledger.epochs, ledger.rows, ledger.manifest) == (3, 4, 12, None)
+    assert (
+        ledger.decision.epoch,
+        ledger.totals.epochs,
+        ledger.totals.rows,
+        ledger.decision.manifest,
+    ) == (3, 4, 12, None)
     assert ledger == query.ledger
 
 
@@ -43,7 +48,7 @@ def test_an_epoch_without_rows_counts_as_an_epoch(
     run.write(0, *partitions)
     run.write(1, ["a"])
     run.write(2, *partitions)
-    assert query.ledger.epoch == 2
+    assert query.ledger.decision.epoch == 2
     assert query.world.rows == ["a"]
 
 
@@ -84,7 +89,7 @@ def test_a_replay_drops_what_was_staged_for_it(query: Query) -> None:
     ledger = query.start().commit(1, again)
     assert query.world.rows == ["a", "b", "c"]
     assert query.world.staged() == 0
-    assert (ledger.epochs, ledger.rows) == (2, 3)
+    assert (ledger.totals.epochs, ledger.totals.rows) == (2, 3)
 
 
 def test_after_a_replay_the_next_epoch_is_taken(query: Query) -> None:
@@ -112,7 +117,7 @@ def test_a_missing_chunk_fails_the_batch_and_nothing_takes_effect(query: Query) 
     with pytest.raises(StagedDataMissing):
         run.commit(1, receipts)
     assert query.world.rows == ["a"]
-    assert query.ledger.epoch == 0
+    assert query.ledger.decision.epoch == 0
     run.abort(1, receipts)
     query.start().write(1, ["b", "c", "d"], ["e"])
     assert query.world.rows == list("abcde")
@@ -154,7 +159,7 @@ def test_a_decide_that_arrives_after_the_ledger_was_moved_is_void(query: Query) 
     store.deliver_all()
     run.write(2, ["c"])
     assert query.world.rows == ["a", "b", "c"]
-    assert query.ledger.rows == 3
+    assert query.ledger.totals.rows == 3
 
 
 def test_a_ledger_that_others_write_all_the_time_ends_in_an_error(query: Query) -> None:

@@ -199,7 +199,7 @@ def test_the_next_epoch_may_have_any_offsets(query: Query) -> None:
 def test_a_replay_for_which_all_tasks_skipped_is_done(query: Query) -> None:
     written(query, 1)
     receipts = query.start().stage(0, ["x"], ["y"])
-    assert {receipt.skipped for receipt in receipts} == {query.ledger.token}
+    assert {receipt.skipped for receipt in receipts} == {query.ledger.decision.token}
     query.start().commit(0, receipts)
     assert query.world.rows == ["row 0"]
 

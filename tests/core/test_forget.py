@@ -7,6 +7,7 @@ import time
 from functools import partial
 
 import pytest
+from tests.ledgers import by_part
 from tests.worlds import MemoryWorld, decide_and_die, die_before
 
 from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError
@@ -25,7 +26,7 @@ def test_forget_leaves_a_tombstone_and_no_claim(world: MemoryWorld, admin: Admin
     admin.forget(query.name)
     [claim] = before - set(world.memory.names())
     assert claim.startswith("checkpoint/")
-    assert query.ledger.forgotten
+    assert query.ledger.owner.forgotten
 
 
 def test_forget_survives_a_claim_that_is_gone(
@@ -38,7 +39,7 @@ def test_forget_survives_a_claim_that_is_gone(
     world.memory.records.pop(claim)
     world.memory.names = lambda: names
     admin.forget(query.name)
-    assert query.ledger.forgotten
+    assert query.ledger.owner.forgotten
 
 
 @pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
@@ -124,9 +125,11 @@ def test_bad_rows_of_a_query_that_was_forgotten_do_not_count_for_the_next(
 ) -> None:
     old = Query(world, id="old", sink_id="orders")
     ledger = old.start().write(0, ["a"])
-    world.memory.swap(old.name, ledger.moved(unstored=7).to_record(), ledger.stamp)
+    world.memory.swap(
+        old.name, ledger.moved(**by_part(ledger, unstored=7)).to_record(), ledger.stamp
+    )
     admin.forget(old.name)
-    assert Query(world, id="new", sink_id="orders").start().write(0).unstored == 0
+    assert Query(world, id="new", sink_id="orders").start().write(0).totals.unstored == 0
 
 
 def test_a_query_that_was_forgotten_undecided_stays_so_while_the_next_decides_nothing(
@@ -155,13 +158,13 @@ def test_a_tombstone_goes_at_last_and_takes_late_claims_along(
     admin.forget(query.name)
     world.memory.swap(claim, held, "")  # it arrives late
     assert admin.sweep(HOUR) == 0
-    assert query.ledger.forgotten
+    assert query.ledger.owner.forgotten
     now = time.time()
     monkeypatch.setattr("sparkonce.operate.admin.time.time", lambda: now + 31 * 24 * HOUR)
     left = set(world.memory.names()) - {query.name, claim}
     assert admin.sweep(HOUR) == 1
     assert set(world.memory.names()) == left
-    assert other.start().write(1, ["y"]).epoch == 1
+    assert other.start().write(1, ["y"]).decision.epoch == 1
 
 
 def _holder(world: MemoryWorld, name: str) -> str | None:
@@ -174,7 +177,7 @@ def test_a_tombstone_stays_while_its_query_still_stages(query: Query, admin: Adm
     admin.forget(query.name)
     query.start().stage_late(1, ["zombie"])
     assert admin.sweep(HOUR, age=0.0) == 0
-    assert query.ledger.forgotten
+    assert query.ledger.owner.forgotten
 
 
 def test_a_query_that_comes_back_after_its_tombstone_is_refused_for_what_is_missing(
@@ -195,4 +198,4 @@ def test_a_tombstone_that_moves_while_it_is_swept_stays(world: MemoryWorld, admi
     store = FaultyStore(world.memory)
     store.before("swap", lambda: new.start().write(0, ["new"]))
     Admin(store).sweep(HOUR, age=0.0)
-    assert query.ledger.query_id == "new"
+    assert query.ledger.owner.query_id == "new"

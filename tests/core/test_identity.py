@@ -73,7 +73,11 @@ def test_the_override_lets_the_new_query_start_anew(
     ledger = run.write(0, ["c"])
     run.write(1, ["d"])
     assert world.rows == ["a", "b", "c", "d"]
-    assert (ledger.generation, ledger.retired, ledger.query_id) == (2, ("old",), "new")
+    assert (ledger.owner.generation, ledger.owner.retired, ledger.owner.query_id) == (
+        2,
+        ("old",),
+        "new",
+    )
 
 
 @SINK_IDS
@@ -156,7 +160,11 @@ def test_upsert_goes_on_under_a_new_generation_and_says_so(
     _, new = old_and_new(world, sink_id, repeatable=True)
     ledger = new.start().write(0, ["a again"])
     assert world.rows == ["a", "b", "a again"]
-    assert (ledger.generation, ledger.retired, ledger.epoch) == (2, ("old",), 0)
+    assert (ledger.owner.generation, ledger.owner.retired, ledger.decision.epoch) == (
+        2,
+        ("old",),
+        0,
+    )
     assert "new replaces query old" in caplog.text.replace("Query ", "")
 
 
@@ -173,8 +181,8 @@ def test_generations_count_on(world: MemoryWorld, sink_id: str | None) -> None:
     for number in range(4):
         query = Query(world, id=f"query {number}", sink_id=sink_id, repeatable=True)
         ledger = query.start().write(0, [f"row {number}"])
-        assert ledger.generation == number + 1
-        assert ledger.retired == tuple(f"query {n}" for n in range(number))
+        assert ledger.owner.generation == number + 1
+        assert ledger.owner.retired == tuple(f"query {n}" for n in range(number))
 
 
 # -- a retired query

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
 
 import pytest
+from tests.ledgers import with_fields
 from tests.worlds import MemoryWorld
 
 from sparkonce.exactly_once.offsets import LONGEST, Offsets
@@ -56,9 +56,9 @@ def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
         query.start().commit(epoch, [], offsets_of(epoch, 1))
     ledger = query.ledger
     assert set(admin.offsets(ledger)) == {0, 1}
-    assert set(admin.offsets(replace(ledger, offsets="another"))) == {0}
-    assert set(admin.offsets(replace(ledger, former_offsets="another"))) == {1}
-    assert set(admin.offsets(replace(ledger, former_offsets=None))) == {1}
+    assert set(admin.offsets(with_fields(ledger, offsets="another"))) == {0}
+    assert set(admin.offsets(with_fields(ledger, former_offsets="another"))) == {1}
+    assert set(admin.offsets(with_fields(ledger, former_offsets=None))) == {1}
     assert admin.offsets(ledger.succeeded_by("another")) == {}
     assert admin.offsets(None) == {}
 

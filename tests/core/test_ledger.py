@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.ledgers import PARTS, ledger_of, with_fields
 
 from sparkonce.errors import RecordDamaged, StoreError
 from sparkonce.exactly_once.ledger import (
     PAST_DOOMED,
-    PAST_QUERIES,
-    PAST_RUNS,
     Ledger,
     from_record,
     new_token,
     sink_name,
 )
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.exactly_once.pace import KEPT, Pace, Start, followed
+from sparkonce.exactly_once.ownership import PAST_QUERIES, PAST_RUNS
+from sparkonce.exactly_once.totals import KEPT, Pace, Start, followed
 from sparkonce.operate.admin import SinkStatus
 from sparkonce.operate.printing import described, listed
 from sparkonce.protocol import FORMAT, Applied, Manifest, Part, Record, digest
 
-PARTS = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
+STAGED = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))
 MANIFEST = Manifest(
     sink="orders@1",
     generation=2,
@@ -36,11 +36,11 @@ MANIFEST = Manifest(
     token="token",
     target="hash:orders",
     detail={"mode": "upsert", "fields": ["a", "ä"], "ttl": None, "nested": {"x": [1, 2.5]}},
-    parts=PARTS,
+    parts=STAGED,
     notes={"fence": 12},
 )
 OFFSETS = Offsets(b"v1\n{}\n7")
-FULL = Ledger(
+FULL = ledger_of(
     name="orders@1",
     query_id="a",
     target="hash:orders",
@@ -78,7 +78,7 @@ FULL = Ledger(
 
 @pytest.mark.parametrize(
     "ledger",
-    [FULL, replace(FULL, manifest=None), Ledger("n@1", "q", "t", revision=1, stamp="s")],
+    [FULL, with_fields(FULL, manifest=None), ledger_of("n@1", "q", "t", revision=1, stamp="s")],
     ids=["decided", "finished", "fresh"],
 )
 def test_a_ledger_comes_back_from_its_record_as_it_was(ledger: Ledger) -> None:
@@ -86,12 +86,15 @@ def test_a_ledger_comes_back_from_its_record_as_it_was(ledger: Ledger) -> None:
 
 
 def test_no_field_is_left_at_its_default_in_that_test() -> None:
-    fresh = Ledger("n@1", "q", "t")
-    assert [field.name for field in fields(Ledger)] == [
-        field.name
-        for field in fields(Ledger)
-        if getattr(FULL, field.name) != getattr(fresh, field.name)
+    fresh = ledger_of("n@1", "q", "t")
+    pairs = [(FULL, fresh), *((getattr(FULL, one), getattr(fresh, one)) for one in PARTS)]
+    same = [
+        one.name
+        for full, new in pairs
+        for one in fields(full)
+        if vars(full)[one.name] == vars(new)[one.name]
     ]
+    assert same == []
 
 
 def test_the_record_shows_revision_stamp_and_token_to_the_store() -> None:
@@ -102,7 +105,7 @@ def test_the_record_shows_revision_stamp_and_token_to_the_store() -> None:
 
 def test_a_finished_ledger_shows_no_token_to_the_store() -> None:
     """Or a driver that sleeps would apply what is applied."""
-    assert replace(FULL, manifest=None).to_record().token == ""
+    assert with_fields(FULL, manifest=None).to_record().token == ""
 
 
 def test_where_nothing_was_written_there_is_no_ledger() -> None:
@@ -174,96 +177,101 @@ def test_each_move_is_one_revision_further_and_has_its_own_stamp() -> None:
 
 
 def test_deciding_counts_and_finishing_only_drops_the_manifest() -> None:
-    before = replace(FULL, manifest=None, epoch=6)
+    before = with_fields(FULL, manifest=None, epoch=6)
     decided = before.decided(MANIFEST, "", OFFSETS)
-    assert (decided.epoch, decided.token, decided.offsets) == (7, "token", OFFSETS.digest)
-    assert (decided.rows, decided.epochs) == (10 + 8, 8 + 1)
-    assert decided.manifest == MANIFEST
+    found = decided.decision
+    assert (found.epoch, found.token, found.offsets) == (7, "token", OFFSETS.digest)
+    assert (decided.totals.rows, decided.totals.epochs) == (10 + 8, 8 + 1)
+    assert decided.decision.manifest == MANIFEST
     done = decided.finished()
-    changed = {
-        field.name
-        for field in fields(Ledger)
-        if getattr(done, field.name) != getattr(decided, field.name)
-    }
-    moved = {"revision", "stamp", "replaces", "updated"}
-    assert changed - {"history"} == {"manifest", "unstored"} | moved
-    assert done.manifest is None
+    assert done.owner == decided.owner
+    assert done.decision == replace(decided.decision, manifest=None)
+    assert replace(done.totals, history="", unstored=2) == replace(decided.totals, history="")
 
 
 def test_a_successor_starts_before_its_first_epoch_and_retires_the_one_before() -> None:
-    new = replace(FULL, manifest=None).succeeded_by("b")
-    assert (new.query_id, new.generation, new.epoch) == ("b", 3, -1)
-    assert (new.token, new.offsets, new.replayed) == ("", None, {})
-    assert new.retired == ("old", "older", "a")
+    new = with_fields(FULL, manifest=None).succeeded_by("b")
+    assert (new.owner.query_id, new.owner.generation, new.decision.epoch) == ("b", 3, -1)
+    assert (new.decision.token, new.decision.offsets, new.owner.replayed) == ("", None, {})
+    assert new.owner.retired == ("old", "older", "a")
     assert new.revision == FULL.revision
 
 
 def test_retiring_twice_names_a_query_once() -> None:
-    once = replace(FULL, retired=FULL.with_retired())
-    assert once.with_retired() == once.retired
+    once = FULL.owner.retire()
+    assert once.retire() == once
 
 
 def test_retired_queries_are_the_newest_and_bounded() -> None:
-    ledger = Ledger("n@1", "query-0", "t")
+    ledger = ledger_of("n@1", "query-0", "t")
     for number in range(1, 301):
         ledger = ledger.succeeded_by(f"query-{number}")
-    assert ledger.retired == tuple(f"query-{n}" for n in range(300 - PAST_QUERIES, 300))
+    assert ledger.owner.retired == tuple(f"query-{n}" for n in range(300 - PAST_QUERIES, 300))
 
 
 def test_where_the_query_is_seen_changes_no_run() -> None:
     seen = FULL.seen_at("/p", "new target")
-    assert (seen.checkpoint, seen.target, seen.repeatable) == ("/p", "new target", FULL.repeatable)
-    assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
+    assert (seen.owner.checkpoint, seen.target, seen.owner.repeatable) == (
+        "/p",
+        "new target",
+        FULL.owner.repeatable,
+    )
+    assert (seen.owner.run_id, seen.owner.past_runs) == (FULL.owner.run_id, FULL.owner.past_runs)
 
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("epoch", [True, False])
 def test_a_sink_is_repeatable_only_if_all_its_epochs_are(before: bool, epoch: bool) -> None:
-    first = Ledger("orders", "a", "target").decided(MANIFEST, "run", repeatable=before)
-    assert first.repeatable == before
-    assert first.finished().decided(MANIFEST, "run", repeatable=epoch).repeatable == (
+    first = ledger_of("orders", "a", "target").decided(MANIFEST, "run", repeatable=before)
+    assert first.owner.repeatable == before
+    assert first.finished().decided(MANIFEST, "run", repeatable=epoch).owner.repeatable == (
         before and epoch
     )
-    assert replace(first, forgotten=True).succeeded_by("b").repeatable
+    assert with_fields(first, forgotten=True).succeeded_by("b").owner.repeatable
 
 
 def test_a_run_that_decides_supersedes_the_one_before() -> None:
-    assert FULL.decided(MANIFEST, "run", None).past_runs == FULL.past_runs
+    assert FULL.decided(MANIFEST, "run", None).owner.past_runs == FULL.owner.past_runs
     taken = FULL.decided(MANIFEST, "run-3", None)
-    assert (taken.run_id, taken.past_runs) == ("run-3", ("run-1", "run-2", "run"))
-    assert taken.replayed == {}
+    assert (taken.owner.run_id, taken.owner.past_runs) == ("run-3", ("run-1", "run-2", "run"))
+    assert taken.owner.replayed == {}
 
 
 def test_a_run_that_replays_supersedes_nobody() -> None:
     seen = FULL.replayed_by("next")
-    assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
-    assert seen.replayed == {"run-3": 7, "next": 7}
-    assert FULL.replayed_by("run").replayed == FULL.replayed
+    assert (seen.owner.run_id, seen.owner.past_runs) == (FULL.owner.run_id, FULL.owner.past_runs)
+    assert seen.owner.replayed == {"run-3": 7, "next": 7}
+    assert FULL.replayed_by("run").owner.replayed == FULL.owner.replayed
 
 
 def test_a_run_without_a_name_supersedes_nobody() -> None:
     for seen in (FULL.decided(MANIFEST, "", None), FULL.replayed_by("")):
-        assert (seen.run_id, seen.past_runs) == (FULL.run_id, FULL.past_runs)
-        assert seen.replayed == FULL.replayed
+        assert (seen.owner.run_id, seen.owner.past_runs) == (
+            FULL.owner.run_id,
+            FULL.owner.past_runs,
+        )
+        assert seen.owner.replayed == FULL.owner.replayed
 
 
 def test_what_a_decision_holds_is_never_doomed() -> None:
-    doomed = FULL.dooming(dict.fromkeys(["attempt-0", "attempt-3", "attempt-x"], "a")).doomed
+    doomed = FULL.dooming(
+        dict.fromkeys(["attempt-0", "attempt-3", "attempt-x"], "a")
+    ).decision.doomed
     assert set(doomed) == {"attempt-8", "attempt-9", "attempt-x"}
 
 
 def test_the_doomed_of_the_last_abort_are_all_kept_and_of_those_before_not_all() -> None:
     many = {f"{number}": "q" for number in range(1000)}
-    doomed = Ledger("n@1", "q", "t").dooming(many)
-    assert set(doomed.doomed) == set(many)
+    doomed = ledger_of("n@1", "q", "t").dooming(many)
+    assert set(doomed.decision.doomed) == set(many)
     again = doomed.dooming({"new": "q"})
-    assert "new" in again.doomed
-    assert len(again.doomed) <= PAST_DOOMED + 1
+    assert "new" in again.decision.doomed
+    assert len(again.decision.doomed) <= PAST_DOOMED + 1
 
 
 def test_deciding_ends_the_doom_of_the_query_that_decides_and_of_no_other() -> None:
-    before = replace(FULL, manifest=None, doomed={"mine": MANIFEST.query_id, "other's": "b"})
-    assert before.decided(MANIFEST, "", None).doomed == {"other's": "b"}
+    before = with_fields(FULL, manifest=None, doomed={"mine": MANIFEST.query_id, "other's": "b"})
+    assert before.decided(MANIFEST, "", None).decision.doomed == {"other's": "b"}
 
 
 def test_an_attempt_is_over_once_its_epoch_is_decided_or_its_query_retired() -> None:
@@ -275,19 +283,19 @@ def test_an_attempt_is_over_once_its_epoch_is_decided_or_its_query_retired() -> 
 
 
 def test_a_first_run_supersedes_nobody() -> None:
-    assert Ledger("n@1", "q", "t").decided(MANIFEST, "run", None).past_runs == ()
+    assert ledger_of("n@1", "q", "t").decided(MANIFEST, "run", None).owner.past_runs == ()
 
 
 def test_the_runs_remembered_are_the_newest_and_bounded() -> None:
-    ledger = Ledger("n@1", "q", "t")
+    ledger = ledger_of("n@1", "q", "t")
     for number in range(100):
         ledger = ledger.decided(MANIFEST, f"run-{number}", None)
         for other in "ab":
             ledger = ledger.replayed_by(f"{other}-{number}")
-    assert len(ledger.replayed) == PAST_RUNS
-    assert len(ledger.past_runs) == PAST_RUNS
-    assert ledger.past_runs == tuple(f"run-{number}" for number in range(99 - PAST_RUNS, 99))
-    assert ledger.run_id == "run-99"
+    assert len(ledger.owner.replayed) == PAST_RUNS
+    assert len(ledger.owner.past_runs) == PAST_RUNS
+    assert ledger.owner.past_runs == tuple(f"run-{number}" for number in range(99 - PAST_RUNS, 99))
+    assert ledger.owner.run_id == "run-99"
 
 
 # -- names
@@ -296,7 +304,7 @@ def test_the_runs_remembered_are_the_newest_and_bounded() -> None:
 def test_a_sink_is_named_by_its_id_and_its_target() -> None:
     assert sink_name("orders", "hash:a") != sink_name("orders", "hash:b")
     assert sink_name("orders", "hash:a") != sink_name("sales", "hash:a")
-    assert Ledger(sink_name("or.de-rs_1", "hash:a"), "q", "hash:a").sink_id == "or.de-rs_1"
+    assert ledger_of(sink_name("or.de-rs_1", "hash:a"), "q", "hash:a").sink_id == "or.de-rs_1"
 
 
 def test_names_are_the_same_in_every_process_and_for_ever() -> None:
@@ -325,30 +333,22 @@ def test_a_manifest_names_its_chunks_in_the_order_in_which_they_are_applied() ->
 
 
 def test_the_pace_of_an_epoch_is_kept_with_what_became_of_its_rows() -> None:
-    fresh = Ledger("orders@1", "a", "t")
+    fresh = ledger_of("orders@1", "a", "t")
     decided = fresh.decided(MANIFEST, "run", start=Start(time.time() - 0.5, stage=2.0))
     pace = decided.pace
     assert pace is not None
     assert pace[2:7] == (8, 0, 80, 3, 2.0)
     assert 0.5 <= pace.decide < 5
-    done = replace(decided, decided_at=pace.decided).finished(Applied(aside=3)).pace
+    done = with_fields(decided, decided_at=pace.decided).finished(Applied(aside=3)).pace
     assert done == pace._replace(aside=3, apply=done.apply)
     assert 0 <= done.apply < 5
 
 
 def test_the_pace_of_the_last_epochs_alone_is_kept() -> None:
-    ledger = Ledger("orders@1", "a", "t")
+    ledger = ledger_of("orders@1", "a", "t")
     for epoch in range(KEPT + 5):
         ledger = ledger.decided(replace(MANIFEST, epoch=epoch), "run").finished()
-    assert [pace.epoch for pace in ledger.paces] == [*range(5, KEPT + 5)]
-
-
-def test_an_epoch_that_an_earlier_release_decided_has_no_pace() -> None:
-    body = json.loads(replace(FULL, history="").to_record().body)
-    del body["history"]
-    former = from_record(replace(FULL.to_record(), body=json.dumps(body)), FULL.name)
-    assert former is not None
-    assert (former.history, former.pace, former.finished().history) == ("", None, "")
+    assert [pace.epoch for pace in ledger.totals.paces] == [*range(5, KEPT + 5)]
 
 
 def test_a_pace_comes_back_from_its_line() -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from rich.console import Console
+from tests.ledgers import ledger_of
 from tests.worlds import MemoryWorld, decide_and_die
 
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.pace import Pace, followed
+from sparkonce.exactly_once.totals import Pace, followed
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.watching import FIGURES, Ledgers, board, rate
 from sparkonce.tck.simulation.actors import Query
@@ -84,7 +84,7 @@ def ledger(*decided: float, rows: int = 60) -> Ledger:
     history = ""
     for epoch, at in enumerate(decided):
         history = followed(history, Pace(epoch, at, rows, 0, 1, 1, 0.0, 0.0))
-    return replace(Ledger("s", "q", "t"), history=history)
+    return ledger_of("s", "q", "t", history=history)
 
 
 @pytest.mark.parametrize(

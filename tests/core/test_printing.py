@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import click
+from tests.ledgers import ledger_of, with_fields
 
-from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import SinkStatus
 from sparkonce.operate.printing import FEW, PAGE, listed
 from sparkonce.protocol import Manifest, Part, Staged
@@ -15,8 +14,8 @@ from sparkonce.protocol import Manifest, Part, Staged
 
 def sink(number: int, **more: object) -> SinkStatus:
     written = time.time() - 60 * number
-    ledger = Ledger(f"sink-{number}", "q", target="t", epoch=7, rows=1234, updated=written)
-    return SinkStatus(ledger.name, replace(ledger, **more), ())
+    ledger = ledger_of(f"sink-{number}", "q", target="t", epoch=7, rows=1234, updated=written)
+    return SinkStatus(ledger.name, with_fields(ledger, **more), ())
 
 
 def decided(name: str) -> Manifest:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.ledgers import by_part
 from tests.worlds import PLAN, MemoryWorld, decide_and_die, move_ledger
 
 from sparkonce.errors import CheckpointBehindSink, CheckpointReplaced, RowRefused, SparkonceError
@@ -32,7 +33,7 @@ def test_a_decided_epoch_is_finished_by_the_next_run() -> None:
     assert query.world.rows == []
     query.start().write(0, ["other"])
     assert query.world.rows == ["a", "b", "c", "d"]
-    assert query.ledger.manifest is None
+    assert query.ledger.decision.manifest is None
 
 
 def test_roll_forward_follows_the_manifest_and_not_the_options_of_today() -> None:
@@ -56,8 +57,8 @@ def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> N
     run = query.start()
     receipts = run.stage(0, ["a", "b", "c"])
     query.faulty().before("apply", lambda: move_ledger(query))
-    assert run.commit(0, receipts).manifest is None
-    assert query.ledger.manifest is None
+    assert run.commit(0, receipts).decision.manifest is None
+    assert query.ledger.decision.manifest is None
     assert query.world.rows == ["a", "b", "c"]
 
 
@@ -95,7 +96,7 @@ def test_a_refused_row_leaves_the_epoch_decided_and_a_restart_goes_on() -> None:
     world = MemoryWorld(whole_epochs=False)
     query = Query(world)
     accept = refused(query)
-    assert query.ledger.epoch == 0
+    assert query.ledger.decision.epoch == 0
     with pytest.raises(RowRefused):
         query.start().write(0, ["other"])
     accept()
@@ -122,7 +123,7 @@ def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> Non
     with pytest.raises(CheckpointBehindSink):
         query.start().write(0, ["other"])
     assert query.world.rows == ["a", "b"]
-    assert query.ledger.manifest is None
+    assert query.ledger.decision.manifest is None
 
 
 @pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default sink id", "sinkId"])
@@ -134,7 +135,7 @@ def test_a_new_query_finishes_what_the_old_one_decided(sink_id: str | None) -> N
         0, ["d"]
     )
     assert world.rows == ["a", "b", "c", "d"]
-    assert old.ledger.manifest is None
+    assert old.ledger.decision.manifest is None
 
 
 def test_a_refused_query_finishes_nothing() -> None:
@@ -144,7 +145,7 @@ def test_a_refused_query_finishes_nothing() -> None:
     with pytest.raises(CheckpointReplaced):
         Query(world, id="new", sink_id="orders").start().write(0, ["b"])
     assert world.rows == []
-    assert old.ledger.manifest is not None
+    assert old.ledger.decision.manifest is not None
 
 
 @pytest.mark.parametrize("step", ["apply", "swap"])
@@ -161,7 +162,7 @@ def test_a_decision_that_the_store_loses_before_it_is_finished_is_not_acknowledg
 
     def lose_then(call: object) -> object:
         def lost(*args: object) -> object:
-            if query.ledger.epoch == 1:
+            if query.ledger.decision.epoch == 1:
                 world.restore(before)
             return call(*args)  # type: ignore[operator]
 
@@ -180,12 +181,12 @@ def test_a_decision_that_gets_another_name_meanwhile_is_finished_before_its_comm
 
     def rename() -> None:
         ledger = query.ledger
-        assert ledger.manifest is not None
-        renamed = replace(ledger.manifest, token="renamed")
-        moved = ledger.moved(manifest=renamed, token="renamed")
+        assert ledger.decision.manifest is not None
+        renamed = replace(ledger.decision.manifest, token="renamed")
+        moved = ledger.moved(**by_part(ledger, manifest=renamed, token="renamed"))
         memory.swap(query.name, moved.to_record(), moved.replaces)
 
     query.faulty().before("apply", rename)
     ledger = query.start().write(0, ["a"])
-    assert (ledger.token, ledger.manifest) == ("renamed", None)
+    assert (ledger.decision.token, ledger.decision.manifest) == ("renamed", None)
     assert query.world.rows == ["a"]

@@ -58,7 +58,7 @@ def test_a_replay_is_still_one_though_something_moves_the_ledger(query: Query) -
     receipts = new.stage(0, ["replayed"])
     new.query.faulty().before("swap", lambda: move_ledger(query))
     new.commit(0, receipts)
-    assert query.ledger.replayed == {new.run_id: 0}
+    assert query.ledger.owner.replayed == {new.run_id: 0}
 
 
 def test_a_driver_overtaken_in_the_middle_of_its_commit_is_refused(query: Query) -> None:
@@ -76,7 +76,7 @@ def test_runs_superseded_are_remembered_but_not_all(query: Query) -> None:
     for epoch in range(40):
         query.start().write(epoch, ["a"])
         query.start().write(epoch, ["replayed"])
-    assert len(query.ledger.past_runs) == len(query.ledger.replayed) == 32
+    assert len(query.ledger.owner.past_runs) == len(query.ledger.owner.replayed) == 32
     assert query.world.rows == ["a"] * 40
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from tests.ledgers import ledger_of
 
 from sparkonce.errors import OptionError
-from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.option_values import pattern
 from sparkonce.options import COMMON, Option, parse, password
 from sparkonce.registry import for_url
@@ -161,6 +161,6 @@ def test_a_password_file_that_is_no_text_is_an_option_error(tmp_path: Path) -> N
 
 
 def test_a_ledger_has_no_place_for_a_secret() -> None:
-    body = Ledger("orders@1", "a", "hash:orders").to_record().body
+    body = ledger_of("orders@1", "a", "hash:orders").to_record().body
     assert "password" not in body
     assert "url" not in body

@@ -226,15 +226,15 @@ def test_an_epoch_that_is_decided_is_skipped_and_the_rows_are_read_all_the_same(
     log = Log(query)
     receipt = log.run(ChunkSize(2, ROOMY), 3, 0, 4)
     assert log.events == ["read", "read", "read"]
-    assert (receipt.skipped, receipt.rows, receipt.sizes) == (decided.token, (), ())
+    assert (receipt.skipped, receipt.rows, receipt.sizes) == (decided.decision.token, (), ())
 
 
 def test_an_earlier_epoch_is_skipped_too(query: Query) -> None:
     run = query.start()
     run.write(0, ["a"])
     ledger = run.write(1, ["b"])
-    assert query.start().stage(0, ["x"])[0].skipped == ledger.token
-    assert query.start().stage(1, ["x"])[0].skipped == ledger.token
+    assert query.start().stage(0, ["x"])[0].skipped == ledger.decision.token
+    assert query.start().stage(1, ["x"])[0].skipped == ledger.decision.token
 
 
 def test_the_next_epoch_is_staged(query: Query) -> None:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 from tests.elasticsearch.stored import APPENDED
+from tests.ledgers import ledger_of
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server.client import Answer
 from pyspark_elasticsearch.store import ElasticsearchStore
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE
-from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Manifest, Part, Record
 
 NOTES = {"fence": 5, "index": "x", "since": ""}
 PARTS = (Part(0, "a" * 32, (2,), (10,)),)
 MANIFEST = Manifest("s", 1, "q", 0, "token", "x", APPENDED, PARTS, NOTES)
-DECIDED = Ledger("s", "q", "x").decided(MANIFEST, "", None).to_record()
+DECIDED = ledger_of("s", "q", "x").decided(MANIFEST, "", None).to_record()
 
 
 class CutOff:

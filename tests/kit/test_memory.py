@@ -6,7 +6,7 @@ import pytest
 from tests.worlds import MemoryWorld
 
 from sparkonce.errors import StagedDataMissing, StoreLostData
-from sparkonce.protocol import Chunk, Decision, Manifest, Part, Record, Task
+from sparkonce.protocol import Chunk, Manifest, Part, Proposal, Record, Task
 
 
 def task(attempt: str, *, sink: str = "s", epoch: int = 0) -> Task:
@@ -31,8 +31,8 @@ def stamp(revision: int) -> str:
     return f"stamp-{revision}" if revision else ""
 
 
-def decision(revision: int, *parts: Part, over: int = 0) -> Decision:
-    return Decision(record(revision, "t"), stamp(over), manifest(*parts))
+def decision(revision: int, *parts: Part, over: int = 0) -> Proposal:
+    return Proposal(record(revision, "t"), stamp(over), manifest(*parts))
 
 
 ONE = Part(0, "a", (2, 1), (10, 5))

@@ -7,10 +7,10 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.ledgers import ledger_of, with_fields
 
 from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.ledger import Ledger
@@ -19,7 +19,7 @@ from sparkonce.spark import lost_offsets
 
 KAFKA = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17}}')
 FILES = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"logOffset":3}')
-LEDGER = Ledger("s@1", "q", "t", epoch=4, offsets=KAFKA.digest, decided_at=time.time())
+LEDGER = ledger_of("s@1", "q", "t", epoch=4, offsets=KAFKA.digest, decided_at=time.time())
 BEFORE = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":12}}')
 KEPT = {4: KAFKA}
 Kept = Mapping[int, Offsets]
@@ -183,7 +183,7 @@ def test_the_epoch_before_comes_back_with_it(home: Path) -> None:
 def test_a_first_epoch_has_none_before(home: Path) -> None:
     for path in (home / "offsets" / "3", home / "offsets" / "4", home / "commits" / "3"):
         path.unlink()
-    restore(home, {0: KAFKA}, replace(LEDGER, epoch=0))
+    restore(home, {0: KAFKA}, with_fields(LEDGER, epoch=0))
     assert (home / "offsets" / "0").read_bytes() == KAFKA.text
 
 
@@ -195,7 +195,7 @@ def test_offsets_of_another_form_are_refused(home: Path) -> None:
 def test_a_folder_that_can_not_be_changed_is_an_error_of_ours(home: Path) -> None:
     shutil.rmtree(home / "offsets")
     (home / "commits" / "3").unlink()
-    assert "can't be written" in _message(home, {0: KAFKA}, replace(LEDGER, epoch=0))
+    assert "can't be written" in _message(home, {0: KAFKA}, with_fields(LEDGER, epoch=0))
 
 
 # -- a file source, whose offset is a number of its own log
@@ -218,14 +218,14 @@ def test_a_file_source_whose_log_is_older_than_the_decision_is_what_it_was(
     home: Path, newest: str
 ) -> None:
     for name in ("2", newest):
-        noted(home, name, LEDGER.decided_at - 1)
-    noted(home, "4", LEDGER.decided_at + 60)
+        noted(home, name, LEDGER.decision.decided_at - 1)
+    noted(home, "4", LEDGER.decision.decided_at + 60)
     restore(home, FROM_FILES)
     assert (home / "offsets" / "4").read_bytes() == FILES.text
 
 
 def test_a_file_source_that_has_noted_other_files_since_is_refused(home: Path) -> None:
-    noted(home, "3", LEDGER.decided_at + 60)
+    noted(home, "3", LEDGER.decision.decided_at + 60)
     assert "sources/0/3" in refused(home, FROM_FILES)
     named = Offsets(b'v2\n{"batchWatermarkMs":0}\n0:{"logOffset":3}')
     assert "sources/0/3" in refused(home, {4: named})
@@ -235,11 +235,11 @@ def test_a_file_source_that_has_noted_other_files_since_is_refused(home: Path) -
 @pytest.mark.parametrize("name", ["3", "2"])
 def test_a_file_source_whose_log_is_torn_is_refused(home: Path, how: str, name: str) -> None:
     for entry in ("2", "3"):
-        noted(home, entry, LEDGER.decided_at - 1)
-    noted(home, name, LEDGER.decided_at - 1, TORN[how](ENTRY.encode()).decode())
+        noted(home, entry, LEDGER.decision.decided_at - 1)
+    noted(home, name, LEDGER.decision.decided_at - 1, TORN[how](ENTRY.encode()).decode())
     assert f"sources/0/{name} is torn" in refused(home, FROM_FILES)
 
 
 def test_a_file_source_whose_log_is_gone_is_refused(home: Path) -> None:
-    noted(home, "2", LEDGER.decided_at - 1)
+    noted(home, "2", LEDGER.decision.decided_at - 1)
     assert "sources/0/3" in refused(home, FROM_FILES)

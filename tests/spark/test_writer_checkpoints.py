@@ -45,7 +45,7 @@ def test_an_epoch_without_tasks_takes_its_query_from_the_checkpoint(
     writer(checkpointlocation=str(checkpoint)).commit([], 0)
     ledger = from_record(world.memory.read(sink_name("a", TARGET)), sink_name("a", TARGET))
     assert ledger is not None
-    assert (ledger.query_id, ledger.epoch) == ("a", 0)
+    assert (ledger.owner.query_id, ledger.decision.epoch) == ("a", 0)
 
 
 def test_an_epoch_without_tasks_and_without_checkpoint_is_refused() -> None:
@@ -69,8 +69,8 @@ def test_a_commit_notes_checkpoint_and_offsets(world: MemoryWorld, checkpoint: P
     writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
     ledger = from_record(world.memory.read(sink_name("a", TARGET)), sink_name("a", TARGET))
     assert ledger is not None
-    assert ledger.offsets is not None
-    assert str(checkpoint) in (ledger.checkpoint or "")
+    assert ledger.decision.offsets is not None
+    assert str(checkpoint) in (ledger.owner.checkpoint or "")
 
 
 def test_an_epoch_whose_offsets_are_not_written_yet_is_refused(

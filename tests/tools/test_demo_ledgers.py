@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 from demo.ledgers import Caught, Ledgers, Stream
+from tests.ledgers import ledger_of
 
-from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.protocol import Manifest, Part, Staged
 
@@ -42,7 +42,7 @@ def checkpoints(tmp_path: Path) -> Path:
 
 def ledgers(checkpoints: Path, epoch: int, *staged: Staged, applying: bool = False) -> Ledgers:
     manifest = APPLYING if applying else None
-    ledger = Ledger(
+    ledger = ledger_of(
         name="q@t",
         query_id="q",
         target="t",
@@ -51,7 +51,7 @@ def ledgers(checkpoints: Path, epoch: int, *staged: Staged, applying: bool = Fal
         rows=100,
         epochs=epoch + 1,
     )
-    stranger = SinkStatus("x@t", Ledger("x@t", "x", "t", rows=7), ())
+    stranger = SinkStatus("x@t", ledger_of("x@t", "x", "t", rows=7), ())
     admin = FakeAdmin(stranger, SinkStatus("new@t", None, ()), SinkStatus("q@t", ledger, staged))
     return Ledgers(cast("Admin", admin), checkpoints)
 

@@ -60,8 +60,8 @@ class Others:
         dropping = {self.cast.tasks[a - 1].task.attempt for drop in pending for a in drop}
         run = Run(self.cast.query(step["x"] if step["x"] != "s" else "a"), "")
         ledger = self.cast.subject.ledger(run.query.name)
-        run.query.id = ledger.query_id
-        dropped = set(ledger.doomed) - dropping
+        run.query.id = ledger.owner.query_id
+        dropped = set(ledger.decision.doomed) - dropping
         puppet = self.cast.puppet(
             "abort",
             lambda one: self.cast.through(run, one).committer()._leave(run.driver(0), dropped),

@@ -118,20 +118,22 @@ class Eyes:
         return tuple((self.numbers[attempt], seq + 1) for attempt, seq in chunks)
 
     def _ledger(self, record: Record, sink: str, applied: Mapping[str, int]) -> Fields:
-        ledger = from_record(record, sink) or Ledger("", "", "")
-        chunks = ledger.manifest.chunks if ledger.manifest else []
+        ledger = from_record(record, sink) or Ledger.unwritten("", "", "")
+        chunks = ledger.decision.manifest.chunks if ledger.decision.manifest else []
         return {
-            "q": query_of(ledger.query_id),
-            "epoch": ledger.epoch,
+            "q": query_of(ledger.owner.query_id),
+            "epoch": ledger.decision.epoch,
             "man": tuple((self.numbers[part.attempt], seq + 1) for part, seq in chunks),
-            "retired": frozenset(map(query_of, ledger.retired)),
-            "doomed": frozenset(self.known(ledger.doomed)),
-            "gone": ledger.forgotten,
-            "run": self.runs[ledger.run_id],
-            "past": frozenset(self.runs[run] for run in ledger.past_runs),
-            "replayed": frozenset((self.runs[run], at) for run, at in ledger.replayed.items()),
-            "ever": ledger.epochs > 0,
-            "heir": ledger.inherits,
+            "retired": frozenset(map(query_of, ledger.owner.retired)),
+            "doomed": frozenset(self.known(ledger.decision.doomed)),
+            "gone": ledger.owner.forgotten,
+            "run": self.runs[ledger.owner.run_id],
+            "past": frozenset(self.runs[run] for run in ledger.owner.past_runs),
+            "replayed": frozenset(
+                (self.runs[run], at) for run, at in ledger.owner.replayed.items()
+            ),
+            "ever": ledger.totals.epochs > 0,
+            "heir": ledger.owner.inherits,
             "app": applied.get(record.token, 0) if chunks and not self.converging else 0,
         }
 
@@ -139,7 +141,7 @@ class Eyes:
 def names_held(store: Store, request: Request) -> bool:
     """Whether a request names an attempt that the decision holds which is there."""
     ledger = from_record(store["records"].get(request.sink, Record()), request.sink)
-    return ledger is not None and not ledger.held.isdisjoint(request.attempts)
+    return ledger is not None and not ledger.decision.held.isdisjoint(request.attempts)
 
 
 def chunk_of(request: Request) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.damage import reading, require_kinds
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
-from sparkonce.protocol import AuxiliaryRecord, Decision, Manifest, Record
+from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record
 
 RACES = 100
 UNDECIDED = -1
@@ -95,7 +95,7 @@ class Records:
         """The record, or ``Record()``."""
         return self._held(_record(name)).record
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """Write a decision, and what is kept beside it."""
         name, beside = decision.manifest.sink, decision.beside
         return self.swap(name, decision.record, decision.over, beside=beside)

@@ -44,9 +44,9 @@ class Naming:
         if (manifest.sink, place) in self._known:
             return
         ledger = from_record(self.records.read(manifest.sink), manifest.sink)
-        begins = ledger is None or not ledger.epochs
+        begins = ledger is None or not ledger.totals.epochs
         # A batch without a name has an id of its own, and is none's repetition.
-        if ledger is None or not ledger.once:
+        if ledger is None or not ledger.owner.once:
             new = self._note(manifest, place)
             notes = self._notes(manifest.sink) if new or begins else []
             moved = any(sink == manifest.sink and at != place for sink, at, _ in notes)
@@ -71,7 +71,7 @@ class Naming:
 
     def _is_known(self, sink: str) -> bool:
         ledger = from_record(self.records.read(sink), sink)
-        return ledger is not None and not ledger.forgotten
+        return ledger is not None and not ledger.owner.forgotten
 
     def _drop(self, manifest: Manifest, place: str) -> None:
         target = path(self.records.indices.ledger, "_doc", _id(manifest, place))

@@ -101,7 +101,7 @@ class Delivery:
         if self.documents.alias:
             cluster, sink = self.means.cluster, self.manifest.sink
             ledger = from_record(self.means.records.read(sink), sink)
-            once = ledger is not None and ledger.once
+            once = ledger is not None and ledger.owner.once
             visibility.claim(cluster, self.documents, index, sink, once=once)
 
     def apply(self, advance: Advance, since: float | None) -> Applied:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pyspark_mysql.server.client import Session
 from sparkonce.exactly_once.ledger import kin_of
-from sparkonce.protocol import Decision, Record
+from sparkonce.protocol import Proposal, Record
 
 
 class Progress(NamedTuple):
@@ -91,7 +91,7 @@ class Records:
             name,
         )
 
-    def keep(self, decision: Decision) -> None:
+    def keep(self, decision: Proposal) -> None:
         """Write what is kept beside a decision, over whatever is there."""
         # Needs no stamp to compare: the ledger's row, locked by the caller, orders these writes.
         if decision.beside is not None:

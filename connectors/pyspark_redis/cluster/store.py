@@ -77,8 +77,8 @@ class LaneStore(RedisStore):
         """Or what lanes have of it would look as if the ledger had lost it."""
         record = self.read(name)
         ledger = from_record(record, name) if record.token and record.stamp == over else None
-        if ledger is not None and ledger.manifest is not None:
-            self._delivery(ledger.manifest).learn()
+        if ledger is not None and ledger.decision.manifest is not None:
+            self._delivery(ledger.decision.manifest).learn()
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws a fence, and sees that all lanes have what came before.
@@ -100,7 +100,7 @@ class LaneStore(RedisStore):
         """Raise a fault, unless another driver has decided an epoch meanwhile: that is no loss."""
         record = self.read(manifest.sink)
         ledger = from_record(record, manifest.sink)
-        if ledger is not None and ledger.manifest is not None:
+        if ledger is not None and ledger.decision.manifest is not None:
             return
         if not _fault(lanes.known(), lanes.states(range(SLOTS))):
             return

@@ -21,7 +21,7 @@ from pyspark_redis.write.values import Values
 from sparkonce.damage import FORGET, reading
 from sparkonce.errors import RowRefused
 from sparkonce.exactly_once.bad_rows import OF_TASK, BadRowCounter, MaxBadRows, TooManyBadRows
-from sparkonce.protocol import Advance, Applied, Decision, Manifest, Record
+from sparkonce.protocol import Advance, Applied, Manifest, Proposal, Record
 
 SMALL_BYTES = 2 * 1024 * 1024
 FAULTS = json.dumps(OF_ROWS)
@@ -57,19 +57,19 @@ class Delivery:
 
     # -- deciding
 
-    def publish(self, decision: Decision, finished: Record) -> Record:
+    def publish(self, decision: Proposal, finished: Record) -> Record:
         """Decide, apply and finish; what is there then is decided only, if there are bad rows."""
         script = scripts.publish(self.values.library)
         args = [self.plan, *records.values(decision.record), *records.values(finished)]
         with self.session.asking(f"publishing epoch {self.manifest.epoch}"):
             return self._decided(script, decision, args)
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`."""
         with self.session.asking(f"deciding epoch {self.manifest.epoch}"):
             return self._decided(scripts.decide(), decision, records.values(decision.record))
 
-    def _decided(self, script: str, decision: Decision, args: list[Any]) -> Record:
+    def _decided(self, script: str, decision: Proposal, args: list[Any]) -> Record:
         """Run a script that decides, over all chunks of a manifest."""
         manifest, (name, kept) = self.manifest, decision.beside or ("", "")
         session, sink = self.session, manifest.sink

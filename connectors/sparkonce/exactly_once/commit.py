@@ -11,9 +11,8 @@ from typing import Any
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import require_few
 from sparkonce.exactly_once.conflicts import given_up, lost_decision, unfinished_batch
+from sparkonce.exactly_once.driver import Driver, Policy
 from sparkonce.exactly_once.guards import (
-    Driver,
-    Policy,
     Verdict,
     identify,
     judge,
@@ -31,7 +30,6 @@ from sparkonce.exactly_once.neighbours import (
     require_latest,
     warn_of_neighbours,
 )
-from sparkonce.exactly_once.pace import Start, told
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
     DecidedEpoch,
@@ -44,7 +42,8 @@ from sparkonce.exactly_once.registers import (
     holder_of,
 )
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.protocol import Applied, Decision, Manifest, Part, Plan, Receipt, Record
+from sparkonce.exactly_once.totals import Start
+from sparkonce.protocol import Applied, Manifest, Part, Plan, Proposal, Receipt, Record
 from sparkonce.store import Store
 
 log = logging.getLogger("sparkonce")
@@ -83,7 +82,7 @@ class Committer:
             ledger = from_record(self.store.read(name), name)
         except StoreError:
             return False
-        return ledger is not None and ledger.manifest is not None
+        return ledger is not None and ledger.decision.manifest is not None
 
     def _commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
         first: Ledger | None = None
@@ -98,7 +97,9 @@ class Committer:
             verdict = judge(base, driver, self.policy)
             require_first_write(first, driver)
             require_skips_of(
-                base.token if verdict is Verdict.REPLAY else None, list(receipts), driver.epoch
+                base.decision.token if verdict is Verdict.REPLAY else None,
+                list(receipts),
+                driver.epoch,
             )
             try:
                 base = self._establish(standing, driver)
@@ -114,7 +115,7 @@ class Committer:
             # Outside the race: what is decided is never decided anew, not even if it vanishes.
             done = self._finish(taken, driver)
             if verdict is Verdict.NEXT and done.pace:
-                log.info("%s", told(done.pace, done.name, start))
+                log.info("%s", done.pace.summary(done.name, start))
             self._clean(done, receipts)  # not before the finish, which takes its chunks
             self._end(done)  # last: chunks are dropped under this record's stamp alone
             return done
@@ -127,7 +128,7 @@ class Committer:
         tried twice, since Spark waits for it to report the error that came before.
         """
         registers = Registers(self.store, Patience(max_retries=0))
-        absent = Ledger(driver.name, driver.query_id, driver.target, once=driver.once)
+        absent = Ledger.unwritten(driver.name, driver.query_id, driver.target, once=driver.once)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
         if mine:  # with nothing to drop a full server is asked for no write
             registers.doom(driver.name, absent, mine)
@@ -170,7 +171,7 @@ class Committer:
                 return standing
             if not self._may_finish(driver):
                 require_latest(self.registers, unfinished)
-            log.warning("Finishing epoch %d of %s", unfinished.epoch, unfinished.name)
+            log.warning("Finishing epoch %d of %s", unfinished.decision.epoch, unfinished.name)
             self.registers.finish(unfinished)
         raise contended(driver.name)
 
@@ -193,12 +194,12 @@ class Committer:
         """
         base, rival, claim = standing.base, standing.rival, standing.claim
         if standing.ledger is not base:
-            if not (base.retired or self.policy.repeatable):
+            if not (base.owner.retired or self.policy.repeatable):
                 warn_of_neighbours(self.registers, driver)
             _announce(base)
             base = self._write(base.moved())  # first: who takes the claim later must retire it
         if rival is not None:
-            self._clean(self._write(rival.moved(retired=rival.with_retired())))
+            self._clean(self._write(rival.moved(owner=rival.owner.retire())))
         if claim is not None:  # its own, too: who is about to free it comes too late then
             body = json.dumps({"sink": driver.name})
             mine = Record(claim.revision + 1, new_token(), "", body)
@@ -232,8 +233,10 @@ class Committer:
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
             level = logging.WARNING if driver.named else logging.INFO
-            happened = "was dropped by an operator" if base.was_dropped else "took effect before"
-            log.log(level, "Epoch %d of %s %s: skipped", base.epoch, base.name, happened)
+            happened = (
+                "was dropped by an operator" if base.decision.was_dropped else "took effect before"
+            )
+            log.log(level, "Epoch %d of %s %s: skipped", base.decision.epoch, base.name, happened)
             # Written, not just read: a store that was cut off may show what it has lost.
             return DecidedEpoch(self._write(mine.replayed_by(driver.run_id)))
         require_same_shape(self.plan.shape, self.plan.target, receipts)
@@ -249,21 +252,25 @@ class Committer:
             stream=driver.stream if driver.named else None,
         )
         now, unanswered = self._decide(decided, manifest, driver)
-        if now.token != manifest.token:  # not by stamp: published or rolled forward, it has moved
+        if (
+            now.decision.token != manifest.token
+        ):  # not by stamp: published or rolled forward, it has moved
             raise LostRace(unanswered)
         acknowledged = unanswered is None and now.stamp == decided.stamp  # or others may apply it
         return DecidedEpoch(now, since if acknowledged else None)
 
     def _finish(self, taken: DecidedEpoch, driver: Driver) -> Ledger:
         done = self.registers.finish(taken.ledger, since=taken.since)
-        if done.query_id == driver.query_id and done.epoch < driver.epoch:  # a failover undid it
+        if (
+            done.owner.query_id == driver.query_id and done.decision.epoch < driver.epoch
+        ):  # a failover undid it
             raise lost_decision(done, driver)
-        if done.dropped > taken.ledger.dropped:
+        if done.totals.dropped > taken.ledger.totals.dropped:
             raise given_up(done, driver)
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
-        decision = Decision(decided.to_record(), decided.replaces, manifest, beside(driver))
+        decision = Proposal(decided.to_record(), decided.replaces, manifest, beside(driver))
 
         def finish(applied: Applied) -> Record:
             return decided.finished(applied).to_record()
@@ -277,14 +284,14 @@ class Committer:
         """What is decided if the ledger takes it: all receipts, in the order of partitions."""
         return Manifest(
             sink=driver.name,
-            generation=base.generation,
+            generation=base.owner.generation,
             query_id=driver.query_id,
             epoch=driver.epoch,
             token=new_token(),
             target=self.plan.target,
             detail=self.plan.stored,
             parts=_parts(receipts),
-            unstored=base.unstored,
+            unstored=base.totals.unstored,
             commutes=self.plan.commutes or self.policy.own_keys,
         )
 
@@ -304,7 +311,7 @@ class Committer:
         Nothing is dropped if the ledger has moved: a failover may bring an open decision back.
         Receipts of the commit that is done are dropped by name: a store may list them late.
         """
-        parts = [part for part in _parts(receipts) if part.attempt not in ledger.held]
+        parts = [part for part in _parts(receipts) if part.attempt not in ledger.decision.held]
         try:
             over = {part.attempt for part in parts}.union(leftovers(self.store, ledger))
             self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
@@ -326,15 +333,16 @@ def leftovers(store: Store, ledger: Ledger, *, fresh: bool = False) -> list[str]
     return [
         staged.attempt
         for staged in store.staged(ledger.name, fresh=fresh)
-        if staged.attempt not in ledger.held and ledger.is_over(staged.query_id, staged.epoch)
+        if staged.attempt not in ledger.decision.held
+        and ledger.is_over(staged.query_id, staged.epoch)
     ]
 
 
 def _announce(owner: Ledger) -> None:
-    if owner.retired:
+    if owner.owner.retired:
         log.warning(
             "Query %s replaces query %s as the owner of sink %s; its epochs start anew",
-            owner.query_id,
-            owner.retired[-1],
+            owner.owner.query_id,
+            owner.owner.retired[-1],
             owner.name,
         )

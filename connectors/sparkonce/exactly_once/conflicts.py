@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sparkonce.errors import SparkonceError, StoreError
-    from sparkonce.exactly_once.guards import Driver, Policy
+    from sparkonce.exactly_once.driver import Driver, Policy
     from sparkonce.exactly_once.ledger import Ledger
 
 
 def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
     """The error for a driver that another one has overtaken."""
     return ConcurrentDriver(
-        f"Another driver commits to {ledger.name!r}: run {ledger.run_id} has epoch {ledger.epoch},"
-        f" while run {driver.run_id} commits epoch {driver.epoch}",
+        f"Another driver commits to {ledger.name!r}: run {ledger.owner.run_id} has epoch"
+        f" {ledger.decision.epoch}, while run {driver.run_id} commits epoch {driver.epoch}",
         why="two drivers on one checkpoint would each apply their own rows",
         todo="stop one of them; the one that goes on needs nothing",
     )
@@ -53,11 +53,13 @@ def replaced(old: Ledger, driver: Driver, override: str) -> CheckpointReplaced:
         driver: of the query.
         override: the value of ``onNewCheckpoint`` by which it would go on.
     """
-    reached = f"up to epoch {old.epoch}" if old.epoch >= 0 else "or by those before it"
+    reached = (
+        f"up to epoch {old.decision.epoch}" if old.decision.epoch >= 0 else "or by those before it"
+    )
     return CheckpointReplaced(
         f"Query {driver.query_id} at checkpoint {driver.checkpoint or 'not known'} is new to sink"
-        f" {old.name!r}, which was written by query {old.query_id} at checkpoint"
-        f" {old.checkpoint or 'not known'} {reached}",
+        f" {old.name!r}, which was written by query {old.owner.query_id} at checkpoint"
+        f" {old.owner.checkpoint or 'not known'} {reached}",
         why="either the checkpoint was deleted or swapped, or a pipeline fully refreshed, and rows"
         " that are read again would be applied again; or both queries run, with one id or path",
         todo="if both queries shall run, give this one a sinkId and a checkpoint path of its own"
@@ -79,7 +81,9 @@ def renamed(known: Ledger, driver: Driver) -> SinkRenamed:
 
 def retired(known: Ledger, driver: Driver) -> QueryRetired:
     """The error for a query that another one has replaced."""
-    named = f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.query_id else ""
+    named = (
+        f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.owner.query_id else ""
+    )
     anew = (
         f"with another txnAppId{named}"
         if driver.named
@@ -97,10 +101,11 @@ def retired(known: Ledger, driver: Driver) -> QueryRetired:
 def diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
     """The error for an epoch that was decided with other offsets."""
     return CheckpointDiverged(
-        f"Epoch {ledger.epoch} of checkpoint {driver.checkpoint} is not the epoch"
-        f" {ledger.epoch} that sink {ledger.name!r} holds: their offsets differ",
+        f"Epoch {ledger.decision.epoch} of checkpoint {driver.checkpoint} is not the epoch"
+        f" {ledger.decision.epoch} that sink {ledger.name!r} holds: their offsets differ",
         why="the checkpoint was restored or copied, or its host crashed and lost"
-        f" offsets/{ledger.epoch}, which Spark does not sync to disk; it has since read other rows"
+        f" offsets/{ledger.decision.epoch}, which Spark does not sync to disk; it has since read"
+        " other rows"
         " under this number",
         todo="go on with the checkpoint that wrote last; if offsets were lost, `sparkonce offsets"
         f" URL {ledger.name}` shows those that were decided, and --restore puts them back",
@@ -109,13 +114,14 @@ def diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
 
 def checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
     """The error for an epoch of a stream that comes after a later one."""
+    epoch = ledger.decision.epoch
     return CheckpointBehindSink(
         f"Epoch {driver.epoch} of query {driver.query_id} comes after sink {ledger.name!r} has"
-        f" decided epoch {ledger.epoch}",
+        f" decided epoch {epoch}",
         why="either the checkpoint was restored to an earlier state, or a second driver runs on"
         " it; the rows of this epoch have already taken effect",
-        todo="stop the second driver, or bring back the checkpoint as it was at epoch"
-        f" {ledger.epoch}{_or_its_offsets(ledger) if driver.follows is Follows.NEXT else ''}",
+        todo=f"stop the second driver, or bring back the checkpoint as it was at epoch {epoch}"
+        f"{_or_its_offsets(ledger) if driver.follows is Follows.NEXT else ''}",
     )
 
 
@@ -130,7 +136,9 @@ def _or_its_offsets(ledger: Ledger) -> str:
 def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> SinkBehindCheckpoint:
     """The error for an epoch of a stream whose predecessors the sink lacks."""
     clean = "" if policy.repeatable else " (into an emptied target, as all rows are added again)"
-    has = f"ends at epoch {ledger.epoch}" if ledger.epoch >= 0 else "holds no epoch"
+    has = (
+        f"ends at epoch {ledger.decision.epoch}" if ledger.decision.epoch >= 0 else "holds no epoch"
+    )
     return SinkBehindCheckpoint(
         f"Epoch {driver.epoch} is next for query {driver.query_id}, but sink {ledger.name!r} {has}",
         why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
@@ -144,23 +152,24 @@ def version_behind(ledger: Ledger, driver: Driver) -> VersionBehindSink:
     """The error for a version that is lower than the last one of its application."""
     return VersionBehindSink(
         f"Version {driver.epoch} of {driver.query_id!r} comes after sink {ledger.name!r} has"
-        f" version {ledger.epoch}",
+        f" version {ledger.decision.epoch}",
         why="its rows may have taken effect long ago, or be those of an application that counts"
         " anew; neither can be told from the other",
-        todo=f"go on with a txnVersion above {ledger.epoch}, or, to count anew, with another"
+        todo=f"go on with a txnVersion above {ledger.decision.epoch}, or, to count anew, with"
+        " another"
         " txnAppId",
     )
 
 
 def version_taken(ledger: Ledger, driver: Driver) -> VersionTaken:
     """The error for a version that another query has written under the same name."""
-    before, now = (_writer(one) for one in (ledger.stream, driver.stream))
+    before, now = (_writer(one) for one in (ledger.decision.stream, driver.stream))
     return VersionTaken(
         f"Version {driver.epoch} of {driver.query_id!r} was written into {ledger.target!r} by"
         f" {before}, and comes now from {now}",
         why="to skip it, as a repetition, would lose rows if it is another batch",
         todo="give each query a txnAppId of its own; where this one takes the other's place, go on"
-        f" with a txnVersion above {ledger.epoch}",
+        f" with a txnVersion above {ledger.decision.epoch}",
     )
 
 
@@ -213,10 +222,11 @@ def in_the_way(error: SparkonceError, name: str, target: str) -> SparkonceError:
 
 def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> BatchOvertaken:
     """The error for a decision that is finished late, over what others have decided."""
-    first = min(one.decided_at for one in others)
+    first = min(one.decision.decided_at for one in others)
     command = f"sparkonce recover URL --sink {ledger.name}"
     return BatchOvertaken(
-        f"Epoch {ledger.epoch} of sink {ledger.name!r} was decided at {moment(ledger.decided_at)}"
+        f"Epoch {ledger.decision.epoch} of sink {ledger.name!r} was decided at"
+        f" {moment(ledger.decision.decided_at)}"
         f" and is not wholly applied; {_named([one.name for one in others])} wrote to"
         f" {ledger.target} since {moment(first)}",
         why="its rows are older than theirs, and would take effect over them",
@@ -229,7 +239,7 @@ def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> BatchOvertaken:
 def written_beside(ledger: Ledger, names: Sequence[str]) -> tuple[str, str, str]:
     """The warning where others decided while a late decision was applied."""
     return (
-        f"Epoch {ledger.epoch} of sink {ledger.name!r} was finished late, and meanwhile"
+        f"Epoch {ledger.decision.epoch} of sink {ledger.name!r} was finished late, and meanwhile"
         f" {_named(names)} wrote to {ledger.target}",
         "where they share keys, either of the two may have written last",
         "write the newer rows of these keys again",
@@ -242,14 +252,15 @@ def given_up(now: Ledger, driver: Driver) -> DecisionDropped:
         f"Epoch {driver.epoch} of sink {driver.name!r} was dropped while it was applied",
         why="somebody ran sparkonce recover --drop, which gives up the rows that are not applied",
         todo="write those rows again under another number or name, if they are wanted; what was"
-        f" applied stays, and status counts {now.dropped:,} rows as dropped",
+        f" applied stays, and status counts {now.totals.dropped:,} rows as dropped",
     )
 
 
 def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
     """The error for a decision that the store acknowledged, and has no more."""
     return DecisionLost(
-        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at {now.epoch}",
+        f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at"
+        f" {now.decision.epoch}",
         why="the store lost its last writes during the commit (a failover)",
         todo="start again what wrote it, a query or a job; then the epoch is decided anew",
     )

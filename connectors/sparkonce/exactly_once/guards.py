@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sparkonce.errors import (
     CommitRefused,
@@ -17,58 +17,12 @@ from sparkonce.errors import (
     UnsupportedQuery,
 )
 from sparkonce.exactly_once import conflicts
-from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
-from sparkonce.exactly_once.ledger import Ledger, united
+from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.origin import Follows, Origin
+from sparkonce.exactly_once.ownership import united
+from sparkonce.origin import Follows
 from sparkonce.protocol import Receipt
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What to do when sink and checkpoint disagree; each override is good for one case only.
-
-    Attributes:
-        repeatable: see `Plan`.
-        on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default: a new
-            checkpoint at the path of the old one goes on if both plans are repeatable.
-        on_lost_commit: ``continue@<epoch>``, or None.
-        max_bad_rows: how many rows of an epoch may go into dead letters.
-        own_keys: whether no other writer has keys of these rows.
-    """
-
-    repeatable: bool
-    on_new_checkpoint: str | None = None
-    on_lost_commit: str | None = None
-    max_bad_rows: MaxBadRows = NONE
-    own_keys: bool = False
-
-
-@dataclass(frozen=True)
-class Driver(Origin):
-    """Who commits what, and into which ledger.
-
-    Attributes:
-        name: of the ledger.
-        checkpoint: where the checkpoint lies, None if not known.
-        offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
-        offsets_before: the same of the epoch before.
-    """
-
-    name: str
-    target: str
-    checkpoint: str | None = None
-    offsets: Offsets | None = None
-    offsets_before: Offsets | None = None
-
-    @property
-    def once(self) -> bool:
-        """Whether it writes a batch without a name."""
-        return self.follows is Follows.ONCE
-
-    def is_at(self, place: str | None) -> bool:
-        """Whether its checkpoint lies at a place, as a ledger has it."""
-        return place is not None and place == self.checkpoint
 
 
 class Verdict(enum.Enum):
@@ -112,20 +66,20 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
         if known and known.retires(driver.query_id):
             raise conflicts.retired(known, driver)
     if rival is not None:
-        if rival.query_id == driver.query_id:
+        if rival.owner.query_id == driver.query_id:
             raise conflicts.renamed(rival, driver)
         _allow_replacing(rival, driver, policy, same_path=True)
-    base = ledger or Ledger(
-        driver.name, driver.query_id, driver.target, repeatable=policy.repeatable, once=driver.once
+    base = ledger or Ledger.unwritten(
+        driver.name, driver.query_id, driver.target, once=driver.once, repeatable=policy.repeatable
     )
-    if base.query_id != driver.query_id:
-        _allow_replacing(base, driver, policy, same_path=driver.is_at(base.checkpoint))
+    if base.owner.query_id != driver.query_id:
+        _allow_replacing(base, driver, policy, same_path=driver.is_at(base.owner.checkpoint))
         base = base.succeeded_by(driver.query_id)
-    if rival is not None and base.epoch < 0:
+    if rival is not None and base.decision.epoch < 0:
         base = _after(rival, base)
     # The same object if nothing changes: `_establish` writes any but the one that was read.
-    owned = base.owned()
-    return owned if owned.once == driver.once else replace(owned, once=driver.once)
+    owner = base.owner.resumed(once=driver.once)
+    return base if owner is base.owner else replace(base, owner=owner)
 
 
 def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
@@ -145,24 +99,29 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         SinkBehindCheckpoint: the sink lacks epochs before this one.
     """
     # Who replayed an earlier epoch, and finds this one decided by another, is a second driver.
-    replayed_before = ledger.replayed.get(driver.run_id, driver.epoch) < driver.epoch
-    passed = driver.run_id in ledger.past_runs or (driver.epoch == ledger.epoch and replayed_before)
+    replayed_before = ledger.owner.replayed.get(driver.run_id, driver.epoch) < driver.epoch
+    passed = driver.run_id in ledger.owner.past_runs or (
+        driver.epoch == ledger.decision.epoch and replayed_before
+    )
     if passed and not _may_take_turns(driver):
         raise conflicts.concurrent_driver(ledger, driver)
-    if driver.epoch == ledger.epoch:
+    if driver.epoch == ledger.decision.epoch:
         if _taken_by_another(ledger, driver):
             raise conflicts.version_taken(ledger, driver)
         _require_same(ledger, driver, driver.offsets)
         return Verdict.REPLAY
-    if driver.epoch < ledger.epoch:
+    if driver.epoch < ledger.decision.epoch:
         raise _behind(ledger, driver)
     # A batch that writes nothing leaves a gap in its numbers, and none has offsets.
     if driver.follows is not Follows.NEXT:
         return Verdict.NEXT
-    if driver.epoch > ledger.epoch + 1 and policy.on_lost_commit != f"continue@{driver.epoch}":
+    if (
+        driver.epoch > ledger.decision.epoch + 1
+        and policy.on_lost_commit != f"continue@{driver.epoch}"
+    ):
         raise conflicts.sink_behind(ledger, driver, policy)
     # A copy of the checkpoint may have gone another way before, under the same numbers.
-    if driver.epoch == ledger.epoch + 1:
+    if driver.epoch == ledger.decision.epoch + 1:
         _require_same(ledger, driver, driver.offsets_before)
     return Verdict.NEXT
 
@@ -190,7 +149,7 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
         StagedDataMissing: a receipt names such an attempt.
     """
     for receipt in receipts:
-        if receipt.task.attempt in ledger.doomed:
+        if receipt.task.attempt in ledger.decision.doomed:
             raise StagedDataMissing(
                 f"What partition {receipt.task.partition} of epoch {receipt.task.epoch} staged"
                 " is being dropped",
@@ -205,7 +164,7 @@ def require_same_decision(first: Ledger, now: Ledger, driver: Driver) -> None:
     Raises:
         ConcurrentDriver: the ledger holds another decision than when it was first read.
     """
-    if now.token != first.token:
+    if now.decision.token != first.decision.token:
         raise conflicts.concurrent_driver(now, driver)
 
 
@@ -219,10 +178,14 @@ def require_first_write(first: Ledger, driver: Driver) -> None:
     Raises:
         WrittenTwice: this run has written, or skipped, the epoch before.
     """
-    if driver.follows is not Follows.GROWS or driver.epoch != first.epoch or not driver.run_id:
+    if (
+        driver.follows is not Follows.GROWS
+        or driver.epoch != first.decision.epoch
+        or not driver.run_id
+    ):
         return
-    skipped = first.replayed.get(driver.run_id) == driver.epoch
-    if skipped or driver.run_id == first.run_id:
+    skipped = first.owner.replayed.get(driver.run_id) == driver.epoch
+    if skipped or driver.run_id == first.owner.run_id:
         raise conflicts.written_twice(first, driver)
 
 
@@ -242,7 +205,7 @@ def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> 
 
 def _taken_by_another(ledger: Ledger, driver: Driver) -> bool:
     """Whether another query wrote the last version, as far as the ledger knows who did."""
-    return driver.named and ledger.stream not in (None, driver.stream)
+    return driver.named and ledger.decision.stream not in (None, driver.stream)
 
 
 def _may_take_turns(driver: Driver) -> bool:
@@ -257,20 +220,21 @@ def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:
 
 
 def _after(rival: Ledger, own: Ledger) -> Ledger:
-    return replace(
-        own,
-        generation=max(own.generation, rival.generation + 1),
-        retired=united(own.retired, rival.with_retired()),
-        inherits=own.inherits or not rival.untouched,
+    owner = replace(
+        own.owner,
+        generation=max(own.owner.generation, rival.owner.generation + 1),
+        retired=united(own.owner.retired, rival.owner.with_retired),
+        inherits=own.owner.inherits or not rival.untouched,
     )
+    return replace(own, owner=owner)
 
 
 def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: bool) -> None:
-    override = f"continue:{old.query_id}"
+    override = f"continue:{old.owner.query_id}"
     # Nothing decided could count twice; or an operator gave the sink up, or names its query.
-    if old.untouched or old.forgotten or policy.on_new_checkpoint == override:
+    if old.untouched or old.owner.forgotten or policy.on_new_checkpoint == override:
         return
-    repeatable = policy.repeatable and old.repeatable
+    repeatable = policy.repeatable and old.owner.repeatable
     if same_path and repeatable and policy.on_new_checkpoint != "fail":
         return
     raise conflicts.replaced(old, driver, override)
@@ -278,5 +242,5 @@ def _allow_replacing(old: Ledger, driver: Driver, policy: Policy, *, same_path: 
 
 def _require_same(ledger: Ledger, driver: Driver, offsets: Offsets | None) -> None:
     # What one side does not know contradicts nothing; `require_readable` refuses, or warns.
-    if offsets and ledger.offsets and offsets.digest != ledger.offsets:
+    if offsets and ledger.decision.offsets and offsets.digest != ledger.decision.offsets:
         raise conflicts.diverged(ledger, driver)

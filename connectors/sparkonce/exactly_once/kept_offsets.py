@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from sparkonce.damage import DELETE, reading
-from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.protocol import AuxiliaryRecord, Record, digest
@@ -34,7 +34,10 @@ def beside(driver: Driver) -> AuxiliaryRecord | None:
 def kept(store: Store, ledger: Ledger) -> dict[int, Offsets]:
     """The offsets of the last decided epoch, and of the one before, as far as they are kept."""
     found: dict[int, Offsets] = {}
-    decided = {ledger.epoch: ledger.offsets, ledger.epoch - 1: ledger.former_offsets}
+    decided = {
+        ledger.decision.epoch: ledger.decision.offsets,
+        ledger.decision.epoch - 1: ledger.decision.former_offsets,
+    }
     for epoch, digest_of in decided.items():
         name = _name(ledger.name, epoch)
         record = store.read(name)

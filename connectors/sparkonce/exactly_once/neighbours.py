@@ -9,7 +9,7 @@ from itertools import islice
 
 from sparkonce.errors import SparkonceError, StoreError, StoreUnreachable, error_text
 from sparkonce.exactly_once import conflicts
-from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, kin_of, sink_name
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.origin import Follows
@@ -20,7 +20,7 @@ log = logging.getLogger("sparkonce")
 
 def overtakers(registers: Registers, ledger: Ledger) -> list[Ledger]:
     """The sinks of the same target that decided after this one, if the order matters."""
-    if ledger.manifest is None or ledger.manifest.commutes:
+    if ledger.decision.manifest is None or ledger.decision.manifest.commutes:
         return []
     names = registers.patience.run(lambda: registers.store.decided_after(ledger.name))
     return [found for found in map(registers.load, names) if found is not None]
@@ -63,8 +63,10 @@ def finish_late(
         raise conflicts.overtaken(ledger, before)
     done = registers.finish_left(ledger, advance)
     if done is not None:
-        known = {one.token for one in before}
-        beside = [one.name for one in overtakers(registers, ledger) if one.token not in known]
+        known = {one.decision.token for one in before}
+        beside = [
+            one.name for one in overtakers(registers, ledger) if one.decision.token not in known
+        ]
         if beside:
             log.warning(error_text(*conflicts.written_beside(ledger, beside)))
     return done
@@ -79,7 +81,11 @@ def is_left(registers: Registers, ledger: Ledger) -> bool:
     for tried in range(1, registers.patience.max_retries + 1):
         time.sleep(registers.patience.wait(tried))
         now = registers.load(ledger.name)
-        if now is None or now.manifest is None or now.token != ledger.token:
+        if (
+            now is None
+            or now.decision.manifest is None
+            or now.decision.token != ledger.decision.token
+        ):
             return False
     return True
 
@@ -91,7 +97,7 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
     if driver.follows is not Follows.NEXT or not begins:
         return
     try:
-        wrote = (one.name for one in _neighbours(registers, driver) if one.epochs)
+        wrote = (one.name for one in _neighbours(registers, driver) if one.totals.epochs)
         others = list(islice(wrote, 3))
     except StoreError as error:
         # Only a warning hangs on the list, so the commit goes on.
@@ -123,11 +129,11 @@ def finish_others(registers: Registers, driver: Driver) -> None:
     for name in _unfinished(registers, driver.name):
         try:
             ledger = registers.load(name)
-            if ledger is None or ledger.manifest is None:
+            if ledger is None or ledger.decision.manifest is None:
                 continue
             if overtakers(registers, ledger) and not is_left(registers, ledger):
                 continue
-            log.warning("Finishing epoch %d of %s, of the same target", ledger.epoch, name)
+            log.warning("Finishing epoch %d of %s, of the same target", ledger.decision.epoch, name)
             finish_late(registers, ledger)
         except StoreUnreachable:
             raise
@@ -141,7 +147,7 @@ def is_any_unfinished(registers: Registers, name: str) -> bool:
     Earlier releases left what `Store.unfinished` goes by in ledgers that are finished.
     """
     found = map(registers.load, _unfinished(registers, name))
-    return any(ledger is not None and ledger.manifest is not None for ledger in found)
+    return any(ledger is not None and ledger.decision.manifest is not None for ledger in found)
 
 
 def _unfinished(registers: Registers, name: str) -> list[str]:
@@ -156,5 +162,5 @@ def _neighbours(registers: Registers, driver: Driver) -> Iterator[Ledger]:
     for name in registers.patience.run(registers.store.names):
         if name.endswith(kin) and name != driver.name:
             ledger = registers.load(name)
-            if ledger is not None and not ledger.forgotten:
+            if ledger is not None and not ledger.owner.forgotten:
                 yield ledger

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sparkonce.damage import DELETE, reading
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
-from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Advance, Applied, Manifest, Record, digest, no_progress
@@ -34,14 +34,14 @@ class Standing:
     def unfinished(self) -> Ledger | None:
         """A ledger with an epoch that is decided and not applied."""
         for ledger in (self.ledger, self.rival):
-            if ledger is not None and ledger.manifest is not None:
+            if ledger is not None and ledger.decision.manifest is not None:
                 return ledger
         return None
 
     def may_vanish(self) -> bool:
         """Whether an abort (see `_leave`) or gc may have taken one of its ledgers away."""
         found = [one for one in (self.ledger, self.rival, self.base) if one is not None]
-        return any(one.untouched or one.forgotten for one in found)
+        return any(one.untouched or one.owner.forgotten for one in found)
 
 
 class LostRace(Exception):
@@ -110,7 +110,9 @@ class Registers:
             driver: who asks.
         """
         path = driver.checkpoint
-        known = ledger and ledger.has_decided(driver.query_id, 0) and ledger.checkpoint == path
+        known = (
+            ledger and ledger.has_decided(driver.query_id, 0) and ledger.owner.checkpoint == path
+        )
         if path is None or known:
             return None, None
         name = claim_name(driver.target, path)
@@ -118,7 +120,7 @@ class Registers:
         holder = holder_of(claim, name)
         rival = self.load(holder) if holder and holder != driver.name else None
         # A holder whose checkpoint was moved to another path since has left this one.
-        moved_away = rival is not None and not driver.is_at(rival.checkpoint or path)
+        moved_away = rival is not None and not driver.is_at(rival.owner.checkpoint or path)
         return claim, None if moved_away else rival
 
     def drop(self, records: Mapping[str, Record]) -> None:
@@ -167,7 +169,7 @@ class Registers:
         for _ in range(LOST_RACES):
             ledger = self.load(name) or absent
             doomed = ledger.dooming(attempts)
-            free = sorted(set(attempts) & set(doomed.doomed))
+            free = sorted(set(attempts) & set(doomed.decision.doomed))
             step = partial(self.store.doom, name, doomed.to_record(), doomed.replaces, free)
             try:
                 now, unanswered = self.learn(doomed, step)
@@ -200,14 +202,19 @@ class Registers:
             StoreLostData: a chunk is gone that was not applied.
             ConcurrentDriver: something else writes the ledger all the time.
         """
-        epoch = ledger.query_id, ledger.epoch
+        epoch = ledger.owner.query_id, ledger.decision.epoch
         # The swap fails where others moved the ledger, or a failover took back what was applied.
         for _ in range(LOST_RACES):
             # Not by its token: after a failover another driver may have decided the epoch anew.
-            if ledger.manifest is None or (ledger.query_id, ledger.epoch) != epoch:
+            if (
+                ledger.decision.manifest is None
+                or (ledger.owner.query_id, ledger.decision.epoch) != epoch
+            ):
                 return ledger
-            applied, since = self._applied(ledger.manifest, advance, since), None
-            ledger = self.swap(ledger.finished(applied), applied=len(ledger.manifest.chunks))
+            applied, since = self._applied(ledger.decision.manifest, advance, since), None
+            ledger = self.swap(
+                ledger.finished(applied), applied=len(ledger.decision.manifest.chunks)
+            )
         raise contended(ledger.name)
 
     def finish_left(self, ledger: Ledger, advance: Advance = no_progress) -> Ledger | None:
@@ -219,7 +226,7 @@ class Registers:
         try:
             return self.finish(ledger, advance)
         except DecisionLost:
-            if not ledger.once:
+            if not ledger.owner.once:
                 raise
             return self.load(ledger.name)
 
@@ -234,8 +241,8 @@ class Registers:
         # The write has landed, or never can: what it replaces is not there any more.
         if now.stamp != new.replaces:
             return _known(new.name, now)
-        ledger = from_record(now, new.name) or Ledger(
-            new.name, new.query_id, new.target, once=new.once
+        ledger = from_record(now, new.name) or Ledger.unwritten(
+            new.name, new.owner.query_id, new.target, once=new.owner.once
         )
         # Once this is written, the lost write finds another stamp, however late it comes.
         moved = ledger.moved()

@@ -50,7 +50,7 @@ def stage(
     ledger = from_record(patience.run(lambda: store.read(task.sink)), task.sink)
     if ledger and ledger.has_decided(task.query_id, task.epoch):
         _drain(batches)
-        return Receipt(task, skipped=ledger.token)
+        return Receipt(task, skipped=ledger.decision.token)
     staging = _Staging(store, task, encode, size.bytes, patience)
     with _dropped_if_failed(store, task):
         for rows in _in_size(batches, size):

@@ -13,6 +13,7 @@ from sparkonce.exactly_once.commit import leftovers
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
 from sparkonce.exactly_once.neighbours import finish_late
 from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.ownership import Ownership
 from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Advance, Applied, Record, Staged, no_progress
@@ -51,12 +52,12 @@ class SinkStatus:
     def known(self) -> bool:
         """Whether there is anything to tell of it."""
         told = bool(self.staged) or self.damage is not None
-        return told or (self.ledger is not None and not self.ledger.forgotten)
+        return told or (self.ledger is not None and not self.ledger.owner.forgotten)
 
     @property
     def is_unfinished(self) -> bool:
         """Whether an epoch is decided, and not all of it has taken effect."""
-        return self.ledger is not None and self.ledger.manifest is not None
+        return self.ledger is not None and self.ledger.decision.manifest is not None
 
     @property
     def staged_chunks(self) -> int:
@@ -71,7 +72,7 @@ class SinkStatus:
     def is_old_tombstone(self, age: float) -> bool:
         """Whether the sink was forgotten, and nobody has asked for it for `age` seconds."""
         ledger = self.ledger
-        forgotten = ledger is not None and ledger.forgotten and not self.staged
+        forgotten = ledger is not None and ledger.owner.forgotten and not self.staged
         return ledger is not None and forgotten and time.time() - ledger.updated >= age
 
     def is_leftover(self, age: float) -> bool:
@@ -103,11 +104,11 @@ class SinkStatus:
         """In words: what the sink waits for."""
         if self.damage is not None:
             return str(self.damage)
-        if self.ledger is None or self.ledger.epoch < 0:
+        if self.ledger is None or self.ledger.decision.epoch < 0:
             return "nothing decided yet"
-        if self.ledger.manifest is None:
+        if self.ledger.decision.manifest is None:
             return "finished"
-        return f"decided, {len(self.ledger.manifest.chunks)} chunks to apply: run recover"
+        return f"decided, {len(self.ledger.decision.manifest.chunks)} chunks to apply: run recover"
 
     def leftovers(self, grace: float) -> list[Staged]:
         """Staged attempts that no decision holds, and whose epochs are over or stale.
@@ -132,7 +133,7 @@ class SinkStatus:
         if self.ledger is None:
             return is_stale
         is_over = self.ledger.is_over(staged.query_id, staged.epoch)
-        return staged.attempt not in self.ledger.held and (is_over or is_stale)
+        return staged.attempt not in self.ledger.decision.held and (is_over or is_stale)
 
     def to_json(self) -> dict[str, object]:
         """The status as JSON values."""
@@ -141,21 +142,21 @@ class SinkStatus:
             "sink": self.name,
             "state": self.state,
             "target": ledger.target if ledger else None,
-            "query": ledger.query_id if ledger else None,
-            "retired": list(ledger.retired) if ledger else [],
-            "generation": ledger.generation if ledger else None,
-            "epoch": ledger.epoch if ledger else None,
-            "rows": ledger.rows if ledger else 0,
-            "dropped": ledger.dropped if ledger else 0,
-            "dead_letters": ledger.aside if ledger else 0,
-            "unstored": ledger.unstored if ledger else 0,
-            "epochs": ledger.epochs if ledger else 0,
-            "checkpoint": ledger.checkpoint if ledger else None,
+            "query": ledger.owner.query_id if ledger else None,
+            "retired": list(ledger.owner.retired) if ledger else [],
+            "generation": ledger.owner.generation if ledger else None,
+            "epoch": ledger.decision.epoch if ledger else None,
+            "rows": ledger.totals.rows if ledger else 0,
+            "dropped": ledger.totals.dropped if ledger else 0,
+            "dead_letters": ledger.totals.aside if ledger else 0,
+            "unstored": ledger.totals.unstored if ledger else 0,
+            "epochs": ledger.totals.epochs if ledger else 0,
+            "checkpoint": ledger.owner.checkpoint if ledger else None,
             "updated": ledger.updated if ledger else None,
             "staged_attempts": len(self.staged),
             "staged_chunks": self.staged_chunks,
             "staged_bytes": self.staged_bytes,
-            "history": [pace._asdict() for pace in ledger.paces] if ledger else [],
+            "history": [pace._asdict() for pace in ledger.totals.paces] if ledger else [],
         }
 
 
@@ -203,7 +204,7 @@ class Admin:
         # What was found before may be finished, or decided further, since.
         ledger = self.registers.load(sink.name)
         # Until it is done: a query that restarts may move the ledger before the swap.
-        while ledger is not None and ledger.manifest is not None:
+        while ledger is not None and ledger.decision.manifest is not None:
             decided = ledger
             try:
                 ledger = finish_late(self.registers, decided, advance, over_newer=over_newer)
@@ -221,11 +222,11 @@ class Admin:
         """
         while True:
             ledger = self.registers.load(sink.name)
-            if ledger is None or ledger.manifest is None:
+            if ledger is None or ledger.decision.manifest is None:
                 return None
             given_up = ledger.given_up()
             if self.registers.swap(given_up).stamp == given_up.stamp:
-                over = sorted(ledger.manifest.attempts)
+                over = sorted(ledger.decision.manifest.attempts)
                 self.store.discard(sink.name, over, given_up.stamp)
                 return ledger
 
@@ -243,7 +244,7 @@ class Admin:
         over = self.sink(sink.name).leftovers(grace)
         if not over:
             return 0
-        absent = Ledger(sink.name, over[0].query_id, target="")
+        absent = Ledger.unwritten(sink.name, over[0].query_id, target="")
         attempts = {staged.attempt: staged.query_id for staged in over}
         return len(self.registers.doom(sink.name, absent, attempts))
 
@@ -269,10 +270,11 @@ class Admin:
     def _bury(self, ledger: Ledger) -> Ledger | None:
         """The tombstone in place of a ledger; None if that has moved."""
         name = ledger.name
-        if ledger.manifest is not None:
+        if ledger.decision.manifest is not None:
             raise _unfinished(name)
         tombstone = ledger.moved(
-            retired=ledger.with_retired(), forgotten=True, unstored=0, history=""
+            owner=replace(ledger.owner.retire(), forgotten=True),
+            totals=replace(ledger.totals, unstored=0, history=""),
         )
         # In one step where the store can: a full one takes no write but one that makes room.
         over = leftovers(self.store, tombstone, fresh=True)
@@ -286,15 +288,17 @@ class Admin:
         try:
             return from_record(record, name) or self._unwritten(name)
         except RecordDamaged:
-            blank = replace(self._unwritten(name), inherits=True)
-            return replace(blank, revision=record.revision, stamp=record.stamp)
+            blank = self._unwritten(name)
+            owner = replace(blank.owner, inherits=True)
+            return replace(blank, owner=owner, revision=record.revision, stamp=record.stamp)
 
     def _unwritten(self, name: str) -> Ledger:
         """A ledger for a sink that has none: its queries are those that have staged something."""
-        absent = Ledger(name, "", target="")
+        absent = Ledger.unwritten(name, "", target="")
         queries = {staged.query_id for staged in self.store.staged(name, fresh=True)}
         # By default a sink id is the id of its query, which may run and have nothing staged.
-        return replace(absent, query_id=absent.sink_id, retired=tuple(sorted(queries)))
+        owner = Ownership(absent.sink_id, retired=tuple(sorted(queries)))
+        return replace(absent, owner=owner)
 
     def sweep(self, grace: float, age: float = TOMBSTONE) -> int:
         """Take away ledgers that nobody needs any more; gives how many.

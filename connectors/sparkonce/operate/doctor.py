@@ -57,16 +57,20 @@ def of_sinks(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
     for sink in sinks:
         count += 1
         ledger = sink.ledger
-        if ledger is not None and sink.is_unfinished and time.time() - ledger.decided_at > PATIENCE:
+        if (
+            ledger is not None
+            and sink.is_unfinished
+            and time.time() - ledger.decision.decided_at > PATIENCE
+        ):
             yield risk(
-                f"Epoch {ledger.epoch} of {sink.name} was decided {ago(ledger.decided_at)}, and is"
-                " not finished",
+                f"Epoch {ledger.decision.epoch} of {sink.name} was decided"
+                f" {ago(ledger.decision.decided_at)}, and is not finished",
                 "its query has ended, or is refused a row",
                 "start the query again, or run sparkonce recover URL",
             )
-        if ledger is not None and ledger.unstored:
+        if ledger is not None and ledger.totals.unstored:
             yield risk(
-                f"The last {ledger.unstored:,} rows of {sink.name} all became dead letters",
+                f"The last {ledger.totals.unstored:,} rows of {sink.name} all became dead letters",
                 "the target may be broken, and refuse good rows, too",
                 "look at the reasons: sparkonce letters URL",
             )

@@ -55,8 +55,12 @@ def _line(sink: SinkStatus) -> tuple[str, ...]:
     ledger, chunks = sink.ledger, sink.staged_chunks
     if ledger is None:
         return in_one_line(sink.name), "", "", "", "", str(chunks or ""), _state(sink), ""
-    written = str(ledger.epoch) if ledger.epoch >= 0 else "", ago(ledger.updated)
-    counts = f"{ledger.rows:,}", f"{ledger.aside:,}" if ledger.aside else "", str(chunks or "")
+    written = str(ledger.decision.epoch) if ledger.decision.epoch >= 0 else "", ago(ledger.updated)
+    counts = (
+        f"{ledger.totals.rows:,}",
+        f"{ledger.totals.aside:,}" if ledger.totals.aside else "",
+        str(chunks or ""),
+    )
     return in_one_line(sink.name), *written, *counts, _state(sink), in_one_line(ledger.target)
 
 
@@ -78,12 +82,12 @@ def described(sink: SinkStatus) -> str:
     if ledger is not None:
         lines |= {
             "target": ledger.target,
-            "query": f"{ledger.query_id} (generation {ledger.generation})",
-            "checkpoint": ledger.checkpoint or "not known",
-            "epoch": f"{ledger.epoch}, written {ago(ledger.updated)}",
-            "rows": f"{ledger.rows:,} in {ledger.epochs:,} epochs",
+            "query": f"{ledger.owner.query_id} (generation {ledger.owner.generation})",
+            "checkpoint": ledger.owner.checkpoint or "not known",
+            "epoch": f"{ledger.decision.epoch}, written {ago(ledger.updated)}",
+            "rows": f"{ledger.totals.rows:,} in {ledger.totals.epochs:,} epochs",
         }
-        if ledger.aside:
+        if ledger.totals.aside:
             lines["dead letters"] = _aside(ledger)
     lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
     body = "\n".join(f"  {name:<13}{in_one_line(value)}" for name, value in lines.items())
@@ -91,8 +95,12 @@ def described(sink: SinkStatus) -> str:
 
 
 def _aside(ledger: Ledger) -> str:
-    said = f"{ledger.aside:,} rows"
-    return f"{said}, none stored since {ledger.unstored:,} of them" if ledger.unstored else said
+    said = f"{ledger.totals.aside:,} rows"
+    return (
+        f"{said}, none stored since {ledger.totals.unstored:,} of them"
+        if ledger.totals.unstored
+        else said
+    )
 
 
 def page_of_options(

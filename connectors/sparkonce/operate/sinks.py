@@ -205,9 +205,9 @@ def _chosen(
 
 def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
     gone = [
-        {"sink": one.name, "epoch": one.epoch, "rows": one.manifest.rows}
+        {"sink": one.name, "epoch": one.decision.epoch, "rows": one.decision.manifest.rows}
         for one in ledgers
-        if one is not None and one.manifest is not None
+        if one is not None and one.decision.manifest is not None
     ]
     if as_json:
         page(json.dumps(gone, indent=2))
@@ -228,11 +228,11 @@ def _damaged(sink: SinkStatus) -> dict[str, Any]:
 def _recovered(
     admin: Admin, sink: SinkStatus, accept_loss: bool, over_newer: bool
 ) -> dict[str, Any]:
-    assert sink.ledger is not None and sink.ledger.manifest is not None  # noqa: S101, PT018
-    rows = sink.ledger.manifest.rows
-    told: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.epoch, "rows": rows}
+    assert sink.ledger is not None and sink.ledger.decision.manifest is not None  # noqa: S101, PT018
+    rows = sink.ledger.decision.manifest.rows
+    told: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.decision.epoch, "rows": rows}
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"epoch {sink.ledger.epoch}", total=rows)
+        bar = progress.add_task(f"epoch {sink.ledger.decision.epoch}", total=rows)
         try:
             admin.recover(
                 sink,

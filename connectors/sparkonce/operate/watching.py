@@ -19,7 +19,7 @@ from rich.text import Text
 
 from sparkonce.errors import MissingExtra, SparkonceError, StoreError, in_one_line
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.pace import Pace
+from sparkonce.exactly_once.totals import Pace
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
 from sparkonce.operate.arguments import exactly, over_store, say, seconds
 from sparkonce.operate.printing import PAGE, counted, urgency
@@ -46,12 +46,12 @@ class Figure(NamedTuple):
 
 
 def _age(ledger: Ledger) -> float:
-    return max(0.0, time.time() - ledger.decided_at)
+    return max(0.0, time.time() - ledger.decision.decided_at)
 
 
 def _decided(value: Callable[[Ledger], float | None]) -> Value:
     """Of a sink that has decided something."""
-    return lambda sink: value(sink.ledger) if sink.ledger and sink.ledger.epochs else None
+    return lambda sink: value(sink.ledger) if sink.ledger and sink.ledger.totals.epochs else None
 
 
 def _paced(value: Callable[[Pace], float]) -> Value:
@@ -60,30 +60,32 @@ def _paced(value: Callable[[Pace], float]) -> Value:
 
 
 FIGURES = (
-    Figure("sparkonce_epoch", "Last decided epoch.", _decided(lambda one: one.epoch)),
+    Figure("sparkonce_epoch", "Last decided epoch.", _decided(lambda one: one.decision.epoch)),
     Figure(
         "sparkonce_epoch_age_seconds",
         "Time since the last decision, of a stream.",
         # A batch knows no checkpoint, and nobody waits for its next one.
-        _decided(lambda one: _age(one) if one.checkpoint else None),
+        _decided(lambda one: _age(one) if one.owner.checkpoint else None),
     ),
     Figure(
         "sparkonce_epoch_unfinished",
         "1 while an epoch is decided and not finished, else 0.",
-        _decided(lambda one: one.manifest is not None),
+        _decided(lambda one: one.decision.manifest is not None),
     ),
-    Figure("sparkonce_epochs", "Decided epochs.", _decided(lambda one: one.epochs), counts=True),
-    Figure("sparkonce_rows", "Decided rows.", _decided(lambda one: one.rows), counts=True),
+    Figure(
+        "sparkonce_epochs", "Decided epochs.", _decided(lambda one: one.totals.epochs), counts=True
+    ),
+    Figure("sparkonce_rows", "Decided rows.", _decided(lambda one: one.totals.rows), counts=True),
     Figure(
         "sparkonce_dead_letters",
         "Rows among them that were put aside.",
-        _decided(lambda one: one.aside),
+        _decided(lambda one: one.totals.aside),
         counts=True,
     ),
     Figure(
         "sparkonce_unstored_rows",
         "Rows that were put aside since the last one that was stored.",
-        _decided(lambda one: one.unstored),
+        _decided(lambda one: one.totals.unstored),
     ),
     Figure("sparkonce_last_epoch_rows", "Its rows.", _paced(lambda one: one.rows)),
     Figure("sparkonce_last_epoch_bytes", "Bytes of its chunks.", _paced(lambda one: one.bytes)),
@@ -154,7 +156,7 @@ def _family(figure: Figure, sinks: list[SinkStatus]) -> Metric:
         value = figure.value(sink)
         if value is not None:
             ledger = sink.ledger
-            of = (ledger.target, ledger.query_id) if ledger else ("", "")
+            of = (ledger.target, ledger.owner.query_id) if ledger else ("", "")
             family.add_metric([in_one_line(one) for one in (sink.name, *of)], float(value))
     return family
 
@@ -206,14 +208,18 @@ def _cells(sink: SinkStatus) -> tuple[str, ...]:
     if sink.damage is not None:
         return name, "", "", "", "", "", "", "", "a restore"
     staged = f"{sink.staged_bytes / 1e6:,.1f} MB" if sink.staged else ""
-    if ledger is None or not ledger.epochs:
+    if ledger is None or not ledger.totals.epochs:
         return name, "", "", "", "", "", "", staged, "its first epoch"
     pace = ledger.pace
     took = f"{pace.stage + pace.decide + pace.apply:.2f} s" if pace else ""
-    done = f"{ledger.epoch:,}", ago(ledger.decided_at), f"{rate(ledger, time.time()):,.0f}"
+    done = (
+        f"{ledger.decision.epoch:,}",
+        ago(ledger.decision.decided_at),
+        f"{rate(ledger, time.time()):,.0f}",
+    )
     waits = "recover" if sink.is_unfinished else ""
-    letters = f"{ledger.aside:,}" if ledger.aside else ""
-    return name, *done, f"{ledger.rows:,}", letters, took, staged, waits
+    letters = f"{ledger.totals.aside:,}" if ledger.totals.aside else ""
+    return name, *done, f"{ledger.totals.rows:,}", letters, took, staged, waits
 
 
 def rate(ledger: Ledger, now: float) -> float:
@@ -223,7 +229,7 @@ def rate(ledger: Ledger, now: float) -> float:
         ledger: of the sink.
         now: Unix time in seconds.
     """
-    paces = ledger.paces
+    paces = ledger.totals.paces
     recent = [pace for pace in paces if now - pace.decided <= WINDOW]
     recent = recent if len(recent) > 1 else paces[-2:]
     if len(recent) < 2:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import OptionError, UnsupportedQuery, error_text
-from sparkonce.exactly_once.guards import Driver, require_messages
+from sparkonce.exactly_once.driver import Driver
+from sparkonce.exactly_once.guards import require_messages
 from sparkonce.exactly_once.ledger import new_token
 from sparkonce.origin import Follows, Origin
 from sparkonce.protocol import Receipt

@@ -33,7 +33,7 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
     Raises:
         SparkonceError: they are not kept.
     """
-    if ledger is None or ledger.epoch not in kept:
+    if ledger is None or ledger.decision.epoch not in kept:
         raise SparkonceError(
             f"The store keeps no offsets of sink {name!r}",
             why="the sink has decided nothing yet; or its checkpoint could not be read by Python on"
@@ -41,7 +41,7 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
             todo="see `sparkonce status`; offsets are kept where Python on the driver can read the"
             f" checkpoint, and up to {LONGEST:,} bytes when compressed",
         )
-    return kept[ledger.epoch]
+    return kept[ledger.decision.epoch]
 
 
 def restore(
@@ -68,20 +68,21 @@ def restore(
     offsets = decided(name, ledger, kept)
     assert ledger is not None  # noqa: S101 (decided() has looked)
     home = _local(location, ledger)
-    if _owner(location) != ledger.query_id:
+    if _owner(location) != ledger.owner.query_id:
         raise SparkonceError(
-            f"{location} is not the checkpoint of query {ledger.query_id}",
+            f"{location} is not the checkpoint of query {ledger.owner.query_id}",
             why="its file `metadata` names another query, is torn, or can't be read from here",
-            todo=f"name the folder of the checkpoint, which was {ledger.checkpoint}; if a crash has"
-            f' torn the file, write {{"id":"{ledger.query_id}"}} into it',
+            todo="name the folder of the checkpoint, which was"
+            f" {ledger.owner.checkpoint}; if a crash has"
+            f' torn the file, write {{"id":"{ledger.owner.query_id}"}} into it',
         )
     # All is looked at before anything moves: a refusal leaves the checkpoint as it was.
-    torn = _torn(home, ledger.epoch, offsets)
-    _require_not_gone_on(home, ledger.epoch, torn)
-    _require_start(home, ledger.epoch, kept, torn)
+    torn = _torn(home, ledger.decision.epoch, offsets)
+    _require_not_gone_on(home, ledger.decision.epoch, torn)
+    _require_start(home, ledger.decision.epoch, kept, torn)
     _require_files_kept(home, offsets, ledger)
     try:
-        return _put_torn_aside(torn, kept) + _write(home, ledger.epoch, kept, torn)
+        return _put_torn_aside(torn, kept) + _write(home, ledger.decision.epoch, kept, torn)
     except OSError as error:
         raise SparkonceError(
             f"Offsets can't be written into {home}: {error.strerror}",
@@ -91,14 +92,14 @@ def restore(
 
 
 def _local(location: str, ledger: Ledger) -> Path:
-    home = checkpoint.local(location)
+    home, epoch = checkpoint.local(location), ledger.decision.epoch
     if home is None:
         raise SparkonceError(
             f"Offsets can't be put back into {location}",
             why="that is done in local folders only, which can be changed safely",
             todo=f"write what `sparkonce offsets URL {ledger.name}` prints into its offsets/"
-            f"{ledger.epoch} by hand, and take commits/{ledger.epoch} away; or copy it to a local"
-            " folder, restore that, and copy it back. Its query must not run",
+            f"{epoch} by hand, and take commits/{epoch} away; or copy it to a local folder,"
+            " restore that, and copy it back. Its query must not run",
         )
     return home
 
@@ -194,8 +195,8 @@ def _what_is_wrong(log: Path, number: int, ledger: Ledger) -> str | None:
     """Which entry of a file source's log is not what it was; None if all are."""
     entries = [entry for entry in log.glob("[0-9]*") if int(entry.stem) <= number]
     newest = max((int(entry.stem) for entry in entries), default=-1)
-    if newest < number or any(e.stat().st_mtime > ledger.decided_at for e in entries):
-        return f"{number} was lost or written anew after epoch {ledger.epoch} was decided"
+    if newest < number or any(e.stat().st_mtime > ledger.decision.decided_at for e in entries):
+        return f"{number} was lost or written anew after epoch {ledger.decision.epoch} was decided"
     torn = [entry.name for entry in entries if not checkpoint.is_whole(entry.read_bytes())]
     return f"{torn[0]} is torn" if torn else None
 

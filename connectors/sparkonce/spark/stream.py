@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import OptionError, UnsupportedQuery
-from sparkonce.exactly_once.guards import Driver, require_messages
+from sparkonce.exactly_once.driver import Driver
+from sparkonce.exactly_once.guards import require_messages
 from sparkonce.exactly_once.ledger import sink_name
 from sparkonce.origin import Origin
 from sparkonce.protocol import Receipt

@@ -20,7 +20,7 @@ from sparkonce.spark.session import Context, Session
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparkonce.exactly_once.guards import Driver
+    from sparkonce.exactly_once.driver import Driver
     from sparkonce.sink import Sink
 
 

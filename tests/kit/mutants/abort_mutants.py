@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tests.kit.mutants.commit_mutants import COMMITTER, attempts_of
 from tests.kit.mutants.mutant import CHUNKS, ROWS, WHOLE, Mutant, nothing
+from tests.ledgers import by_part, with_fields
 
 from sparkonce.exactly_once.commit import Committer
-from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Receipt, Task
 from sparkonce.spark.stream import StreamWriter
@@ -24,8 +24,10 @@ DECIDED, WRITER_ABORT = Ledger.decided, StreamWriter.abort
 def _undoes(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
     ABORT(self, driver, receipts)
     ledger = self.registers.load(driver.name)
-    if ledger is not None and ledger.epoch == driver.epoch:
-        self.registers.swap(ledger.moved(epoch=driver.epoch - 1, token="", manifest=None))
+    if ledger is not None and ledger.decision.epoch == driver.epoch:
+        self.registers.swap(
+            ledger.moved(**by_part(ledger, epoch=driver.epoch - 1, token="", manifest=None))
+        )
 
 
 def _drops_all(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
@@ -34,21 +36,21 @@ def _drops_all(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> 
 
 def _dooms_nothing(self: Committer, driver: Driver, receipts: Sequence[Receipt]) -> None:
     ledger = self.registers.load(driver.name)
-    held = ledger.held if ledger is not None else set()
+    held = ledger.decision.held if ledger is not None else set()
     self.store.discard(driver.name, sorted({*attempts_of(receipts)} - held))
 
 
 def _dooms_what_is_held(self: Ledger, attempts: Mapping[str, str]) -> Ledger:
-    return self.moved(doomed={**self.doomed, **attempts})
+    return self.moved(**by_part(self, doomed={**self.decision.doomed, **attempts}))
 
 
 def _decides_away_all_doom(self: Ledger, *decision: Any, **more: Any) -> Ledger:
-    return DECIDED(replace(self, doomed={}), *decision, **more)
+    return DECIDED(with_fields(self, doomed={}), *decision, **more)
 
 
 def _leaves_anyway(self: Committer, driver: Driver, _: Collection[str]) -> None:
     ledger = self.registers.load(driver.name)
-    LEAVE(self, driver, ledger.doomed if ledger is not None else ())
+    LEAVE(self, driver, ledger.decision.doomed if ledger is not None else ())
 
 
 @contextlib.contextmanager

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant, nothing
+from tests.ledgers import by_part
 
 from sparkonce.errors import RecordDamaged
 from sparkonce.exactly_once.commit import Committer
-from sparkonce.exactly_once.guards import Driver, Policy, Verdict, judge
+from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.guards import Verdict, judge
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
 from sparkonce.exactly_once.neighbours import finish_others
 from sparkonce.exactly_once.registers import Registers
@@ -31,8 +33,8 @@ def _ends_alone(self: Committer, done: Ledger) -> None:
 
 
 def _keeps_its_token(self: Ledger) -> Ledger:
-    assert self.manifest is not None
-    return self.moved(dropped=self.dropped + self.manifest.rows)
+    assert self.decision.manifest is not None
+    return self.moved(**by_part(self, dropped=self.totals.dropped + self.decision.manifest.rows))
 
 
 class _SeesTheLast:

@@ -8,10 +8,11 @@ from typing import Any
 from unittest import mock
 
 from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant
+from tests.ledgers import by_part, with_fields
 
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.commit import Committer, Standing, leftovers
-from sparkonce.exactly_once.guards import Driver
+from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.registers import Learned, Registers
 from sparkonce.exactly_once.staging import stage
@@ -31,8 +32,8 @@ def attempts_of(receipts: Sequence[Receipt]) -> list[str]:
 
 
 def _only_reads(self: Registers, new: Ledger) -> Ledger:
-    return from_record(self.store.read(new.name), new.name) or Ledger(
-        new.name, new.query_id, new.target
+    return from_record(self.store.read(new.name), new.name) or Ledger.unwritten(
+        new.name, new.owner.query_id, new.target
     )
 
 
@@ -46,7 +47,7 @@ def _starts_over(self: Registers, new: Ledger, step: Step) -> Learned:
     try:
         return _gives_up(self, new, step)
     except StoreUnreachable as error:
-        return Learned(replace(new, token="", stamp=""), error)
+        return Learned(with_fields(new, token="", stamp=""), error)
 
 
 def _believes(self: Registers, new: Ledger, step: Step) -> Learned:
@@ -64,34 +65,36 @@ def _writes_over(self: Committer, decided: Ledger, *rest: Any) -> Learned:
 def _finishes_first(
     self: Registers, ledger: Ledger, advance: Advance = no_progress, since: float | None = None
 ) -> Ledger:
-    if ledger.manifest is None:
+    if ledger.decision.manifest is None:
         return ledger
     done = self.swap(ledger.finished())
-    self.patience.run(lambda: self.store.apply(ledger.manifest, advance, since))
+    self.patience.run(lambda: self.store.apply(ledger.decision.manifest, advance, since))
     return done
 
 
 def _goes_by_its_own_plan(self: Registers, ledger: Ledger, *_: Any, **__: Any) -> Ledger:
     """The decided chunks are dropped, as if the epoch that is replayed would bring them again."""
-    if ledger.manifest is None:
+    if ledger.decision.manifest is None:
         return ledger
-    self.store.discard(ledger.name, sorted(ledger.held))
-    return self.swap(replace(ledger, epoch=ledger.epoch - 1).moved(manifest=None, token=""))
+    self.store.discard(ledger.name, sorted(ledger.decision.held))
+    return self.swap(
+        ledger.moved(**by_part(ledger, epoch=ledger.decision.epoch - 1, manifest=None, token=""))
+    )
 
 
 def _rolls_by_todays_plan(self: Committer, driver: Driver) -> Standing:
     finish = self.registers.finish
 
     def by_plan(ledger: Ledger) -> Ledger:
-        manifest = replace(ledger.manifest, detail=self.plan.stored)
-        return finish(replace(ledger, manifest=manifest))
+        manifest = replace(ledger.decision.manifest, detail=self.plan.stored)
+        return finish(with_fields(ledger, manifest=manifest))
 
     with mock.patch.object(self.registers, "finish", by_plan):
         return STAND(self, driver)
 
 
 def _cleans_or_dies(self: Committer, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
-    over = {*attempts_of(receipts), *leftovers(self.store, ledger)} - ledger.held
+    over = {*attempts_of(receipts), *leftovers(self.store, ledger)} - ledger.decision.held
     self.store.discard(ledger.name, sorted(over))
 
 
@@ -101,7 +104,7 @@ def _forgets_leftovers(_: Store, _ledger: Ledger, **_fresh: bool) -> list[str]:
 
 def _this_epoch_only(store: Store, ledger: Ledger, **_fresh: bool) -> list[str]:
     over = leftovers(store, ledger)
-    now = {one.attempt for one in store.staged(ledger.name) if one.epoch == ledger.epoch}
+    now = {one.attempt for one in store.staged(ledger.name) if one.epoch == ledger.decision.epoch}
     return [attempt for attempt in over if attempt in now]
 
 
@@ -115,8 +118,8 @@ def _every_attempt_for_itself(staged: Staged) -> tuple[str, str, int]:
 
 def _stages_by_epoch(store: Store, task: Task, batches: Iterable[Any], *how: Any) -> Receipt:
     ledger = from_record(store.read(task.sink), task.sink)
-    if ledger is not None and ledger.epoch >= task.epoch:
-        return Receipt(task, skipped=ledger.token)
+    if ledger is not None and ledger.decision.epoch >= task.epoch:
+        return Receipt(task, skipped=ledger.decision.token)
     return stage(store, task, batches, *how)
 
 

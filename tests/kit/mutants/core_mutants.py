@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.kit.mutants.mutant import Mutant, nothing
+from tests.ledgers import with_fields
 
 from sparkonce.errors import CheckpointBehindSink, SinkBehindCheckpoint
 from sparkonce.exactly_once.commit import Committer, Standing
-from sparkonce.exactly_once.guards import Driver, Policy, Verdict, identify, judge
+from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.guards import Verdict, identify, judge
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.registers import DecidedEpoch, Registers, holder_of
 from sparkonce.protocol import Manifest, Record
@@ -33,7 +35,7 @@ def _jumps(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict
 
 
 def _takes_empty_for_new(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
-    return Verdict.NEXT if ledger.epoch < 0 else judge(ledger, driver, policy)
+    return Verdict.NEXT if ledger.decision.epoch < 0 else judge(ledger, driver, policy)
 
 
 def _goes_back(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -> Verdict:
@@ -53,23 +55,23 @@ def _skips_the_past(ledger: Ledger, driver: Driver, policy: Policy, **_: bool) -
 def _epochs_first(
     ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy
 ) -> Ledger:
-    if ledger is not None and driver.epoch <= ledger.epoch:
+    if ledger is not None and driver.epoch <= ledger.decision.epoch:
         return ledger
     return identify(ledger, rival, driver, policy)
 
 
 def _adopts(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
-    if ledger is not None and ledger.query_id != driver.query_id:
-        return replace(ledger, query_id=driver.query_id)
+    if ledger is not None and ledger.owner.query_id != driver.query_id:
+        return with_fields(ledger, query_id=driver.query_id)
     return identify(ledger, rival, driver, policy)
 
 
 def _forgives(
     ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy
 ) -> Ledger:
-    known = replace(ledger, retired=()) if ledger is not None else None
+    known = with_fields(ledger, retired=()) if ledger is not None else None
     base = identify(
-        known, replace(rival, retired=()) if rival is not None else None, driver, policy
+        known, with_fields(rival, retired=()) if rival is not None else None, driver, policy
     )
     return ledger if ledger is not None and base is known else base
 
@@ -87,7 +89,7 @@ def _trusts_a_claim_in_its_name(
 
 
 def _retires_all_the_same(self: Ledger, query_id: str) -> bool:
-    return query_id in self.retired
+    return query_id in self.owner.retired
 
 
 def _claims_nothing(*_: Any) -> tuple[None, None]:
@@ -95,20 +97,19 @@ def _claims_nothing(*_: Any) -> tuple[None, None]:
 
 
 def _forgets_runs(self: Ledger, *decision: Any, **more: Any) -> Ledger:
-    return replace(DECIDED(self, *decision, **more), past_runs=())
+    return with_fields(DECIDED(self, *decision, **more), past_runs=())
 
 
 def _has_no_past(self: Ledger) -> bool:
-    return self.epoch < 0 and not self.retired
+    return self.decision.epoch < 0 and not self.owner.retired
 
 
 def _counts_its_own(self: Ledger) -> bool:
-    return not self.epochs
+    return not self.totals.epochs
 
 
 def _supersedes_by_replaying(self: Ledger, run_id: str) -> Ledger:
-    past = (*self.past_runs, self.run_id) if self.run_id != run_id else self.past_runs
-    return self.moved(run_id=run_id, past_runs=past)
+    return self.moved(owner=self.owner.decided_by(run_id))
 
 
 def _forgets_replays(self: Ledger, _: str) -> Ledger:
@@ -119,19 +120,19 @@ def _replaces_whatever_has_its_name(
     ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy
 ) -> Ledger:
     if ledger is not None and policy.repeatable:
-        ledger = replace(ledger, checkpoint=driver.checkpoint, repeatable=True)
+        ledger = with_fields(ledger, checkpoint=driver.checkpoint, repeatable=True)
     return identify(ledger, rival, driver, policy)
 
 
 def _as_the_last(
     self: Ledger, manifest: Manifest, *decision: Any, repeatable: bool, **more: Any
 ) -> Ledger:
-    return replace(DECIDED(self, manifest, *decision, **more), repeatable=repeatable)
+    return with_fields(DECIDED(self, manifest, *decision, **more), repeatable=repeatable)
 
 
 def _counts_chunks(self: Ledger, manifest: Manifest, *decision: Any, **more: Any) -> Ledger:
-    return replace(
-        DECIDED(self, manifest, *decision, **more), rows=self.rows + len(manifest.chunks)
+    return with_fields(
+        DECIDED(self, manifest, *decision, **more), rows=self.totals.rows + len(manifest.chunks)
     )
 
 
@@ -139,7 +140,14 @@ def _counts_replays(
     self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict, *start: Any
 ) -> Ledger | None:
     again = int(verdict is Verdict.REPLAY)
-    return TAKE(self, replace(base, epochs=base.epochs + again), driver, receipts, verdict, *start)
+    return TAKE(
+        self,
+        with_fields(base, epochs=base.totals.epochs + again),
+        driver,
+        receipts,
+        verdict,
+        *start,
+    )
 
 
 def _only_reads_replays(

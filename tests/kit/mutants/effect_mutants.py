@@ -15,9 +15,9 @@ from sparkonce.protocol import (
     ALL_STORED,
     Advance,
     Applied,
-    Decision,
     Finish,
     Manifest,
+    Proposal,
     Record,
     no_progress,
 )
@@ -33,7 +33,7 @@ def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:
 class MarksOutside(MemoryStore):
     """The rows are one transaction, and the ledger is another."""
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         manifest = decision.manifest
         now = self.link("read", lambda: self._read(manifest.sink))
         if now.stamp != decision.over:
@@ -48,7 +48,7 @@ class MarksOutside(MemoryStore):
 class MarksFirst(MemoryStore):
     """The ledger is one transaction, and the rows are another."""
 
-    def _publish(self, decision: Decision, finished: Record) -> Record:
+    def _publish(self, decision: Proposal, finished: Record) -> Record:
         manifest = decision.manifest
         if self._read(manifest.sink).stamp == decision.over:
             self.records[manifest.sink] = finished
@@ -59,7 +59,7 @@ class MarksFirst(MemoryStore):
 class PublishesWhatIsLeft(MemoryStore):
     """Chunks were counted when the manifest was prepared, and are not counted again."""
 
-    def _publish(self, decision: Decision, finished: Record) -> Record:
+    def _publish(self, decision: Proposal, finished: Record) -> Record:
         manifest = decision.manifest
         left = [part for part in manifest.parts if (manifest.sink, part.attempt) in self.log]
         whole = replace(manifest, parts=tuple(left))

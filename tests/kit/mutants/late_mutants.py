@@ -49,7 +49,7 @@ class CountsForTheNext(AsksOnce):
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:
         if not ordinal:
             return MemoryStore._apply(self, manifest, ordinal, attempt, seq)
-        last = json.loads(self._read(manifest.sink).body)["token"]
+        last = json.loads(self._read(manifest.sink).body)["decision"]["token"]
         if self.applied.get(last, 0) > ordinal:
             return True
         return super()._apply(replace(manifest, token=last), ordinal, attempt, seq)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.kit.mutants.mutant import CHUNKS, WHOLE, Mutant
 
 from sparkonce.errors import StagedDataMissing
-from sparkonce.protocol import Chunk, Decision, Manifest, Record, Staged
+from sparkonce.protocol import Chunk, Manifest, Proposal, Record, Staged
 from sparkonce.tck.simulation.memory import MemoryStore
 
 
@@ -41,16 +41,16 @@ class LooksThenDecides(MemoryStore):
         self.link("look", lambda: self._require_whole(manifest))
         return manifest
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         return self.swap(decision.manifest.sink, decision.record, decision.over)
 
 
 class LooksBeforeItCompares(MemoryStore):
-    def _decide(self, decision: Decision) -> Record:
+    def _decide(self, decision: Proposal) -> Record:
         self._require_whole(decision.manifest)
         return super()._decide(decision)
 
-    def _publish(self, decision: Decision, finished: Record) -> Record:
+    def _publish(self, decision: Proposal, finished: Record) -> Record:
         self._require_whole(decision.manifest)
         return super()._publish(decision, finished)
 

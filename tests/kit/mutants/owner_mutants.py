@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.kit.mutants.mutant import CHUNKS, ROWS, Mutant
+from tests.ledgers import with_fields
 
-from sparkonce.exactly_once.guards import Driver, Policy, _after, _allow_replacing
+from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.guards import _after, _allow_replacing
 from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.ownership import Ownership
 from sparkonce.exactly_once.registers import Standing
 
 CORE = "sparkonce.exactly_once"
@@ -19,23 +20,27 @@ def _lasts(_: Standing) -> bool:
 
 
 def _inherits_nothing(rival: Ledger, own: Ledger) -> Ledger:
-    return replace(_after(rival, own), inherits=own.inherits)
+    return with_fields(_after(rival, own), inherits=own.owner.inherits)
 
 
 def _inherits_no_tombstone(self: Ledger, query_id: str) -> Ledger:
-    return replace(SUCCEEDED_BY(self, query_id), inherits=self.inherits)
+    return with_fields(SUCCEEDED_BY(self, query_id), inherits=self.owner.inherits)
 
 
 def _heeds_tombstones(old: Ledger, driver: Driver, policy: Policy, *, same_path: bool) -> None:
-    _allow_replacing(replace(old, forgotten=False), driver, policy, same_path=same_path)
+    _allow_replacing(with_fields(old, forgotten=False), driver, policy, same_path=same_path)
 
 
-def _as_it_is(self: Ledger) -> Ledger:
+def _as_it_is(self: Ownership, **_: bool) -> Ownership:
     return self
 
 
 def _own_alone(self: Standing) -> Ledger | None:
-    return self.ledger if self.ledger is not None and self.ledger.manifest is not None else None
+    return (
+        self.ledger
+        if self.ledger is not None and self.ledger.decision.manifest is not None
+        else None
+    )
 
 
 OWNER_MUTANTS = [
@@ -67,7 +72,7 @@ OWNER_MUTANTS = [
         "a query that comes back is retired by itself",
         "a query that was replaced before anything was decided, and has the sink again, is refused",
         "I01",
-        patches={f"{CORE}.ledger.Ledger.owned": _as_it_is},
+        patches={f"{CORE}.ownership.Ownership.resumed": _as_it_is},
     ),
     Mutant(
         "rival replaced before its epoch is finished",

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from tests.kit.mutants.mutant import CHUNKS, PAUSE, ROWS, WHOLE, Mutant
 
-from sparkonce.protocol import Decision, Finish, Record
+from sparkonce.protocol import Finish, Proposal, Record
 from sparkonce.tck.simulation.memory import MemoryStore
 
 
@@ -51,17 +51,17 @@ class ComparesTokens(MemoryStore):
 
 
 class KeepsBesideFirst(MemoryStore):
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         self._keep(decision)
         return super().decide(decision)
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         self._keep(decision)
         return super().publish(decision, finish)
 
 
 class KeepsNothingBeside(MemoryStore):
-    def _keep(self, _decision: Decision) -> None:
+    def _keep(self, _decision: Proposal) -> None:
         pass
 
 

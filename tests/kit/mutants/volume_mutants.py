@@ -8,14 +8,14 @@ from typing import Any
 
 from tests.kit.mutants.mutant import ALL, CHUNKS, WHOLE, Mutant
 
-from sparkonce.protocol import Applied, Decision, Finish, Manifest, Part, Record, Staged
+from sparkonce.protocol import Applied, Finish, Manifest, Part, Proposal, Record, Staged
 from sparkonce.tck.simulation.memory import MemoryStore
 
 PAGE = 10
 
 
 class PublishesAPage(MemoryStore):
-    def _publish(self, decision: Decision, finished: Record) -> Record:
+    def _publish(self, decision: Proposal, finished: Record) -> Record:
         page = replace(decision.manifest, parts=decision.manifest.parts[:PAGE])
         return super()._publish(decision._replace(manifest=page), finished)
 
@@ -23,7 +23,7 @@ class PublishesAPage(MemoryStore):
 class OrdersAsText(MemoryStore):
     """Chunks are fetched ORDER BY a column of text."""
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         ordered = decision._replace(manifest=_as_text(decision.manifest))
         return super().publish(ordered, finish)
 
@@ -72,7 +72,7 @@ class DiscardsByPartition(MemoryStore):
 class SaysNoneForStale(MemoryStore):
     """An UPDATE that hits no row is answered with None, and chunks are not counted again."""
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         if self.read(decision.manifest.sink).stamp != decision.over:
             return None
         return super().publish(decision, finish)

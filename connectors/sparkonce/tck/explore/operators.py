@@ -85,7 +85,7 @@ class Operator:
             admin.recover(sink, over_newer=True)
         if chosen == 2 and (dropped := admin.drop(sink)) is not None:
             self.world.say(actor.name, "recover --drop")
-            self.world.watch.dropped.add((dropped.query_id, dropped.epoch))
+            self.world.watch.dropped.add((dropped.owner.query_id, dropped.decision.epoch))
             self.world.mark("dropped")
 
 

@@ -11,11 +11,11 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
-    Decision,
     Finish,
     Manifest,
     P,
     Part,
+    Proposal,
     Record,
     Staged,
     no_progress,
@@ -61,8 +61,8 @@ class Request:
         """The token of the decision that it would make; empty if it makes none."""
         if self.new is None or not self.new.revision:
             return ""
-        body = json.loads(self.new.body)
-        return self.new.token if body.get("manifest") or self.name == "publish" else ""
+        body = ledger_in(self.new) or {"manifest": None}
+        return self.new.token if body["manifest"] or self.name == "publish" else ""
 
     def __str__(self) -> str:
         words = [self.name, self.sink.partition("@")[0] if "@" in self.sink else self.sink]
@@ -78,9 +78,13 @@ class Request:
 
 
 def ledger_in(record: Record) -> dict[str, Any] | None:
-    """The body of a ledger; None if the record is a claim, offsets, or nothing."""
+    """All that a ledger says, at one level; None if the record is a claim, offsets, or nothing."""
     body: dict[str, Any] = json.loads(record.body or "{}")
-    return body if "manifest" in body else None
+    return (
+        {**body, **body["owner"], **body["decision"], **body["totals"]}
+        if "decision" in body
+        else None
+    )
 
 
 def told(record: Record) -> str:
@@ -175,12 +179,12 @@ class Client:
         self._about = {"sink": manifest.sink, "manifest": manifest}
         return self._store.prepare(manifest)
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`."""
         self._about = _about(decision)
         return self._store.publish(decision, finish)
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`."""
         self._about = _about(decision)
         return self._store.decide(decision)
@@ -206,7 +210,7 @@ class Client:
         self._store.discard(sink, attempts, over, parts)
 
 
-def _about(decision: Decision) -> dict[str, Any]:
+def _about(decision: Proposal) -> dict[str, Any]:
     return {
         "sink": decision.manifest.sink,
         "new": decision.record,

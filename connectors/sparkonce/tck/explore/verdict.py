@@ -160,15 +160,15 @@ class Verdict:
     def _owns(self, stream: Stream) -> bool:
         """Whether a query that got through was not replaced since, by one that a loss let back."""
         ledger = self._ledger(stream.query)
-        owns = ledger is not None and stream.query.id not in ledger.retired
+        owns = ledger is not None and stream.query.id not in ledger.owner.retired
         require(owns or self.loss != NOTHING, f"I02: {stream.query.id} does not own its sink")
         return owns
 
     def _is_behind(self, stream: Stream) -> bool:
         """Whether the store lacks epochs that Spark has noted."""
         ledger = self._ledger(stream.query)
-        own = ledger is not None and ledger.query_id == stream.query.id
-        reached = ledger.epoch if ledger is not None and own else -1
+        own = ledger is not None and ledger.owner.query_id == stream.query.id
+        reached = ledger.decision.epoch if ledger is not None and own else -1
         return reached < stream.checkpoint.committed
 
     def _continue_after_loss(self) -> None:
@@ -196,7 +196,9 @@ class Verdict:
             except StoreLostData as error:
                 require(self.loss == LOG, f"S10: no chunk was lost, and yet: {error}")
                 ledger = sink.ledger
-                self.left_out |= {(ledger.query_id, ledger.epoch)} if ledger else set()
+                self.left_out |= (
+                    {(ledger.owner.query_id, ledger.decision.epoch)} if ledger else set()
+                )
                 self.world.mark("loss accepted")
                 admin.recover(sink, accept_loss=True, over_newer=True)
 
@@ -303,4 +305,11 @@ class Verdict:
 
 
 def _decision(ledger: Ledger) -> tuple[object, ...]:
-    return ledger.epoch, ledger.token, ledger.manifest, ledger.rows, ledger.epochs, ledger.query_id
+    return (
+        ledger.decision.epoch,
+        ledger.decision.token,
+        ledger.decision.manifest,
+        ledger.totals.rows,
+        ledger.totals.epochs,
+        ledger.owner.query_id,
+    )

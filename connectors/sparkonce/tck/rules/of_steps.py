@@ -158,6 +158,6 @@ STEPS: Sequence[Rule] = (
         "What is kept beside a decision is written in the step that decides, over what is there,"
         " and by no stale decision.",
         "Offsets of an epoch are kept so, which a crash of the host takes from the checkpoint.",
-        "Store.publish, Store.decide: write `Decision.beside` under the same comparison",
+        "Store.publish, Store.decide: write `Proposal.beside` under the same comparison",
     ),
 )

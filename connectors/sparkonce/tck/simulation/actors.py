@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkonce.exactly_once.commit import Committer
-from sparkonce.exactly_once.guards import Driver, Policy
+from sparkonce.exactly_once.driver import Driver, Policy
 from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.retry import Patience

@@ -20,9 +20,9 @@ from sparkonce.protocol import (
     ALL_STORED,
     Advance,
     Applied,
-    Decision,
     Manifest,
     Part,
+    Proposal,
     Record,
     Staged,
     no_progress,
@@ -95,7 +95,7 @@ class ConvergingStore(MemoryStore):
         fence = self._ask("fence", lambda: next(self._fences))
         return replace(manifest, notes={"fence": fence})
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`. It looks, then writes."""
         manifest = decision.manifest
         with self._between(manifest.sink):
@@ -156,7 +156,7 @@ class ConvergingStore(MemoryStore):
                 continue
         return self.link(name, request)
 
-    def _written(self, decision: Decision) -> Record:
+    def _written(self, decision: Proposal) -> Record:
         if self._read(decision.manifest.sink).stamp == decision.over:
             self._keep(decision)
         return self._swap(decision.manifest.sink, decision.record, decision.over)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sparkonce.exactly_once.ledger import Ledger, new_token
-from sparkonce.protocol import Applied, Decision, Manifest, Receipt, Record, digest
+from sparkonce.protocol import Applied, Manifest, Proposal, Receipt, Record, digest
 from sparkonce.tck.simulation.actors import Run
 
 SHORT = 60
@@ -26,7 +26,7 @@ class Write(NamedTuple):
 class Ready:
     """An epoch that is staged, and what would decide and finish it."""
 
-    decision: Decision
+    decision: Proposal
     finished: Record
 
     @property
@@ -43,7 +43,7 @@ class Ready:
         """The record that would finish it, whatever became of its rows."""
         return self.finished
 
-    def over(self, stamp: str) -> Decision:
+    def over(self, stamp: str) -> Proposal:
         """The same decision over another record."""
         return self.decision._replace(over=stamp)
 
@@ -52,11 +52,11 @@ def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Ready:
     """What a commit of these receipts would write."""
     query, store = run.query, run.query.world.store
     base = query.world.ledger(query.name) if store.read(query.name).revision else None
-    base = base or Ledger(query.name, query.id, query.target)
+    base = base or Ledger.unwritten(query.name, query.id, query.target)
     manifest = run.committer().manifest(base, run.driver(epoch), receipts)
     decided = base.decided(store.prepare(manifest), run.run_id, None)
-    assert decided.manifest is not None  # noqa: S101 (for mypy)
-    decision = Decision(decided.to_record(), decided.replaces, decided.manifest)
+    assert decided.decision.manifest is not None  # noqa: S101 (for mypy)
+    decision = Proposal(decided.to_record(), decided.replaces, decided.decision.manifest)
     return Ready(decision, decided.finished().to_record())
 
 

@@ -20,11 +20,11 @@ from sparkonce.protocol import (
     Advance,
     Applied,
     Chunk,
-    Decision,
     Finish,
     Manifest,
     P,
     Part,
+    Proposal,
     Record,
     Staged,
     no_progress,
@@ -138,13 +138,13 @@ class MemoryStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decision: Decision, finish: Finish) -> Record | None:
+    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`."""
         if not self.whole_epochs:
             return None
         return self.link("publish", lambda: self._publish(decision, finish(ALL_STORED)))
 
-    def decide(self, decision: Decision) -> Record:
+    def decide(self, decision: Proposal) -> Record:
         """See `Store.decide`."""
         return self.link("decide", lambda: self._decide(decision))
 
@@ -198,7 +198,7 @@ class MemoryStore:
         kin, own = f"@{name.rpartition('@')[2]}", self.order.get(name, 0)
         return [one for one, at in self.order.items() if at > own and one.endswith(kin)]
 
-    def _keep(self, decision: Decision) -> None:
+    def _keep(self, decision: Proposal) -> None:
         if decision.beside is not None:
             name, body = decision.beside
             self.records[name] = Record(1, decision.record.stamp, "", body)
@@ -211,7 +211,7 @@ class MemoryStore:
         attempts = [list(chunks.values()) for (name, _), chunks in self.log.items() if name == sink]
         return [_describe(chunks) for chunks in attempts]
 
-    def _decide(self, decision: Decision) -> Record:
+    def _decide(self, decision: Proposal) -> Record:
         manifest = decision.manifest
         if self._read(manifest.sink).stamp == decision.over:
             self._require_whole(manifest)
@@ -224,7 +224,7 @@ class MemoryStore:
             if found is None or len(found[0].payload) != part.sizes[seq]:
                 raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is not whole")
 
-    def _publish(self, decision: Decision, finished: Record) -> Record:
+    def _publish(self, decision: Proposal, finished: Record) -> Record:
         manifest = decision.manifest
         if self._read(manifest.sink).stamp != decision.over:
             return self._read(manifest.sink)

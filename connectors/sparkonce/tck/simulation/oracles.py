@@ -170,9 +170,9 @@ def require_agreement(world: Subject, *queries: Query) -> None:
         AssertionError: they do not agree.
     """
     ledgers = {query.name: query.ledger for query in queries}.values()
-    counted, held = sum(ledger.rows for ledger in ledgers), sum(world.took_effect().values())
+    counted, held = sum(ledger.totals.rows for ledger in ledgers), sum(world.took_effect().values())
     require(counted == held, f"O4: the ledgers count {counted} rows, the target holds {held}")
-    open_ = [ledger.name for ledger in ledgers if ledger.manifest is not None]
+    open_ = [ledger.name for ledger in ledgers if ledger.decision.manifest is not None]
     require(not open_, f"O4: decided and not finished: {open_}")
 
 

@@ -8,7 +8,7 @@ from unittest import SkipTest
 
 from sparkonce.errors import StagedDataMissing
 from sparkonce.exactly_once.ledger import new_token
-from sparkonce.protocol import AuxiliaryRecord, Decision, Record
+from sparkonce.protocol import AuxiliaryRecord, Proposal, Record
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.decisions import Ready, raises, staged
@@ -19,11 +19,11 @@ from sparkonce.tck.suites.suite import Contract
 
 LONG = "'\"\\`%s{}\n" * 20_000
 
-Step = Callable[[Store, Ready, Decision], Record | None]
+Step = Callable[[Store, Ready, Proposal], Record | None]
 
 
 class BesideRules(Contract):
-    """Checks of `Decision.beside`, in both steps that decide."""
+    """Checks of `Proposal.beside`, in both steps that decide."""
 
     def test_s20_publish_keeps_what_is_beside_a_decision(self, new_subject: NewSubject) -> None:
         """Neither a stale decision writes it, nor one that lacks a chunk."""
@@ -57,14 +57,14 @@ def _require_beside(world: Subject, step: Step) -> None:
     require(world.observer.read(name) == Record(), "what was kept can't be taken away")
 
 
-def _publish(store: Store, good: Ready, decision: Decision) -> Record:
+def _publish(store: Store, good: Ready, decision: Proposal) -> Record:
     there = store.publish(decision, good.finish)
     if there is None:
         raise SkipTest(NEVER)
     return there
 
 
-def _with(good: Ready, name: str, text: str) -> Decision:
+def _with(good: Ready, name: str, text: str) -> Proposal:
     """The decision, with this beside it."""
     return good.decision._replace(beside=AuxiliaryRecord(name, text))
 

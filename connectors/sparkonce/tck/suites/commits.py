@@ -105,7 +105,7 @@ class CommitRules(Contract):
                 raise SkipTest("this store publishes whole epochs: none is decided and unfinished")
             query, plan = Query(world), world.plan
             crash(query.start(), "apply", fault, 0, rows(0, "x"), rows(0, "y"))
-            decided = query.ledger.manifest
+            decided = query.ledger.decision.manifest
             query.plan, store = replace(plan, stored={**plan.stored, "now": 1}), query.faulty()
             with after(f"the driver died at its apply ('{fault}'), and another replayed the epoch"):
                 query.start().write(0, rows(0, "other"))
@@ -137,7 +137,10 @@ class CommitRules(Contract):
         run, revision = query.start(), 0
         for epoch in range(5):
             ledger = run.write(epoch, rows(epoch, "x"), rows(epoch, "y"))
-            require((ledger.epoch, ledger.manifest) == (epoch, None), f"the ledger is {ledger}")
+            require(
+                (ledger.decision.epoch, ledger.decision.manifest) == (epoch, None),
+                f"the ledger is {ledger}",
+            )
             require(ledger.revision > revision, "O4: the revision did not move")
             revision = ledger.revision
         for epoch in (6, 9):
@@ -262,9 +265,10 @@ class CommitRules(Contract):
         run = query.start()
         run.write(2)
         run.write(3, [], rows(3, "x"))
-        ledger = query.ledger
-        seen = f"4 epochs with 30 rows took effect, {ledger.epochs} with {ledger.rows} are counted"
-        require((ledger.epochs, ledger.rows) == (4, 30), seen)
+        totals = query.ledger.totals
+        counted = f"{totals.epochs} with {totals.rows} are counted"
+        found = totals.epochs, totals.rows
+        require(found == (4, 30), f"4 epochs with 30 rows took effect, {counted}")
         require_clean(world, query)
 
     def test_a01_abort_drops_its_own_and_nothing_decided(self, new_subject: NewSubject) -> None:
@@ -284,7 +288,7 @@ class CommitRules(Contract):
 
     def _abort_after(self, world: Subject, query: Query, call: str) -> None:
         """A commit dies right after its decide; then its own abort runs."""
-        run, epoch = query.start(), query.ledger.epoch + 1
+        run, epoch = query.start(), query.ledger.decision.epoch + 1
         receipts = run.stage(epoch, rows(epoch, call))
         query.faulty().fail_next(call, DIES_AFTER)
         with contextlib.suppress(Crash):

@@ -67,7 +67,7 @@ def begun_to_abort(run: Run, receipts: Sequence[Receipt]) -> Callable[[], None]:
     """Doom what was staged, as in a store that has no step for both; gives the drop to come."""
     query, registers = run.query, run.committer().registers
     attempts = {one.task.attempt: one.task.query_id for one in receipts}
-    absent = Ledger(query.name, query.id, query.target)
+    absent = Ledger.unwritten(query.name, query.id, query.target)
     registers.swap((registers.load(query.name) or absent).dooming(attempts))
     return lambda: query.world.observer.discard(query.name, list(attempts))
 

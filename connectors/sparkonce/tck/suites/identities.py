@@ -64,7 +64,9 @@ class IdentityRules(Contract):
             held = [row for row in world.took_effect() if row.startswith("new/")]
             with after(f"query 'new' took over from 'old' (sinkId={sink_id}), with epochs 0 to 2"):
                 require(len(held) == 9, f"of 9 rows of the new query {len(held)} took effect")
-                require(new.ledger.generation == 2, f"generation {new.ledger.generation}")
+                require(
+                    new.ledger.owner.generation == 2, f"generation {new.ledger.owner.generation}"
+                )
                 require_clean(world, *([new] if sink_id else [first, new]))
 
     def test_i01_an_epoch_that_may_not_be_repeated_counts_for_ever(
@@ -186,7 +188,7 @@ class IdentityRules(Contract):
         for epoch in range(2):
             new.start().write(epoch, rows(epoch, "x", query="new"))
             moved.start().write(epoch + 2, rows(epoch + 2, "x", query="moved"))
-        require(new.ledger.generation == 1, f"generation {new.ledger.generation}")
+        require(new.ledger.owner.generation == 1, f"generation {new.ledger.owner.generation}")
 
     def test_i02_a_query_that_was_replaced_never_commits_again(
         self, new_subject: NewSubject

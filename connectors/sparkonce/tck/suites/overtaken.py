@@ -70,7 +70,7 @@ class OvertakenRules(Contract):
                     _write(old, OLD)
                 now = old.world.took_effect()
                 require(now == before, f"rows took effect after drop: {now - before}")
-                dropped = old.ledger.dropped
+                dropped = old.ledger.totals.dropped
                 require(dropped == 2 * len(OLD), f"{dropped} rows are counted as dropped")
                 _write(_writer(old.world, "plain batch", "later"), LATER)
                 wanted = before.keys() - {WITNESS} | LATER

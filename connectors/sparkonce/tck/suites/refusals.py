@@ -32,7 +32,7 @@ class RefusalRules(Contract):
         receipts = run.stage(1, rows(1, "before"), first, rows(1, "after"))
         require_one_line(raises(REFUSED, run.commit, 1, receipts))
         run.abort(1, receipts)
-        decided = query.ledger.epoch == 1
+        decided = query.ledger.decision.epoch == 1
         if decided:
             raises(REFUSED, query.start().write, 1, second)
         accept()
