@@ -16,7 +16,7 @@ from pyspark_redis.journal.records import text
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
 from pyspark_redis.write import preflight
-from pyspark_redis.write.delivery import Delivery
+from pyspark_redis.write.delivery import Delivery, RedisDelivery
 from sparkonce.damage import DELETE, reading, require_kinds
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import kin_of
@@ -181,7 +181,7 @@ class RedisStore:
     def publish(self, decision: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`. One script, if the epoch is small."""
         delivery = self._delivery(decision.manifest)
-        if not delivery.fits_one_step(self.small_cost):
+        if not isinstance(delivery, Delivery) or not delivery.fits_one_step(self.small_cost):
             return None
         return delivery.publish(decision, finish(ALL_STORED))
 
@@ -198,7 +198,7 @@ class RedisStore:
         """See `Store.apply`."""
         return self._delivery(manifest).apply(advance)
 
-    def _delivery(self, manifest: Manifest) -> Delivery:
+    def _delivery(self, manifest: Manifest) -> RedisDelivery:
         return Delivery(self.session, manifest, self.most)
 
     def letterboxes(self) -> list[letterbox.Box]:

@@ -20,7 +20,7 @@ from integration.support.redis_losses import BAD, IDS, World
 from integration.support.servers.redis import connect
 from integration.support.servers.redis_cluster import Node, RedisCluster, migrate
 
-from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.server.own_keys import is_own
 from pyspark_redis.server.session import Session
 from pyspark_redis.server.slots import slot_of
@@ -235,16 +235,16 @@ def test_slots_that_move_between_chunks_take_their_progress_with_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Row 5 is in each chunk, and its slot moves before each."""
-    query, applied = counting(chunkRows="20"), LaneDelivery._apply_chunk
+    query, applied = counting(chunkRows="20"), ClusterDelivery.apply_chunk
 
-    def after_a_move(delivery: LaneDelivery, ordinal: int) -> bool:
+    def after_a_move(delivery: ClusterDelivery, ordinal: int) -> bool:
         slot, _, other = of_slot(cluster, unique)
         if moves:
             moves.pop()
             cluster.move(slot, other)
         return applied(delivery, ordinal)
 
-    monkeypatch.setattr(LaneDelivery, "_apply_chunk", after_a_move)
+    monkeypatch.setattr(ClusterDelivery, "apply_chunk", after_a_move)
     for epoch in range(2):
         moves = [1, 2, 3]
         ids = [at if at % 10 else 5 for at in range(100)]

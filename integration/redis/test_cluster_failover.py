@@ -18,7 +18,7 @@ from integration.support.redis_everywhere import counts
 from integration.support.servers.process import wait_until
 from integration.support.servers.redis_cluster import Node, RedisCluster
 
-from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.server.slots import slot_of
 from sparkonce.errors import SinkBehindCheckpoint, StoreUnreachable
 
@@ -91,16 +91,16 @@ def test_an_epoch_goes_on_where_a_replica_takes_over(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First another primary dies between two chunks, then that of the ledger."""
-    counting, applied = query(replicated, waitReplicas="1"), LaneDelivery._apply_chunk
+    counting, applied = query(replicated, waitReplicas="1"), ClusterDelivery.apply_chunk
     counting.run(0, [one(at) for at in IDS])
     victims = list(owners(replicated))
 
-    def beside_a_death(delivery: LaneDelivery, ordinal: int) -> bool:
+    def beside_a_death(delivery: ClusterDelivery, ordinal: int) -> bool:
         if ordinal == 2 and victims:
             victims.pop().kill()
         return applied(delivery, ordinal)
 
-    monkeypatch.setattr(LaneDelivery, "_apply_chunk", beside_a_death)
+    monkeypatch.setattr(ClusterDelivery, "apply_chunk", beside_a_death)
     for epoch in (1, 2):
         counting.restart(waitReplicas="0")
         wait_until(lambda: in_step(replicated), 20, "a replica lags behind")
@@ -113,20 +113,20 @@ def test_an_epoch_goes_on_where_a_replica_takes_over(
 def test_what_a_node_loses_of_an_epoch_is_applied_again(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting, applied = query(replicated), LaneDelivery._apply_chunk
+    counting, applied = query(replicated), ClusterDelivery.apply_chunk
     counting.run(0, [one(at) for at in IDS])
     wait_until(lambda: in_step(replicated), 20, "a replica lags behind")
     _, victim = owners(replicated)
     due = [1]
 
-    def lost(delivery: LaneDelivery, ordinal: int) -> bool:
+    def lost(delivery: ClusterDelivery, ordinal: int) -> bool:
         if ordinal == 1 and due:
             due.clear()
             with lossy(replicated, victim):
                 return applied(delivery, ordinal)
         return applied(delivery, ordinal)
 
-    monkeypatch.setattr(LaneDelivery, "_apply_chunk", lost)
+    monkeypatch.setattr(ClusterDelivery, "apply_chunk", lost)
     counting.run_until_done(1, [one(at) for at in IDS], between=partial(recover, replicated))
     assert counts(replicated, "c") == Counter(dict.fromkeys(IDS, 2))
 
@@ -152,7 +152,7 @@ def test_a_decided_epoch_goes_on_over_a_loss_once_it_may(
     with lossy(replicated, victim):
         counting.run(1, [one(at) for at in IDS])
         with monkeypatch.context() as dying:
-            dying.setattr(LaneDelivery, "_end_all", dies)
+            dying.setattr(ClusterDelivery, "_end_all", dies)
             with pytest.raises(KeyboardInterrupt):
                 counting.run(2, [one(at) for at in IDS])
     require_told_until_it_may_go_on(counting, "onLostCommit=continue@2")
@@ -163,16 +163,16 @@ def test_a_ledger_that_lost_a_decision_stops_the_query(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are on other nodes: written again, they would count twice."""
-    counting, done = query(replicated), LaneDelivery._end_all
+    counting, done = query(replicated), ClusterDelivery._end_all
     counting.run(0, [one(at) for at in IDS])
     wait_until(lambda: in_step(replicated), 20, "a replica lags behind")
     ledger, _ = owners(replicated)
 
     with lossy(replicated, ledger):
-        monkeypatch.setattr(LaneDelivery, "_end_all", dies)
+        monkeypatch.setattr(ClusterDelivery, "_end_all", dies)
         with pytest.raises(KeyboardInterrupt):
             counting.run(1, [one(at) for at in IDS])
-        monkeypatch.setattr(LaneDelivery, "_end_all", done)
+        monkeypatch.setattr(ClusterDelivery, "_end_all", done)
     for _ in range(2):
         counting.restart()
         with pytest.raises(SinkBehindCheckpoint, match="its ledger does not know"):

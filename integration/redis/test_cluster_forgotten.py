@@ -15,7 +15,7 @@ from integration.support.redis_everywhere import Everywhere, counts
 from integration.support.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
 
-from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.server.session import Session
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.operate.admin import Admin
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 IDS = range(50)
 ROWS = [one(at) for at in IDS]
-run_on, end_all = Session.run_on, LaneDelivery._end_all
+run_on, end_all = Session.run_on, ClusterDelivery._end_all
 Named = Callable[[str], DirectQuery]
 
 
@@ -104,7 +104,7 @@ def test_what_a_query_writes_that_begins_meanwhile_stays(
             with monkeypatch.context() as meanwhile:
                 meanwhile.setattr(Session, "run_on", run_on)
                 if dies_too:
-                    meanwhile.setattr(LaneDelivery, "_end_all", lambda *_: dies())
+                    meanwhile.setattr(ClusterDelivery, "_end_all", lambda *_: dies())
                 dies_of(lambda: of.commit(0, receipts))
 
         with monkeypatch.context() as beside:

@@ -15,7 +15,7 @@ from integration.support.redis_everywhere import counts
 from integration.support.redis_losses import BAD, IDS, World
 from integration.support.servers.redis_cluster import RedisCluster
 
-from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.cluster.lanes import Lanes
 from pyspark_redis.cluster.store import LaneStore
 from pyspark_redis.cluster.writer import LaneWriter
@@ -28,7 +28,7 @@ from sparkonce.origin import Follows
 from sparkonce.protocol import Manifest
 
 ROWS = [one(at) for at in IDS]
-apply_chunk = LaneDelivery._apply_chunk
+apply_chunk = ClusterDelivery.apply_chunk
 Patch = pytest.MonkeyPatch
 
 
@@ -36,7 +36,7 @@ def at_chunk(number: int, do: Callable[[], object]) -> Callable[..., bool]:
     """Do something before that chunk, once."""
     due = [do]
 
-    def applied(delivery: LaneDelivery, ordinal: int) -> bool:
+    def applied(delivery: ClusterDelivery, ordinal: int) -> bool:
         if ordinal == number and due:
             due.pop()()
         return apply_chunk(delivery, ordinal)
@@ -46,7 +46,7 @@ def at_chunk(number: int, do: Callable[[], object]) -> Callable[..., bool]:
 
 def dies_at_chunk(patch: Patch, number: int, doing: Callable[[], object]) -> None:
     with patch.context() as dying:
-        dying.setattr(LaneDelivery, "_apply_chunk", at_chunk(number, dies))
+        dying.setattr(ClusterDelivery, "apply_chunk", at_chunk(number, dies))
         dies_of(doing)
 
 
@@ -102,7 +102,7 @@ def test_a_letter_that_the_ledger_loses_on_a_second_walk_is_written_again(
     worse[0].set(worse[1], "mine")
     states["ledger"] = world.dump("ledger")
     back = at_chunk(2, lambda: world.restore("ledger", states["ledger"]))
-    monkeypatch.setattr(LaneDelivery, "_apply_chunk", back)
+    monkeypatch.setattr(ClusterDelivery, "apply_chunk", back)
     world.query.restart()
     assert world.query.run(0, ROWS).totals.aside == world.letters() == 2
     assert world.counts() == Counter(at for at in IDS if at not in (0, 13))
@@ -171,7 +171,7 @@ def test_letters_that_another_driver_wrote_are_counted(
     def all_of_it() -> None:
         other.sink.store.apply(decided(world.query))
 
-    monkeypatch.setattr(LaneDelivery, "_apply_chunk", at_chunk(1, all_of_it))
+    monkeypatch.setattr(ClusterDelivery, "apply_chunk", at_chunk(1, all_of_it))
     assert world.query.commit(0, receipts).totals.aside == world.letters() == 3
 
 

@@ -16,7 +16,7 @@ from integration.support.redis_deaths import dies, dies_of
 from integration.support.redis_losses import BAD, IDS, Dump, World
 from integration.support.servers.redis_cluster import RedisCluster
 
-from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.server.session import Session
 from sparkonce.errors import SinkBehindCheckpoint, StoreRefused
 
@@ -72,16 +72,16 @@ def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
     world, rows, states = World(cluster, unique), [one(at) for at in IDS], list[Dump]()
     world.query.run(0, rows)
     receipts = world.query.stage(1, rows)
-    applied = LaneDelivery._apply_chunk
+    applied = ClusterDelivery.apply_chunk
 
-    def noting(delivery: LaneDelivery, ordinal: int) -> bool:
+    def noting(delivery: ClusterDelivery, ordinal: int) -> bool:
         if ordinal == 2:
             raise KeyboardInterrupt
         states.append(world.dump("rows"))
         return applied(delivery, ordinal)
 
     with monkeypatch.context() as noted:
-        noted.setattr(LaneDelivery, "_apply_chunk", noting)
+        noted.setattr(ClusterDelivery, "apply_chunk", noting)
         dies_of(lambda: world.query.commit(1, receipts))
     assert world.letters() == 2
     world.restore("rows", states[0])
@@ -99,14 +99,14 @@ def test_a_ledger_that_goes_back_to_a_decision_before_the_last_says_so(
 ) -> None:
     world, rows, states = World(cluster, unique), [one(at) for at in IDS], list[Dump]()
     world.query.run(0, rows)
-    applied = LaneDelivery.apply
+    applied = ClusterDelivery.apply
 
-    def noting(delivery: LaneDelivery, *given: Any) -> Any:
+    def noting(delivery: ClusterDelivery, *given: Any) -> Any:
         states.append(world.dump("ledger"))
         return applied(delivery, *given)
 
     with monkeypatch.context() as noted:
-        noted.setattr(LaneDelivery, "apply", noting)
+        noted.setattr(ClusterDelivery, "apply", noting)
         world.query.run(1, rows)
     world.query.run(2, rows)
     world.restore("ledger", states[0])
@@ -149,7 +149,7 @@ def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
 ) -> None:
     world, rows = World(cluster, unique), [one(at) for at in IDS]
     with monkeypatch.context() as dying:
-        dying.setattr(LaneDelivery, "apply", dies)
+        dying.setattr(ClusterDelivery, "apply", dies)
         dies_of(lambda: world.query.run(0, rows))
     key = f"{{{unique}}}:record:{world.query.name}"
     client = world.everywhere.of(key)[0]

@@ -84,9 +84,9 @@ def test_rows_that_another_driver_had_stored_meanwhile_become_no_letters(
     def late(box: DeadLetters, manifest: Manifest, *given: Any) -> None:
         monkeypatch.setattr(DeadLetters, "write", write)
         other = Delivery(box.session, manifest, max_bad_rows("100%"))
-        other._rewind()
+        other.take_back()
         client.delete(*(f"{unique}:{at}" for at in range(1, 5)))
-        other._apply_chunk(0)
+        other.apply_chunk(0)
         write(box, manifest, *given)
 
     monkeypatch.setattr(DeadLetters, "write", late)
@@ -99,14 +99,14 @@ def test_progress_without_notes_is_not_taken_back(
     lettered: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when another driver has just taken it back, or made letters of all."""
-    query, applied = lettered(), Delivery._apply_chunk
+    query, applied = lettered(), Delivery.apply_chunk
 
     def then_back(delivery: Delivery, ordinal: int) -> bool:
         done = applied(delivery, ordinal)
-        delivery._rewind()
+        delivery.take_back()
         return done
 
-    monkeypatch.setattr(Delivery, "_apply_chunk", then_back)
+    monkeypatch.setattr(Delivery, "apply_chunk", then_back)
     assert query.run(0, [row(at) for at in range(30)]).decision.epoch == 0
 
 
@@ -263,7 +263,7 @@ def test_notes_of_many_rows_cost_each_chunk_alike(
     query = lettered(maxBadRows="1000")
     receipts = query.stage(0, [row(at) for at in range(200)])
     sizes: list[int] = []
-    applied = Delivery._apply_chunk
+    applied = Delivery.apply_chunk
 
     def notes() -> dict[bytes, bytes]:
         with redis.Redis.from_url(redis_url) as raw:
@@ -277,7 +277,7 @@ def test_notes_of_many_rows_cost_each_chunk_alike(
             sizes.append(max(map(len, notes().values()), default=0))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Delivery, "_apply_chunk", measured)
+        patched.setattr(Delivery, "apply_chunk", measured)
         query.commit(0, receipts)
     assert len(sizes) == 20
     assert max(sizes) < 3 * sizes[0]

@@ -210,14 +210,14 @@ def test_notes_that_another_driver_has_made_letters_of_stay_letters(
 ) -> None:
     """It lets all rows go aside, while this one is about to have them tried again."""
     client.mset({f"{unique}:{at}": "mine" for at in range(30)})
-    query, rewind = counters(), Delivery._rewind
+    query, rewind = counters(), Delivery.take_back
 
     def meanwhile(delivery: Delivery) -> None:
         eager = Delivery(delivery.session, delivery.manifest, max_bad_rows("100%"))
         eager.apply(lambda _: None)
         rewind(delivery)
 
-    monkeypatch.setattr(Delivery, "_rewind", meanwhile)
+    monkeypatch.setattr(Delivery, "take_back", meanwhile)
     for epoch in range(2):
         query.run(epoch, [row(epoch * 5 + at) for at in range(5)])
     with pytest.raises(RowRefused, match="none was stored"):

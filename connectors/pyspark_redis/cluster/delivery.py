@@ -13,17 +13,24 @@ from pyspark_redis.server.failures import refusal, translate
 from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.slots import SLOTS
 from pyspark_redis.write import refusals, segments
-from pyspark_redis.write.delivery import Delivery
+from pyspark_redis.write.delivery import RedisDelivery
 from sparkonce.damage import FORGET, reading
+from sparkonce.delivery import DecisionOver
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
-from sparkonce.protocol import Advance, Applied, Manifest
+from sparkonce.protocol import Manifest
 
 Letter = Sequence[str | bytes]
 
 
-class LaneDelivery(Delivery):
-    """Each chunk goes from the ledger's slot, by its driver, to the nodes of its lanes at once."""
+class ClusterDelivery(RedisDelivery):
+    """Each chunk goes from the ledger's slot, by its driver, to the nodes of its lanes at once.
+
+    What is noted of a bad row stays noted: it lies beside the rows, in many slots. So nothing is
+    taken back.
+    """
+
+    ends_in_last_chunk = True
 
     session: ClusterSession
     goes_on: bool
@@ -41,29 +48,18 @@ class LaneDelivery(Delivery):
         self.known = Known.nothing()
         self.applied = self.stored = self.aside = self.settled_aside = 0
 
-    def fits_one_step(self, small_cost: int) -> bool:  # noqa: ARG002
-        """Never: no step writes to two slots."""
-        return False
-
-    def apply(self, advance: Advance) -> Applied:
-        """See `Store.apply`."""
+    def resume(self) -> int:
+        """See `EpochDelivery.resume`. Lanes pass over the chunks that they have."""
         manifest = self.manifest
-        doing = f"applying epoch {manifest.epoch}"
-        with self.session.asking(doing):
+        with self.session.asking(f"applying epoch {manifest.epoch}"):
             self.known = self.lanes.known()
             self.writer.before = Known.anything() if self.goes_on else self.known
         if not self._look():
-            return self.tally.applied
+            raise DecisionOver
         if self.fence <= self.known.dropped and not self.goes_on:
             raise refusals.ledger_behind(manifest.sink, manifest.epoch)
-        with self._few():
-            for ordinal, (part, seq) in enumerate(manifest.chunks):
-                if self.applied == len(manifest.chunks) or not self._apply_chunk(ordinal):
-                    self._look()
-                    return self.tally.applied
-                advance(part.rows[seq])
-        self._warn()
-        return self.tally.applied
+        # Short of its end all is sent again: a node may have lost what the ledger's slot knows of.
+        return self.applied if self.applied == len(manifest.chunks) else 0
 
     def learn(self) -> None:
         """Note what lanes have seen of the decision, before the rest of it is given up."""
@@ -83,21 +79,23 @@ class LaneDelivery(Delivery):
             return False
         self.applied, self.stored, self.aside = (int(one or 0) for one in done)
         self.settled_aside = self.aside
-        self.tally.resume(self.stored + self.aside, self.aside)
+        self.counter.resume(self.stored + self.aside, self.aside)
         return True
 
-    def _apply_chunk(self, ordinal: int) -> bool:
-        """Apply a chunk, unless another decision came."""
+    def apply_chunk(self, ordinal: int) -> None:
+        """See `EpochDelivery.apply_chunk`."""
+        if self.applied == len(self.manifest.chunks):  # another driver was faster
+            raise self._over()
         found = self._read(ordinal)
         if found is None:
-            return False
+            raise self._over()
         with reading(f"chunk {ordinal} of {self.manifest.sink}"):
             (parts, own), letters = segments.from_bytes(found[0]), lettered.from_text(found[1])
         with self.session.asking(f"applying epoch {self.manifest.epoch}"):
             answers = self.writer.write(parts, letters, max(0, self.most - self.aside))
         said = {answer.status for answer in answers}
         if b"superseded" in said and not self._look():
-            return False
+            raise DecisionOver
         self._require_in_step(said)
         refused = [row for answer in answers for row in answer.refused]
         rows = [row for row in refused if row.at not in letters]
@@ -112,7 +110,11 @@ class LaneDelivery(Delivery):
         for segment in parts:
             self.writer.seen.update(segment.slots)
         self._done(ordinal, rows, own if is_new else (), letters)
-        return True
+
+    def _over(self) -> DecisionOver:
+        """What ends the loop, once the counter knows what another driver has put aside."""
+        self._look()
+        return DecisionOver()
 
     def _done(
         self, ordinal: int, rows: Sequence[Refused], own: Sequence[Letter], before: lettered.Rows
@@ -121,7 +123,7 @@ class LaneDelivery(Delivery):
         letters = [*(self._letter(row.reason, row.key, *row.texts) for row in rows), *own]
         about = ordinal, before, before.union(row.at for row in rows)
         if ordinal + 1 == len(self.manifest.chunks):
-            self.tally.end()
+            self.end()
             self._end_all(about, letters)
         elif letters:
             self._settle(max(ordinal + 1, self.applied), about, letters)
@@ -161,9 +163,9 @@ class LaneDelivery(Delivery):
         self._count(row.reason for row in rows)
         self._count_own(str(reason).encode() for reason, *_ in own)
         self.stored, self.aside = self.stored + stored, self.aside + len(rows) + len(own)
-        self.tally.resume(self.stored + self.aside, self.aside)
+        self.counter.resume(self.stored + self.aside, self.aside)
         if self.letters:
-            self.tally.require_few()
+            self.counter.require_few()
 
     def _stop_at(self, answers: Sequence[Answer]) -> None:
         """Raise what stopped a node."""
@@ -174,7 +176,7 @@ class LaneDelivery(Delivery):
     def _stop(self, status: bytes, key: bytes, reason: bytes) -> None:
         if status == b"many" and self.letters:
             self._count([reason])
-            self.tally.require_few()
+            self.counter.require_few()
         told = reason.decode(errors="replace")
         if refusal(told).of_row:  # its text may hold any word
             raise refusals.refused(self.manifest, key, reason)
@@ -183,9 +185,6 @@ class LaneDelivery(Delivery):
             self.session.nodes.forget()
             raise error
         raise refusals.refused(self.manifest, key, reason)
-
-    def _rewind(self) -> None:
-        """What is noted stays noted: it lies beside the rows, in many slots."""
 
     # -- the ledger's slot
 

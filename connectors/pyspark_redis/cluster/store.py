@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pyspark_redis import health
-from pyspark_redis.cluster.delivery import LaneDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.cluster.lanes import Known, Lanes, State
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.server.nodes import ClusterSession
@@ -110,8 +110,8 @@ class LaneStore(RedisStore):
     def _goes_on(self, manifest: Manifest) -> bool:
         return self.on_lost_commit == f"continue@{manifest.epoch}"
 
-    def _delivery(self, manifest: Manifest) -> LaneDelivery:
-        delivery = LaneDelivery(self.session, manifest, self.most)
+    def _delivery(self, manifest: Manifest) -> ClusterDelivery:
+        delivery = ClusterDelivery(self.session, manifest, self.most)
         delivery.goes_on = delivery.goes_on or self._goes_on(manifest)
         return delivery
 

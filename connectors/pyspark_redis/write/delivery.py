@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,16 +18,16 @@ from pyspark_redis.write import refusals
 from pyspark_redis.write.letters import LONGEST, letter_texts, of_texts
 from pyspark_redis.write.values import Values
 from sparkonce.damage import FORGET, reading
-from sparkonce.errors import RowRefused
-from sparkonce.exactly_once.bad_rows import OF_TASK, BadRowCounter, MaxBadRows, TooManyBadRows
-from sparkonce.protocol import Advance, Applied, Manifest, Proposal, Record
+from sparkonce.delivery import DecisionOver, EpochDelivery
+from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows
+from sparkonce.protocol import Manifest, Proposal, Record
 
 SMALL_BYTES = 2 * 1024 * 1024
 FAULTS = json.dumps(OF_ROWS)
 
 
-class Delivery:
-    """A decision, made for one manifest.
+class RedisDelivery(EpochDelivery[None]):
+    """What a single server and a cluster share: the decision, and the letters of its bad rows.
 
     Args:
         session: of the server.
@@ -37,41 +36,24 @@ class Delivery:
     """
 
     def __init__(self, session: Session, manifest: Manifest, most: MaxBadRows) -> None:
-        self.session, self.manifest = session, manifest
         with reading(manifest.sink, FORGET):
             self.values = Values.load(manifest.detail)
-        # As it was decided, whatever today's options say.
-        self.plan = json.dumps(manifest.detail)
         name = self.values.dead_letter
         self.letters = DeadLetters(session, name) if name else None
+        super().__init__(manifest, most, f"stream {self.letters.key}" if self.letters else None)
+        self.session = session
+        # As it was decided, whatever today's options say.
+        self.plan = json.dumps(manifest.detail)
         self.most = most.of(manifest.rows) if name else 0
-        self.tally = BadRowCounter(most, manifest)
-        self.noted: list[int] = []  # ordinals of chunks with rows that are to be put aside
 
-    def fits_one_step(self, small_cost: int) -> bool:
-        """Whether one script can apply all of it: a target is emptied in many steps."""
-        manifest, values = self.manifest, self.values
-        size = sum(sum(part.sizes) for part in manifest.parts)
-        small = manifest.rows * values.cost <= small_cost and size <= SMALL_BYTES
-        return small and not values.overwrites
-
-    # -- deciding
-
-    def publish(self, decision: Proposal, finished: Record) -> Record:
-        """Decide, apply and finish; what is there then is decided only, if there are bad rows."""
-        script = scripts.publish(self.values.library)
-        args = [self.plan, *records.values(decision.record), *records.values(finished)]
-        with self.session.asking(f"publishing epoch {self.manifest.epoch}"):
-            return self._decided(script, decision, args)
-
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`."""
         with self.session.asking(f"deciding epoch {self.manifest.epoch}"):
-            return self._decided(scripts.decide(), decision, records.values(decision.record))
+            return self._decided(scripts.decide(), proposal, records.values(proposal.record))
 
-    def _decided(self, script: str, decision: Proposal, args: list[Any]) -> Record:
+    def _decided(self, script: str, proposal: Proposal, args: list[Any]) -> Record:
         """Run a script that decides, over all chunks of a manifest."""
-        manifest, (name, kept) = self.manifest, decision.beside or ("", "")
+        manifest, (name, kept) = self.manifest, proposal.beside or ("", "")
         session, sink = self.session, manifest.sink
         logs = [session.log(sink, part.attempt) for part in manifest.parts]
         chunks = [
@@ -83,7 +65,7 @@ class Delivery:
         status, first, second, *values = session.run_durably(
             script,
             [*session.of_record(sink, session.record(name)), *logs],
-            [sink, decision.over, *args, name, kept, *chunks],
+            [sink, proposal.over, *args, name, kept, *chunks],
         )
         if status == b"missing":
             raise refusals.missing(manifest, text(first).rpartition(":")[2], int(second))
@@ -91,48 +73,81 @@ class Delivery:
             raise refusals.refused(manifest, first, second)
         return records.record(sink, values)
 
-    # -- applying
+    def _count(self, refused: Iterable[bytes]) -> None:
+        """Count rows that the server refused, by its reasons."""
+        for one in refused:
+            reason = one.decode(errors="replace")
+            if reason:
+                self.counter.reasons.add(refusal(reason).why, reason)
 
-    def apply(self, advance: Advance) -> Applied:
-        """See `Store.apply`. One script a chunk."""
+    def _count_own(self, reasons: Iterable[bytes]) -> None:
+        """Count rows that a task put aside."""
+        for one in reasons:
+            self.counter.reasons.add(OF_TASK, one.decode())
+
+    def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
+        """The letter of a row that the server refused."""
+        letter = of_texts(refusals.told(self.manifest, key, reason), texts, self.values)
+        return letter_texts(letter, partial(self._room.of_letter, most=LONGEST))
+
+    @cached_property
+    def _room(self) -> Room:
+        return Room(lambda: self.session.client)
+
+
+class Delivery(RedisDelivery):
+    """To a single server: one script applies a chunk, and knows by itself how far it has come."""
+
+    def __init__(self, session: Session, manifest: Manifest, most: MaxBadRows) -> None:
+        super().__init__(session, manifest, most)
+        self.noted: list[int] = []  # ordinals of chunks with rows that are to be put aside
+
+    def fits_one_step(self, small_cost: int) -> bool:
+        """Whether one script can apply all of it: a target is emptied in many steps."""
+        manifest, values = self.manifest, self.values
+        size = sum(sum(part.sizes) for part in manifest.parts)
+        small = manifest.rows * values.cost <= small_cost and size <= SMALL_BYTES
+        return small and not values.overwrites
+
+    def publish(self, proposal: Proposal, finished: Record) -> Record:
+        """Decide, apply and finish; what is there then is decided only, if there are bad rows."""
+        script = scripts.publish(self.values.library)
+        args = [self.plan, *records.values(proposal.record), *records.values(finished)]
+        with self.session.asking(f"publishing epoch {self.manifest.epoch}"):
+            return self._decided(script, proposal, args)
+
+    def resume(self) -> int:
+        """See `EpochDelivery.resume`. The script of each chunk passes over it where it is done."""
         if self.values.overwrites:
             self._clear()
-        with self._few():
-            for ordinal, (part, seq) in enumerate(self.manifest.chunks):
-                if not self._apply_chunk(ordinal):  # another decision came: these rows may be old
-                    return self.tally.applied
-                if self.tally.stored:  # or the target may be at fault, and the rows good ones
-                    self._put_aside()
-                advance(part.rows[seq])
-            self._end()
-        return self.tally.applied
+        return 0
 
-    def _apply_chunk(self, ordinal: int) -> bool:
-        """Apply a chunk, unless another decision came."""
+    def apply_chunk(self, ordinal: int) -> None:
+        """See `EpochDelivery.apply_chunk`. One script."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most, FAULTS]
         with self.session.asking(f"applying epoch {manifest.epoch}"):
-            status, *told = self.session.run(self._script, keys, given)
+            status, *answer = self.session.run(self._script, keys, given)
         if status == b"superseded":
-            return False
+            raise DecisionOver
         if status == b"early":
             raise refusals.taken_back(manifest.epoch)
         if status == b"lost":
-            self._put_aside()
+            self.put_aside_held()
             raise refusals.lost(manifest, part.attempt, seq)
-        stored, aside, noted, refused, own, *stopped = told
+        stored, aside, noted, refused, own, *stopped = answer
         self.noted = [int(one) for one in noted if one <= ordinal]
         self._count(refused)
         if not stopped:
             self._count_own(own)
-        self.tally.resume(stored + aside, aside)
+        self.counter.resume(stored + aside, aside)
         if not stopped:
-            return True
+            return
         if status == b"many" and self.letters:
             self._count_own(own)
             self._count(stopped[1:])
-            self.tally.require_few()
+            self.counter.require_few()
         raise refusals.refused(manifest, *stopped)
 
     @cached_property
@@ -149,21 +164,12 @@ class Delivery:
                 if not session.run(scripts.clear(), given, [manifest.token, int(last)]):
                     return
 
-    # -- rows that can't be stored
+    def put_aside(self, ordinal: int, chunk: None) -> None:  # noqa: ARG002
+        """See `EpochDelivery.put_aside`. What is noted in Redis waits there."""
+        if self.counter.stored:  # or the target may be at fault, and the rows good ones
+            self.put_aside_held()
 
-    def _count(self, refused: Iterable[bytes]) -> None:
-        """Count rows that the server refused, by its reasons."""
-        for one in refused:
-            reason = one.decode(errors="replace")
-            if reason:
-                self.tally.reasons.add(refusal(reason).why, reason)
-
-    def _count_own(self, reasons: Iterable[bytes]) -> None:
-        """Count rows that a task put aside."""
-        for one in reasons:
-            self.tally.reasons.add(OF_TASK, one.decode())
-
-    def _put_aside(self) -> None:
+    def put_aside_held(self) -> None:
         """Make dead letters of the rows that are noted."""
         while self.noted and self.letters:
             ordinal = self.noted[0]
@@ -183,35 +189,8 @@ class Delivery:
         note, rows, own = found or (b"", (), ())
         return note, [*(self._letter(*row) for row in rows), *own]
 
-    def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
-        """The letter of a row that the server refused."""
-        letter = of_texts(refusals.told(self.manifest, key, reason), texts, self.values)
-        return letter_texts(letter, partial(self._room.of_letter, most=LONGEST))
-
-    @cached_property
-    def _room(self) -> Room:
-        return Room(lambda: self.session.client)
-
-    def _end(self) -> None:
-        """See that the target is not at fault, then put aside what is left."""
-        self.tally.end()
-        self._put_aside()
-        self._warn()
-
-    def _warn(self) -> None:
-        if self.letters:
-            self.tally.warn(f"stream {self.letters.key}")
-
-    def _rewind(self) -> None:
+    def take_back(self) -> None:
+        """Take back the notes of chunks of which no row was stored."""
         with self.session.asking(f"taking back the progress of epoch {self.manifest.epoch}"):
             record = self.session.record(self.manifest.sink)
             self.session.run(scripts.rewind(), [record], [self.manifest.token])
-
-    @contextmanager
-    def _few(self) -> Iterator[None]:
-        """Rows of an epoch of which none is stored are tried again, once the target is mended."""
-        try:
-            yield
-        except TooManyBadRows as error:
-            self._rewind()
-            raise RowRefused(f"{error.what}. {refusals.STAYS}", error.why, error.todo) from None

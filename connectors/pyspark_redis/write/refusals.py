@@ -19,7 +19,6 @@ ANEW = (
     " sinkId if one is set"
 )
 LESS = "waitReplicas and waitAof make it less likely"
-STAYS = "The epoch stays decided; rows of it that Redis took have taken effect"
 
 
 def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:

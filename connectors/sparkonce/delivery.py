@@ -1,0 +1,156 @@
+"""The loop that takes a decided epoch into a target, the same for every store.
+
+It goes on where the target is, counts bad rows, has them put aside, reports progress, and says of a
+failure that the decision stays. A connector gives the steps, each of which is atomic in its store:
+a step that runs twice, or an hour late, must change nothing. A store that can take a whole epoch in
+one step does that in `Store.publish`, and needs the loop only for epochs that are too large for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Generic, TypeVar
+
+from sparkonce.errors import RowRefused
+from sparkonce.exactly_once.bad_rows import ALL, BadRowCounter, MaxBadRows, TooManyBadRows
+from sparkonce.exactly_once.parallel import in_order
+from sparkonce.protocol import Advance, Applied, Manifest
+
+GOES_ON = (
+    "then restart the query, or run `sparkonce recover`: it goes on where it stopped, and doubles"
+    " nothing"
+)
+
+C = TypeVar("C")
+"""What applying one chunk gives: all that putting its bad rows aside needs."""
+
+
+class DecisionOver(Exception):
+    """Nothing is left to do: another decision came, or another driver has applied this one."""
+
+
+class EpochDelivery(ABC, Generic[C]):
+    """One decided epoch on its way into the target.
+
+    Args:
+        manifest: the decision.
+        most: how many of its rows may become dead letters.
+        place: where dead letters are kept, in words; None where a bad row stops the epoch.
+
+    Attributes:
+        counter: the bad rows of the epoch, those of earlier tries too.
+        width: how many chunks are applied at once; more than one only where their order says
+            nothing.
+        ends_in_last_chunk: whether the step of the last chunk calls `end` itself, since what it
+            checks and writes belongs into that step.
+    """
+
+    width = 1
+    ends_in_last_chunk = False
+
+    def __init__(self, manifest: Manifest, most: MaxBadRows, place: str | None) -> None:
+        self.manifest, self.place = manifest, place
+        # Without a place a new bad row stops the epoch, and those put aside before only count.
+        self.counter = BadRowCounter(most if place else ALL, manifest)
+
+    # -- the steps of a store
+
+    @abstractmethod
+    def resume(self) -> int:
+        """How many chunks the target has, of whose bad rows the counter now knows.
+
+        A store whose `apply_chunk` finds that out by itself gives 0.
+
+        Raises:
+            DecisionOver: the decision is another one by now, or finished.
+        """
+
+    @abstractmethod
+    def apply_chunk(self, ordinal: int) -> C:
+        """Apply a chunk, unless the target has it. With a `width` above 1 threads call this.
+
+        Raises:
+            DecisionOver: as `resume`.
+            TooManyBadRows: more rows can't be stored than may go aside.
+            RowRefused: a row can't be stored, and there is no place for it.
+            StoreLostData: the chunk is gone.
+        """
+
+    def put_aside(self, ordinal: int, chunk: C) -> None:
+        """Make dead letters of the bad rows of an applied chunk.
+
+        A store whose notes are final holds them, as long as none of the epoch's rows was stored:
+        the target may be at fault, and the rows good ones.
+        """
+
+    def put_aside_held(self) -> None:
+        """Make dead letters of all that `put_aside` has held."""
+
+    def take_back(self) -> None:
+        """Have rows tried again of which none was stored, once the target is mended."""
+
+    # -- the loop
+
+    def apply(self, advance: Advance) -> Applied:
+        """Apply what the target lacks; see `Store.apply`.
+
+        Raises:
+            RowRefused: a row can't be stored, or too many; a later call goes on from it.
+        """
+        chunks = self.manifest.chunks
+        try:
+            with self.stays_decided():
+                done = self.resume()
+                if chunks and done >= len(chunks):
+                    return self.counter.applied
+                ordinals = range(done, len(chunks))
+                steps = (partial(self.apply_chunk, ordinal) for ordinal in ordinals)
+                found = (
+                    in_order(steps, self.width, "sparkonce-apply")
+                    if self.width > 1
+                    else (
+                        step()
+                        for step in steps  # the next one waits until this one's letters are there
+                    )
+                )
+                for ordinal, chunk in zip(ordinals, found, strict=True):
+                    self.put_aside(ordinal, chunk)
+                    part, seq = chunks[ordinal]
+                    advance(part.rows[seq])
+                if not (chunks and self.ends_in_last_chunk):
+                    self.end()
+        except DecisionOver:
+            pass  # the caller's swap finds what came instead
+        return self.counter.applied
+
+    def end(self) -> None:
+        """See that the target is not at fault, then put aside what was held, and say so once.
+
+        Raises:
+            TooManyBadRows: no row was stored for long.
+        """
+        self.counter.end()
+        self.put_aside_held()
+        if self.place:
+            self.counter.warn(self.place)
+
+    @contextmanager
+    def stays_decided(self) -> Iterator[None]:
+        """Within, an epoch with too many bad rows stops, and goes on later."""
+        try:
+            yield
+        except TooManyBadRows as error:
+            self.take_back()
+            raise RowRefused(f"{error.what}. {self.stays}", error.why, error.todo) from None
+
+    @property
+    def stays(self) -> str:
+        """What has become of the epoch where one of its rows stops it."""
+        return f"Epoch {self.manifest.epoch} stays decided; other rows of it may have taken effect"
+
+    def stopped_by(self, what: str, why: str, todo: str) -> RowRefused:
+        """The error for a row that stops the epoch."""
+        return RowRefused(f"{what}. {self.stays}", why, f"{todo}; {GOES_ON}")
