@@ -13,7 +13,7 @@ from pyspark_mysql import health
 from pyspark_mysql.journal import letterbox
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import Log
-from pyspark_mysql.journal.records import Progress, Records
+from pyspark_mysql.journal.records import Records
 from pyspark_mysql.journal.tables import OwnTables
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
@@ -24,7 +24,6 @@ from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
 from sparkonce.health import Finding
 from sparkonce.protocol import (
-    ALL_STORED,
     Advance,
     Applied,
     Chunk,
@@ -208,21 +207,7 @@ class MySqlStore:
         """
         if self.dead_letters is not None:  # `recover` may be the first to name them
             self._ensure(self.dead_letters)
-        delivery, done = self._delivery(manifest), Progress(0, 0)
-        for ordinal, (part, seq) in enumerate(manifest.chunks):
-            with self._step(f"applying epoch {manifest.epoch}"), self.session.transaction():
-                # Locked and read for each chunk: another driver may apply this epoch as well.
-                before = self.records.progress(manifest.sink, manifest.token)
-                if before is None:
-                    # Another decision came since, and the caller's swap will find that.
-                    return ALL_STORED
-                done = delivery.chunk(ordinal, before)
-                if done != before:
-                    self.records.advance(manifest.sink, done)
-            if done != before:
-                # Behind COMMIT, since it may take its time, and nothing may be locked meanwhile.
-                advance(part.rows[seq])
-        return Applied(done.aside, stored=not done.aside or done.aside < manifest.rows)
+        return self._delivery(manifest).apply(advance)
 
     def discard(
         self,
@@ -264,4 +249,4 @@ class MySqlStore:
             letters.ensure()
 
     def _delivery(self, manifest: Manifest) -> Delivery:
-        return Delivery(self.session, self.tables, self.dead_letters, manifest)
+        return Delivery(self.session, self.tables, self.dead_letters, manifest, self._step)

@@ -52,7 +52,7 @@ def test_two_first_commits_at_once_without_a_ledger_count_once(
         def commit(at: int, drivers=drivers, staged=staged, start=start) -> object:
             start.wait()
             try:
-                return drivers[at].commit(0, staged[at]).epoch
+                return drivers[at].commit(0, staged[at]).decision.epoch
             except ConcurrentDriver as error:
                 return error
 

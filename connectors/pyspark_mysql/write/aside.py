@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from sparkonce.exactly_once.bad_rows import BadRowCounter
-from sparkonce.protocol import Applied, Manifest
+from sparkonce.protocol import Manifest
 from sparkonce.values.letters import Letter
 
 
@@ -31,9 +31,3 @@ class Aside:
         """
         self.tally.add(kind, letter.reason)
         self.letters.write(self.manifest, letter, partition)
-
-    def end(self) -> Applied:
-        """See `BadRowCounter.end`. Warns before COMMIT is sent, since that may have no answer."""
-        self.tally.end()
-        self.tally.warn(f"table {'.'.join(self.letters.name)}")
-        return self.tally.applied

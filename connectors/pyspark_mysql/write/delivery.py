@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from itertools import accumulate
 
@@ -11,7 +11,7 @@ import pymysql
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import Gone, Log, lost, missing
-from pyspark_mysql.journal.records import Progress
+from pyspark_mysql.journal.records import Progress, Records
 from pyspark_mysql.journal.tables import OwnTables
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import Kind, known, message
@@ -25,49 +25,64 @@ from pyspark_mysql.write.refusals import RefusedRow
 from pyspark_mysql.write.statements import holding
 from sparkonce.change import Names
 from sparkonce.damage import FORGET, reading
-from sparkonce.errors import BadRow, RowRefused, StoreRefused, StoreUnreachable
-from sparkonce.exactly_once.bad_rows import BadRowCounter, TooManyBadRows
+from sparkonce.delivery import DecisionOver, EpochDelivery
+from sparkonce.errors import BadRow, StoreRefused, StoreUnreachable
+from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
 from sparkonce.exactly_once.parallel import in_order
-from sparkonce.protocol import ALL_STORED, Applied, Manifest, Part
+from sparkonce.protocol import Applied, Manifest, Part
 
 FEW = 4
 """So many chunks are not worth a thread, and a connection of its own."""
 
+Step = Callable[[str], AbstractContextManager[None]]
+"""What surrounds a request: in its errors a text says what was tried."""
 
-class Delivery:
-    """The rows of one manifest.
+
+class Delivery(EpochDelivery[None]):
+    """The rows of one manifest: all in one transaction, or one for each chunk.
 
     Args:
         session: of the server.
         own: ledger and log.
         letters: takes rows that can't be stored, as today's options say; None if one stops it.
         manifest: of the epoch.
+        step: surrounds the transaction of a chunk.
     """
 
+    ends_in_last_chunk = True
+
     def __init__(
-        self, session: Session, own: OwnTables, letters: DeadLetters | None, manifest: Manifest
+        self,
+        session: Session,
+        own: OwnTables,
+        letters: DeadLetters | None,
+        manifest: Manifest,
+        step: Step,
     ) -> None:
-        self.session, self.own, self.letters, self.manifest = session, own, letters, manifest
+        place = f"table {'.'.join(letters.name)}" if letters else None
+        super().__init__(manifest, letters.most if letters else NONE, place)
+        self.session, self.own, self.letters, self.step = session, own, letters, step
         with reading(manifest.sink, FORGET):
             self.detail = TableRows.load(manifest.detail)
+        self.records = Records(session, own.ledger)
         self.log = Log(session, own.log, own.ledger)
-        self.aside = (
-            Aside(letters, manifest, BadRowCounter(letters.most, manifest)) if letters else None
-        )
+        self.aside = Aside(letters, manifest, self.counter) if letters else None
         self._at = manifest.chunks
         self._before = [0, *accumulate(part.rows[seq] for part, seq in self._at)]
         self._applier: Applier | None = None
         self._looked: list[str] = []
 
+    # -- all of it, inside a transaction of the caller's
+
     def whole(self) -> Applied:
-        """Apply all chunks, in one transaction.
+        """Apply all chunks.
 
         Raises:
             BadRow: a row is refused.
             StagedDataMissing: a chunk is gone.
         """
         # Before any look at the tables: what is learned of them stays true until COMMIT.
-        hold(self.session, self.own, self.letters, self.detail)
+        self.hold()
         applier = self._new_applier()
         if self.detail.overwrites:
             self._empty()
@@ -75,10 +90,11 @@ class Delivery:
             # Closed also where a row is refused: the thread that reads ahead ends here.
             with closing(self._chunks()) as found:
                 applier.apply(found)
-            return self._end()
+            self.end()
         except (RefusedRow, TooManyBadRows) as error:
             what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
+        return self.counter.applied
 
     def _empty(self) -> None:
         # TRUNCATE would commit: readers would see the table empty, and a bad row leave it so.
@@ -96,60 +112,6 @@ class Delivery:
                 " write with option key in mode append, which deletes no row",
             ) from None
 
-    def require_target(self) -> None:
-        """Refuse a target that is none for these rows any more, before they are decided.
-
-        Raises:
-            StoreRefused: it was altered since they were staged.
-            StoreUnsafe: so was the engine of a table that is written.
-        """
-        hold(self.session, self.own, self.letters, self.detail)
-        self._fit_target()
-
-    def chunk(self, ordinal: int, done: Progress) -> Progress:
-        """Apply one chunk, in a transaction, where that is not done.
-
-        Args:
-            ordinal: of the chunk.
-            done: what took effect, whoever applied it.
-
-        Raises:
-            RowRefused: a row is refused; a later call goes on from it.
-            StoreLostData: the chunk is gone.
-            StoreUnreachable: less of the epoch is there than was.
-        """
-        if done.chunks > ordinal:
-            return done
-        if done.chunks < ordinal:
-            epoch = self.manifest.epoch
-            # Unreachable, as that is tried again: the next try begins where the server is now.
-            raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
-        hold(self.session, self.own, self.letters, self.detail)
-        part, seq = self._at[ordinal]
-        chunk = self._chunk(part, seq, lost)
-        if self.aside is not None:
-            self.aside.tally.resume(self._before[ordinal], done.aside)
-        self._apply(self._held_applier(), chunk, last=ordinal == len(self._at) - 1)
-        self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
-        return Progress(ordinal + 1, self.aside.tally.applied.aside if self.aside else done.aside)
-
-    def _apply(self, applier: Applier, chunk: chunks.Chunk, *, last: bool) -> None:
-        try:
-            applier.apply([chunk])
-            if last:
-                self._end()
-        except (RefusedRow, TooManyBadRows) as error:
-            raise RowRefused(
-                f"{error.what}. Epoch {self.manifest.epoch} stays decided; its chunks before this"
-                " one have taken effect",
-                error.why,
-                f"{error.todo}; what the server objects to must be mended there, then restart the"
-                " query: it goes on where it stopped",
-            ) from None
-
-    def _end(self) -> Applied:
-        return ALL_STORED if self.aside is None else self.aside.end()
-
     def _chunks(self) -> Generator[chunks.Chunk, None, None]:
         """The chunks of an epoch; while the server applies one, a thread reads the next."""
         steps = [partial(self._chunk, *at, missing) for at in self._at]
@@ -159,10 +121,60 @@ class Delivery:
             # The thread reads over a connection of its own, so outside of this transaction.
             yield from in_order(steps, 1, "sparkonce-ahead")
 
+    # -- a transaction for each chunk
+
+    def require_target(self) -> None:
+        """Refuse a target that is none for these rows any more, before they are decided.
+
+        Raises:
+            StoreRefused: it was altered since they were staged.
+            StoreUnsafe: so was the engine of a table that is written.
+        """
+        self.hold()
+        self._fit_target()
+
+    def resume(self) -> int:
+        """See `EpochDelivery.resume`. Another driver may apply this epoch, so each chunk looks."""
+        return 0
+
+    def apply_chunk(self, ordinal: int) -> None:
+        """See `EpochDelivery.apply_chunk`. The progress is written in the chunk's transaction."""
+        sink, epoch = self.manifest.sink, self.manifest.epoch
+        with self.step(f"applying epoch {epoch}"), self.session.transaction():
+            done = self.records.progress(sink, self.manifest.token)  # locked until COMMIT
+            if done is None:
+                raise DecisionOver
+            if done.chunks < ordinal:
+                # Unreachable, as that is tried again: the next try begins where the server is now.
+                raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
+            self.counter.resume(self._before[done.chunks], done.aside)
+            if done.chunks == ordinal:
+                self._apply(ordinal)
+                reached = Progress(ordinal + 1, self.counter.applied.aside)
+                self.records.advance(sink, reached)
+
+    def _apply(self, ordinal: int) -> None:
+        self.hold()
+        part, seq = self._at[ordinal]
+        chunk = self._chunk(part, seq, lost)
+        try:
+            self._held_applier().apply([chunk])
+        except RefusedRow as error:
+            raise self.stopped_by(error.what, error.why, error.todo) from None
+        if ordinal == len(self._at) - 1:
+            self.end()  # here, since a COMMIT may get no answer
+        self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
+
     def _chunk(self, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
         payload = self.log.payload(self.manifest, part, seq, gone)
         with reading(f"chunk {seq} of attempt {part.attempt}"):
             return chunks.decode(payload)._replace(partition=part.partition)
+
+    # -- the target
+
+    def hold(self) -> None:
+        """Open all tables that are written; in a transaction they stay as they are."""
+        hold(self.session, self.own, self.letters, self.detail)
 
     def _held_applier(self) -> Applier:
         """What applies rows to the target, which is looked at again only where it was altered."""
