@@ -156,11 +156,11 @@ class ElasticsearchStore:
         self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
     ) -> Applied:
         """See `Store.apply`."""
-        delivery = Delivery(self._means, manifest)
+        delivery = Delivery(self._means, manifest, since)
         # `recover` may be the first to name dead letters.
         if since is None and self.dead_letter is not None:
             self._require_apart(manifest.notes.get("index") or delivery.documents.index)
-        return delivery.apply(advance, since)
+        return delivery.apply(advance)
 
     def discard(
         self,

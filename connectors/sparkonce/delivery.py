@@ -89,6 +89,9 @@ class EpochDelivery(ABC, Generic[C]):
     def put_aside_held(self) -> None:
         """Make dead letters of all that `put_aside` has held."""
 
+    def show(self) -> None:
+        """Let readers see the epoch, where they see epochs as a whole."""
+
     def take_back(self) -> None:
         """Have rows tried again of which none was stored, once the target is mended."""
 
@@ -127,15 +130,15 @@ class EpochDelivery(ABC, Generic[C]):
         return self.counter.applied
 
     def end(self) -> None:
-        """See that the target is not at fault, then put aside what was held, and say so once.
+        """See that the target is not at fault, put aside what was held, and say so once.
 
         Raises:
             TooManyBadRows: no row was stored for long.
         """
         self.counter.end()
         self.put_aside_held()
-        if self.place:
-            self.counter.warn(self.place)
+        self.show()
+        self.counter.warn(self.place or "dead letters")
 
     @contextmanager
     def stays_decided(self) -> Iterator[None]:

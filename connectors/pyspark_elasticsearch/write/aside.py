@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,23 +16,17 @@ from pyspark_elasticsearch.write import letters
 from pyspark_elasticsearch.write.chunks import Chunk, chunk_name
 from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.sending import Refusal
+from sparkonce.delivery import EpochDelivery
 from sparkonce.errors import RowRefused
-from sparkonce.exactly_once.bad_rows import (
-    ALL,
-    BEFORE,
-    OF_TASK,
-    BadRowCounter,
-    MaxBadRows,
-    TooManyBadRows,
-)
-from sparkonce.protocol import Manifest
+from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A chunk of so many rows, its lines as they were sent, and what of them can't be done."""
+    """A chunk as it was found and sent, and what of its lines can't be done."""
 
-    rows: int
+    place: Place
+    found: Found
     chunk: Chunk
     lines: bytes
     refused: list[Refusal]
@@ -45,18 +38,19 @@ class Sent:
 
     def weight(self, letters: Iterable[str]) -> int:
         """The rows that letters stand for; those that a task has put aside stand for themselves."""
-        return sum(self.chunk.weight(self.rows, int(at)) if at.isdigit() else 1 for at in letters)
+        return sum(
+            self.chunk.weight(self.place.rows, int(at)) if at.isdigit() else 1 for at in letters
+        )
 
 
 class Aside:
-    """Takes the bad rows of one epoch; it may be used by several threads.
+    """Takes the bad rows of one epoch.
 
     Args:
+        delivery: of the epoch.
         log: holds the verdicts on its rows.
-        manifest: of the epoch.
         documents: of its plan.
         index: of dead letters; None if a bad row stops the epoch that was not noted before.
-        most: how many rows may go there.
 
     Attributes:
         held: chunks with bad rows that are not noted yet: as long as none is stored it may be the
@@ -64,54 +58,34 @@ class Aside:
     """
 
     def __init__(
-        self,
-        log: Log,
-        manifest: Manifest,
-        documents: Documents,
-        index: str | None,
-        most: MaxBadRows,
+        self, delivery: EpochDelivery[Sent], log: Log, documents: Documents, index: str | None
     ) -> None:
-        self.log, self.manifest, self.documents, self.index = log, manifest, documents, index
-        # Without an index a new bad row stops the epoch, and noted ones, however many, only count.
-        self.tally = BadRowCounter(ALL if index is None else most, manifest)
-        self.held: list[tuple[Place, Found, Sent]] = []
-        self._partitions = {part.attempt: part.partition for part in manifest.parts}
+        self.delivery, self.manifest, self.counter = delivery, delivery.manifest, delivery.counter
+        self.log, self.documents, self.index = log, documents, index
+        self.held: list[Sent] = []
+        self._partitions = {part.attempt: part.partition for part in self.manifest.parts}
 
-    def resume(self, done: Sequence[Place]) -> None:
-        """Count the bad rows of chunks that were applied before."""
-        if done:
-            self.tally.resume(sum(place.rows for place in done), self.log.aside(done))
-
-    def end(self) -> None:
-        """See `BadRowCounter.end`.
-
-        Raises:
-            RowRefused: of this epoch, too, no row is stored.
-        """
-        with self._few():
-            self.tally.end()
+    def take_held(self) -> None:
+        """Put aside what was held."""
         for one in self.held:
-            self._put(*one)
+            self._put(one.place, one.found, one)
 
-    def warn(self) -> None:
-        """Say once an epoch what has gone aside."""
-        self.tally.warn(f"index {self.index}" if self.index else "an index of dead letters")
-
-    def take(self, place: Place, found: Found, sent: Sent) -> None:
+    def take(self, sent: Sent) -> None:
         """Put the bad rows of a chunk aside.
 
         Raises:
-            RowRefused: a row must not go aside, or too many would.
+            RowRefused: a row must not go aside.
+            TooManyBadRows: too many would.
         """
+        place, found = sent.place, sent.found
         # A version of another writer's is no fault of the row, which must not be put aside for it.
         for one in sent.refused:
             if one.is_conflict:
                 raise self._refusal(self._verdict(one), one)
         # Counted first: too many stop the query before any is noted, and a note is final.
-        with self._few():
-            self._count(found, sent)
-        if self.tally.in_doubt:
-            self.held.append((place, found, sent))
+        self._count(found, sent)
+        if self.counter.in_doubt:
+            self.held.append(sent)
         else:
             self._put(place, found, sent)
 
@@ -154,28 +128,16 @@ class Aside:
         about = {"sink": manifest.sink, "epoch": manifest.epoch, "partition": partition}
         dead_letters.write(self.log.cluster, index, about, named)
 
-    @contextmanager
-    def _few(self) -> Iterator[None]:
-        try:
-            yield
-        except TooManyBadRows as error:
-            raise RowRefused(
-                f"{error.what}. Epoch {self.manifest.epoch} stays decided; other rows of it may"
-                " have taken effect",
-                error.why,
-                error.todo,
-            ) from None
-
     def _count(self, found: Found, sent: Sent) -> None:
         if found.letters:
-            self.tally.add(BEFORE, "", sent.weight(found.letters))
+            self.counter.add(BEFORE, "", sent.weight(found.letters))
         for at, bad in enumerate(sent.chunk.bad):
             if f"c{at}" not in found.letters:
-                self.tally.add(OF_TASK, bad.reason)
+                self.counter.add(OF_TASK, bad.reason)
         for one in sent.refused:
             why, _ = advice(one.item.status, one.item.error)
-            rows = sent.chunk.weight(sent.rows, one.operation.position)
-            self.tally.add(why, message(one.item.error), rows)
+            rows = sent.chunk.weight(sent.place.rows, one.operation.position)
+            self.counter.add(why, message(one.item.error), rows)
 
     def _verdict(self, one: Refusal) -> Verdict:
         return letters.of_refusal(one, self.manifest.notes["index"])
@@ -192,11 +154,5 @@ class Aside:
         why, todo = "", "set option onBadRow=deadLetter again"
         if one is not None:
             why, todo = advice(one.item.status, one.item.error)
-        return RowRefused(
-            f"Elasticsearch refused the row with id {verdict.id!r} of index {verdict.place}:"
-            f" {verdict.reason}. Epoch {self.manifest.epoch} stays decided; other rows of it may"
-            " have taken effect",
-            why,
-            f"{todo}; then restart the query, or run `sparkonce recover`: it goes on where it"
-            " stopped, and doubles nothing",
-        )
+        what = f"Elasticsearch refused the row with id {verdict.id!r} of index {verdict.place}"
+        return self.delivery.stopped_by(f"{what}: {verdict.reason}", why, todo)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property
 
 from pyspark_elasticsearch.journal.log import Log, Place, places
 from pyspark_elasticsearch.journal.records import Destination, Records
@@ -19,13 +18,13 @@ from pyspark_elasticsearch.write.chunks import chunk_name, unpacked
 from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.lines import begun_script
 from pyspark_elasticsearch.write.preflight import Watch
-from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, Sender, Superseded
+from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, Sender
 from sparkonce.damage import FORGET, reading
+from sparkonce.delivery import DecisionOver, EpochDelivery
 from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
-from sparkonce.exactly_once.parallel import in_order
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
 MARK_EVERY = 10.0
@@ -58,19 +57,34 @@ class Means:
     max_bad_rows: MaxBadRows
 
 
-class Delivery:
+class Delivery(EpochDelivery[Sent]):
     """Takes one epoch to the target, and keeps what this process alone knows of it.
 
     Args:
         means: of the store.
         manifest: of the epoch.
+        since: see `Store.apply`.
     """
 
-    def __init__(self, means: Means, manifest: Manifest) -> None:
-        self.means, self.manifest = means, manifest
+    sender: Sender
+
+    def __init__(self, means: Means, manifest: Manifest, since: float | None = None) -> None:
+        index = means.dead_letter
+        super().__init__(manifest, means.max_bad_rows, f"index {index}" if index else None)
+        self.means, self.since = means, since
         with reading(manifest.sink, FORGET):
             self.documents = Documents.load(manifest.detail)
         self.places = places(manifest.sink, manifest.parts)
+        # The changes of updates have no order but that in which they come.
+        self.width = 1 if self.documents.way.in_order else means.cluster.parallelism
+        self.aside = Aside(self, means.log, self.documents, index)
+        self._marked = time.monotonic()
+
+    @cached_property
+    def to(self) -> Destination:
+        """Where its rows go, as `prepare` has noted it."""
+        with reading(self.manifest.sink, FORGET):
+            return Destination(**self.manifest.notes)
 
     def prepare(self) -> Manifest:
         """Draw the fence, and note the index that the target is now.
@@ -104,58 +118,55 @@ class Delivery:
             once = ledger is not None and ledger.owner.once
             visibility.claim(cluster, self.documents, index, sink, once=once)
 
-    def apply(self, advance: Advance, since: float | None) -> Applied:
-        """See `Store.apply`. Chunks in parallel; versions and guards keep their order.
-
-        For a while since it was prepared nobody can have taken over, and nothing was sent.
-        """
-        manifest, means, total = self.manifest, self.means, len(self.places)
-        fresh_until = 0.0 if since is None else since + PAUSE
-        done = self._begun(acknowledged=since is not None)
-        documents = self.documents
-        if done is None or not (total or documents.overwrites):
-            # If another decision came since, the caller's swap will find that.
-            return ALL_STORED
-        aside = Aside(means.log, manifest, documents, means.dead_letter, means.max_bad_rows)
-        aside.resume(self.places[:done])
-        if total and done >= total:
-            return aside.tally.applied
-        with reading(manifest.sink, FORGET):
-            to = Destination(**manifest.notes)
-        if to.replaces and not replacing.make(means.cluster, to, documents.index):
-            # A later overwrite took that index's place; a finish asks for all chunks all the same.
-            self._advance(total)
-            return ALL_STORED
-        # Whoever goes on may find another index, or pipeline; else `prepare` has just looked.
-        if since is None:
-            means.watch.require_still_fit(self._behind(to))
-        piped = means.watch.piped
-        sender = Sender(
-            means.cluster, means.records, manifest, documents, to, fresh_until, piped=piped
-        )
+    def apply(self, advance: Advance) -> Applied:
+        """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
         try:
-            self._apply_from(done, sender, aside, advance)
-        except Superseded:
-            return ALL_STORED
+            return super().apply(advance)
         except Gone as gone:
             # Only a write proves that the ledger read here is the present one.
             reached = self._advance(0, always=True)
-            if reached is not None and reached < total:
-                raise _lost(manifest, gone.place) from None
+            if reached is not None and reached < len(self.places):
+                raise _lost(self.manifest, gone.place) from None
             # Else another driver has applied all of it, and dropped the chunks.
             return ALL_STORED
-        self._show(to)
-        aside.warn()  # before that it is all done is noted, after which nobody says it any more
-        self._advance(total)
-        return aside.tally.applied
+
+    def resume(self) -> int:
+        """See `EpochDelivery.resume`."""
+        manifest, means, documents = self.manifest, self.means, self.documents
+        done, total = self._begun(), len(self.places)
+        if done is None or not (total or documents.overwrites):
+            raise DecisionOver
+        if done:
+            before = self.places[:done]
+            self.counter.resume(sum(place.rows for place in before), means.log.aside(before))
+        if total and done >= total:
+            return done
+        if self.to.replaces and not replacing.make(means.cluster, self.to, documents.index):
+            # A later overwrite took that index's place; a finish asks for all chunks all the same.
+            self._advance(total)
+            raise DecisionOver
+        # Whoever goes on may find another index, or pipeline; else `prepare` has just looked.
+        if self.since is None:
+            means.watch.require_still_fit(self._behind(self.to))
+        self.sender = Sender(
+            means.cluster,
+            means.records,
+            manifest,
+            documents,
+            self.to,
+            # For a while since it was prepared nobody can have taken over, and nothing was sent.
+            0.0 if self.since is None else self.since + PAUSE,
+            piped=means.watch.piped,
+        )
+        return done
 
     def _behind(self, to: Destination) -> Documents:
         """The documents in the index where those of this decision go."""
         return replace(self.documents, index=to.index or self.documents.index, overwrites=False)
 
-    def _show(self, to: Destination) -> None:
-        """Let readers see the epoch, where they see epochs as a whole, unless it is superseded."""
-        means, manifest, alias = self.means, self.manifest, self.documents.alias
+    def show(self) -> None:
+        """See `EpochDelivery.show`. Nothing is shown of a decision that another one followed."""
+        means, manifest, alias, to = self.means, self.manifest, self.documents.alias, self.to
         if not (alias or to.replaces):
             return
         # Overtaken, it would set the filter back, and hide epochs that readers have seen.
@@ -166,7 +177,7 @@ class Delivery:
         else:
             replacing.take_over(means.cluster, to, self.documents.index)
 
-    def _begun(self, *, acknowledged: bool) -> int | None:
+    def _begun(self) -> int | None:
         """Chunks that took effect; None if the decision is no longer the last one.
 
         A primary that was cut off from the cluster shows writes that it can't replicate, and that
@@ -174,7 +185,7 @@ class Delivery:
         come again under the next one; so, unless the decision itself was acknowledged to this
         process, a write on top of it must be.
         """
-        if acknowledged:
+        if self.since is not None:
             return self.means.records.progress(self.manifest.sink, self.manifest.token)
         return self._advance(0, always=True)
 
@@ -182,34 +193,13 @@ class Delivery:
         manifest = self.manifest
         return self.means.records.advance(manifest.sink, manifest.token, reached, always=always)
 
-    def _apply_from(self, done: int, sender: Sender, aside: Aside, advance: Advance) -> None:
-        marked = time.monotonic()
-        for reached, rows in enumerate(self._applied(done, sender, aside), done + 1):
-            advance(rows)
-            # The end is noted by `apply`, once readers see the epoch.
-            due = reached < len(self.places) and time.monotonic() - marked > MARK_EVERY
-            # Held bad rows are not noted yet, and chunks before a mark are not looked at again.
-            if due and not aside.held:
-                if self._advance(reached) is None:
-                    raise Superseded
-                marked = time.monotonic()
-        aside.end()
-
-    def _applied(self, done: int, sender: Sender, aside: Aside) -> Iterator[int]:
-        """The rows of each chunk, in order, once it is applied; several are on their way.
-
-        The changes of updates have no order but that in which they come.
-        """
-        wanted = enumerate(self.places[done:], done)
-        width = 1 if self.documents.way.in_order else self.means.cluster.parallelism
-        steps = (partial(self._apply_one, sender, aside, *one) for one in wanted)
-        return in_order(steps, width, "sparkonce-apply")
-
-    def _apply_one(self, sender: Sender, aside: Aside, ordinal: int, place: Place) -> int:
-        """Apply a chunk; the number of rows that it was made of."""
+    def apply_chunk(self, ordinal: int) -> Sent:
+        """See `EpochDelivery.apply_chunk`."""
+        place = self.places[ordinal]
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
             raise Gone(place)
+        sender = self.sender
         with reading(place.id):
             chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
         lines = chunk.filled(
@@ -225,9 +215,29 @@ class Delivery:
         else:
             tried, refused = chunk.operations, sender.send(lines, chunk.operations)
         if tried > len(refused):
-            aside.tally.stored = True
-        aside.take(place, found, Sent(place.rows, chunk, lines, refused))
-        return place.rows
+            self.counter.stored = True
+        return Sent(place, found, chunk, lines, refused)
+
+    def put_aside(self, ordinal: int, chunk: Sent) -> None:
+        """See `EpochDelivery.put_aside`; a long apply notes from time to time how far it is."""
+        self.aside.take(chunk)
+        reached = ordinal + 1
+        # The end is noted once readers see the epoch.
+        due = reached < len(self.places) and time.monotonic() - self._marked > MARK_EVERY
+        # Held bad rows are not noted yet, and chunks before a mark are not looked at again.
+        if due and not self.aside.held:
+            if self._advance(reached) is None:
+                raise DecisionOver
+            self._marked = time.monotonic()
+
+    def put_aside_held(self) -> None:
+        """See `EpochDelivery.put_aside_held`."""
+        self.aside.take_held()
+
+    def end(self) -> None:
+        """See `EpochDelivery.end`. Warned of first: nobody says it any more once all is done."""
+        super().end()
+        self._advance(len(self.places))
 
 
 def _lost(manifest: Manifest, place: Place) -> StoreLostData:

@@ -24,6 +24,7 @@ from pyspark_elasticsearch.server.failures import (
 from pyspark_elasticsearch.target.streams import Resender
 from pyspark_elasticsearch.target.whereabouts import Whereabouts
 from pyspark_elasticsearch.write.documents import Documents, Guard
+from sparkonce.delivery import DecisionOver
 from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Manifest
@@ -44,10 +45,6 @@ LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
 FENCES = 1 << 60
 """Versions from here on are fences, or a column's that counts nanoseconds since 1970."""
-
-
-class Superseded(Exception):
-    """Another decision came, or this one is finished: there is nothing left to do."""
 
 
 class Refusal(NamedTuple):
@@ -111,7 +108,7 @@ class Sender:
         """Send all lines at once, and what is not settled then by itself.
 
         Raises:
-            Superseded: the decision is no longer the ledger's.
+            DecisionOver: the decision is no longer the ledger's.
             StoreError: the cluster can't do it.
         """
         if not count:
@@ -247,7 +244,7 @@ class Sender:
         if time.monotonic() - self._looked < PAUSE:
             return
         if self.records.is_over(self.manifest):
-            raise Superseded
+            raise DecisionOver
         self._looked = time.monotonic()
 
     @property
@@ -259,7 +256,7 @@ class Sender:
         if kind is not Kind.LATE:
             return of_answer(item.status, item.error, self._doing)
         if self.records.is_over(self.manifest):
-            return Superseded()
+            return DecisionOver()
         return StoreUnsafe(
             f"Elasticsearch holds later changes than fence {self.to.fence} of this sink,"
             f" while {self._doing}, and the ledger knows of none: {message(item.error)}",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -112,7 +111,7 @@ class TooManyBadRows(SparkonceError):
 
 
 class BadRowCounter:
-    """The rows of one epoch that can't be stored. It may be used by several threads.
+    """The rows of one epoch that can't be stored.
 
     Args:
         most: how many may go aside.
@@ -125,7 +124,6 @@ class BadRowCounter:
     def __init__(self, most: MaxBadRows, manifest: Manifest) -> None:
         self.most, self.manifest, self.reasons = most, manifest, Count()
         self.stored = False
-        self._lock = threading.Lock()
 
     def add(self, kind: str, example: str, rows: int = 1) -> None:
         """Count rows that are about to go aside.
@@ -133,9 +131,8 @@ class BadRowCounter:
         Raises:
             TooManyBadRows: they must not.
         """
-        with self._lock:
-            self.reasons.add(kind, example, rows)
-            self.require_few()
+        self.reasons.add(kind, example, rows)
+        self.require_few()
 
     def resume(self, rows: int, aside: int) -> None:
         """Count what others did, too: of so many rows that are applied, so many went aside."""
