@@ -17,7 +17,7 @@ from pyspark_redis.server.session import Session
 from pyspark_redis.server.settings import Room
 from pyspark_redis.write import preflight
 from pyspark_redis.write.delivery import Delivery, RedisDelivery
-from sparkonce.damage import DELETE, reading, require_kinds
+from sparkonce.codec import DELETE, reading, require_kinds
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.health import Finding

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sparkonce import checks
+from sparkonce.codec import Variant
 from sparkonce.values import operations
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ Nulls: TypeAlias = Literal["write", "keep"]
 
 
 @dataclass(frozen=True)
-class Append:
+class Append(Variant):
     """A row is added."""
 
 
 @dataclass(frozen=True)
-class Upsert:
+class Upsert(Variant):
     """A row is written under its key, whether it is there or not.
 
     Attributes:
@@ -48,7 +49,7 @@ class Upsert:
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Variant):
     """The columns of a row are written over those stored under its key; others stay."""
 
     key: Names
@@ -56,7 +57,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Increment:
+class Increment(Variant):
     """The columns `added` are added to what is stored under the key."""
 
     key: Names
@@ -64,7 +65,7 @@ class Increment:
 
 
 @dataclass(frozen=True)
-class Delete:
+class Delete(Variant):
     """What is stored under the key is deleted; `order` as in `Upsert`."""
 
     key: Names
@@ -77,30 +78,6 @@ Change: TypeAlias = Append | Upsert | Update | Increment | Delete
 def mode_of(change: Change) -> str:
     """The value of option ``writeMode`` that stands for it, by which it is stored, too."""
     return type(change).__name__.lower()
-
-
-def make(
-    mode: str,
-    key: Names = (),
-    *,
-    nulls: Nulls = "write",
-    order: str | None = None,
-    op: str | None = None,
-    added: Names = (),
-) -> Change:
-    """The change that a word stands for; it takes what it knows of the rest.
-
-    Raises:
-        KeyError: the word is none of ``writeMode``.
-    """
-    made: dict[str, Change] = {
-        "append": Append(),
-        "upsert": Upsert(key, nulls, order, op),
-        "update": Update(key, nulls),
-        "increment": Increment(key, added),
-        "delete": Delete(key, order),
-    }
-    return made[mode]
 
 
 def parse(
@@ -130,9 +107,15 @@ def parse(
     operations.require_unstored(op, *key, order)
     suggested = usual or (Upsert if key or op or order else Append)
     mode = options["writeMode"] or suggested.__name__.lower()
-    adds = added() if mode == "increment" else ()
     nulls: Nulls = options["nulls"]
-    return make(mode, key, nulls=nulls, order=order, op=op, added=adds)
+    made: dict[str, Callable[[], Change]] = {
+        "append": Append,
+        "upsert": lambda: Upsert(key, nulls, order, op),
+        "update": lambda: Update(key, nulls),
+        "increment": lambda: Increment(key, added()),
+        "delete": lambda: Delete(key, order),
+    }
+    return made[mode]()
 
 
 def _order_option(options: Options) -> str:

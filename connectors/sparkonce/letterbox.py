@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from sparkonce.damage import UNREADABLE, require_kinds
+from sparkonce.codec import UNREADABLE, require_kinds
 from sparkonce.errors import error_text
 
 log = logging.getLogger("sparkonce")
@@ -120,7 +120,7 @@ def readable(
     Args:
         box: the name of the table, index or key.
         entries: each with its id.
-        read: gives what is wanted of one, and raises one of `damage.UNREADABLE`.
+        read: gives what is wanted of one, and raises one of `codec.UNREADABLE`.
         look: how an operator looks at the entry of an id, and deletes it.
     """
     is_told = False

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pyspark_elasticsearch.write.documents import Documents
+from sparkonce import codec
+from sparkonce.change import Append
 
-APPENDED: dict[str, Any] = {
-    "index": "x",
-    "parts": [],
-    "reserved": [],
-    "mode": "append",
-    "key": [],
-    "columns": [],
-    "added": [],
-    "nulls": "write",
-    "op": None,
-    "versionColumn": None,
-    "routing": None,
-    "pipeline": None,
-    "visibleAlias": None,
-    "aside": False,
-    "create": None,
-    "schema": "v BIGINT",
-    "overwrites": False,
-}
+APPENDED = Documents(
+    index="x",
+    parts=(),
+    reserved=(),
+    change=Append(),
+    columns=(),
+    routing=None,
+    pipeline=None,
+    alias=None,
+    aside=False,
+    schema="v BIGINT",
+    create=None,
+)
+
+STORED = codec.dump(APPENDED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.elasticsearch.stored import APPENDED
+from tests.elasticsearch.stored import STORED
 from tests.ledgers import ledger_of
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
@@ -17,7 +17,7 @@ from sparkonce.protocol import Manifest, Part, Record
 
 NOTES = {"fence": 5, "index": "x", "since": ""}
 PARTS = (Part(0, "a" * 32, (2,), (10,)),)
-MANIFEST = Manifest("s", 1, "q", 0, "token", "x", APPENDED, PARTS, NOTES)
+MANIFEST = Manifest("s", 1, "q", 0, "token", "x", STORED, PARTS, NOTES)
 DECIDED = ledger_of("s", "q", "x").decided(MANIFEST, "", None).to_record()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from tests.elasticsearch.stored import APPENDED
 
 from pyspark_elasticsearch.target import pipelines
 from pyspark_elasticsearch.target.processors import ADDRESS
-from pyspark_elasticsearch.write.documents import Documents
 from sparkonce.errors import OptionError, StoreRefused
 
 HARMLESS: list[dict[str, Any]] = [
@@ -45,7 +45,7 @@ def pipeline(*processors: dict[str, Any], **more: Any) -> dict[str, Any]:
 def test_processor_that_writes_fields_of_the_source_alone_is_taken(
     processor: dict[str, Any],
 ) -> None:
-    pipelines.require_kept(Documents.load(APPENDED), pipeline(processor))
+    pipelines.require_kept(APPENDED, pipeline(processor))
 
 
 def by_name(name: Any) -> list[dict[str, Any]]:
@@ -128,11 +128,11 @@ def test_processor_that_may_write_an_address_is_refused(
     (kind,) = processor if "on_failure" not in str(processor) else ("set",)
     said = rf"Ingest pipeline 'one' of x has '({kind}|set|trim)', (which|whose) "
     with pytest.raises(StoreRefused, match=said):
-        pipelines.require_kept(Documents.load(APPENDED), about)
+        pipelines.require_kept(APPENDED, about)
 
 
 def test_column_that_a_pipeline_takes_for_an_address_is_refused() -> None:
-    documents = Documents.load({**APPENDED, "columns": ["_version_type"]})
+    documents = replace(APPENDED, columns=("_version_type",))
     pipelines.require_kept(documents, {})
     with pytest.raises(OptionError, match=r"Column '_version_type' can't go through .*'one'"):
         pipelines.require_kept(documents, pipeline())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +15,9 @@ from pyspark_elasticsearch.journal import dead_letters
 from pyspark_elasticsearch.journal.dead_letters import Addressed, Verdict
 from pyspark_elasticsearch.journal.records import Destination
 from pyspark_elasticsearch.server.client import Answer
-from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.sending import Refusal, Sender
+from sparkonce import codec
+from sparkonce.change import Append, Delete, Increment, Update, Upsert
 from sparkonce.errors import StoreRefused
 from sparkonce.protocol import Manifest
 from sparkonce.values.letters import Letter
@@ -49,9 +52,18 @@ class Records:
         return False
 
 
+CHANGES = {
+    "append": Append,
+    "upsert": partial(Upsert, ()),
+    "update": partial(Update, ()),
+    "increment": partial(Increment, (), ()),
+    "delete": partial(Delete, ()),
+}
+
+
 def sender(cluster: Cluster, mode: str, drawn: int = 0, fresh: float = 0.0, **of: Any) -> Sender:
-    documents = Documents.load({**APPENDED, "mode": mode, **of})
-    manifest = Manifest("s", 1, "q", 3, "token", "x", documents.stored(), ())
+    documents = replace(APPENDED, change=CHANGES[mode](**of))
+    manifest = Manifest("s", 1, "q", 3, "token", "x", codec.dump(documents), ())
     to = Destination(5, "x")
     return Sender(cluster, Records(drawn), manifest, documents, to, fresh)  # type: ignore[arg-type]
 
@@ -66,7 +78,7 @@ def send(cluster: Cluster, mode: str, **given: Any) -> list[Refusal]:
 )
 def test_conflict_that_is_not_one_of_versions_is_no_success(mode: str, version: str | None) -> None:
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
-        send(Cluster((201, None), (409, UNKNOWN)), mode, versionColumn=version)
+        send(Cluster((201, None), (409, UNKNOWN)), mode, **({"order": version} if version else {}))
 
 
 def test_row_that_is_appended_again_finds_itself() -> None:
@@ -87,7 +99,7 @@ def test_row_loses_to_a_higher_version_of_its_column_and_not_to_a_fence_in_silen
     """A document that was written without the column has a version that no column's reaches."""
     words = f"current version [{there}] is higher or equal to the one provided [{given}]"
     error = {"type": CONFLICT["type"], "reason": f"[1]: version conflict, {words}"}
-    assert len(send(Cluster((409, error)), "upsert", versionColumn="at")) == refused
+    assert len(send(Cluster((409, error)), "upsert", order="at")) == refused
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pyspark_mysql.target.columns import Column
 from pyspark_mysql.target.shape import Shape, require_kept
 from pyspark_mysql.write.chunks import ChunkEncoder, decode
 from pyspark_mysql.write.plan import TableRows
+from sparkonce import codec
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
 from sparkonce.values.rows import Unfit, naming, sorted_out
@@ -49,7 +50,7 @@ def test_room_is_counted_in_characters_or_in_bytes(values: list[str | None], roo
 
     assert unfit(text("varchar", room), values) == longer(len)
     assert unfit(text("tinytext", room, "latin1", 1), values) == longer(len)
-    for charset, codec in (
+    for charset, encoding in (
         ("utf8mb4", "utf-8"),
         ("utf16", "utf-16-be"),
         ("utf16le", "utf-16-be"),
@@ -58,7 +59,7 @@ def test_room_is_counted_in_characters_or_in_bytes(values: list[str | None], roo
     ):
         if charset == "euckr":
             values = [value and re.sub("[é€\U0001f600]", "中", value) for value in values]
-        by_bytes = longer(lambda value, codec=codec: len(value.encode(codec)))
+        by_bytes = longer(lambda value, encoding=encoding: len(value.encode(encoding)))
         width = 2 if charset == "euckr" else 4
         assert unfit(text("tinytext", room, charset, width), values) == by_bytes
 
@@ -150,7 +151,7 @@ def test_a_chunk_says_which_columns_hold_a_null() -> None:
 
 def test_a_table_that_was_altered_is_refused_where_that_matters() -> None:
     there = Column("id", "int", "int", 0), text("varchar", 3)
-    known = Shape.load(json.loads(json.dumps(Shape.of(DETAIL, there).stored())))  # of a manifest
+    known = codec.load(Shape, json.loads(json.dumps(codec.dump(Shape.of(DETAIL, there)))))
     detail = replace(DETAIL, shape=known)
     require_kept(detail, there)
     require_kept(detail, [replace(there[0], kind="bigint", shown="bigint"), there[1]])

@@ -15,7 +15,7 @@ from tests.worlds import assert_refused
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.server import address, tls
 from pyspark_mysql.write.plan import TableRows
-from sparkonce import options
+from sparkonce import codec, options
 from sparkonce.change import Append, Increment, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
@@ -79,7 +79,7 @@ def test_operations_are_not_stored_and_sequences_are() -> None:
 )
 def test_a_manifest_keeps_all_of_a_plan_as_flat_json(given: dict[str, str]) -> None:
     made = plan(**given)
-    assert TableRows.load(json.loads(json.dumps(made.stored))) == made.detail
+    assert codec.load(TableRows, json.loads(json.dumps(made.stored))) == made.detail
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from sparkonce.damage import require_kinds
+from sparkonce.codec import require_kinds
 from sparkonce.letterbox import Kind, StoredLetter, kinds, moment, readable
 
 READING, DROPPING = "reading dead letters", "deleting dead letters"

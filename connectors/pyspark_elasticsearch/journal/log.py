@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from sparkonce.damage import reading, require_kinds
+from sparkonce.codec import reading, require_kinds
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Part, Staged
 

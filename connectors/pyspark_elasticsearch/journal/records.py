@@ -19,7 +19,7 @@ from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import of_answer
-from sparkonce.damage import reading, require_kinds
+from sparkonce.codec import reading, require_kinds
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record

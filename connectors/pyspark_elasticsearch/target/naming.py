@@ -12,7 +12,7 @@ from pyspark_elasticsearch.journal.records import Records
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import path
 from pyspark_elasticsearch.target.patterns import meet
-from sparkonce.damage import reading
+from sparkonce.codec import reading
 from sparkonce.errors import StoreRefused
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import Manifest, digest

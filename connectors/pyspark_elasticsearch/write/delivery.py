@@ -19,7 +19,8 @@ from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.lines import begun_script
 from pyspark_elasticsearch.write.preflight import Watch
 from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, Sender
-from sparkonce.damage import FORGET, reading
+from sparkonce import codec
+from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
 from sparkonce.errors import StoreLostData, StoreRefused
 from sparkonce.exactly_once import conflicts
@@ -73,7 +74,7 @@ class Delivery(EpochDelivery[Sent]):
         super().__init__(manifest, means.max_bad_rows, f"index {index}" if index else None)
         self.means, self.since = means, since
         with reading(manifest.sink, FORGET):
-            self.documents = Documents.load(manifest.detail)
+            self.documents = codec.load(Documents, manifest.detail)
         self.places = places(manifest.sink, manifest.parts)
         # The changes of updates have no order but that in which they come.
         self.width = 1 if self.documents.way.in_order else means.cluster.parallelism

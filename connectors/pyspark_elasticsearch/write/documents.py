@@ -11,7 +11,6 @@ from importlib.resources import files
 import pyarrow as pa
 
 from pyspark_elasticsearch.write.names import Part
-from sparkonce import change
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
 from sparkonce.protocol import Stored
 from sparkonce.values import spark_types
@@ -146,53 +145,6 @@ class Documents:
     def arrow(self) -> pa.Schema:
         """The schema of the query."""
         return spark_types.parse(self.schema)
-
-    def stored(self) -> Stored:
-        """As JSON values, which the manifest keeps."""
-        return {
-            "index": self.index,
-            "parts": [one if isinstance(one, str) else list(one) for one in self.parts],
-            "reserved": list(self.reserved),
-            "mode": change.mode_of(self.change),
-            "key": list(self.key),
-            "columns": list(self.columns),
-            "added": list(self.added),
-            "nulls": "keep" if self.keeps else "write",
-            "op": self.op,
-            "versionColumn": self.order,
-            "routing": self.routing,
-            "pipeline": self.pipeline,
-            "visibleAlias": self.alias,
-            "aside": self.aside,
-            "schema": self.schema,
-            "create": self.create,
-            "overwrites": self.overwrites,
-        }
-
-    @classmethod
-    def load(cls, stored: Stored) -> Documents:
-        """Read what `stored` gave, of this release or an earlier one."""
-        return cls(
-            index=stored["index"],
-            parts=tuple(one if isinstance(one, str) else (*one,) for one in stored["parts"]),
-            reserved=tuple(stored.get("reserved", ())),
-            change=change.make(
-                stored["mode"],
-                tuple(stored["key"]),
-                nulls=stored["nulls"],
-                order=stored["versionColumn"],
-                op=stored["op"],
-                added=tuple(stored["added"]),
-            ),
-            columns=tuple(stored["columns"]),
-            routing=stored["routing"],
-            pipeline=stored["pipeline"],
-            alias=stored["visibleAlias"],
-            aside=stored["aside"],
-            schema=stored["schema"],
-            create=stored["create"],
-            overwrites=stored["overwrites"],
-        )
 
 
 def key_of(does: Change) -> Names:

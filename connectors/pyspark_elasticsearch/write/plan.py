@@ -12,7 +12,7 @@ from pyspark_elasticsearch.journal.indices import own_names
 from pyspark_elasticsearch.target import mappings
 from pyspark_elasticsearch.write import names
 from pyspark_elasticsearch.write.documents import WAYS, Documents, Guard, key_of
-from sparkonce import change, checks
+from sparkonce import change, checks, codec
 from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.options import Options
@@ -65,13 +65,12 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         create=new if options["createIndex"] else None,
     )
     repeatable, width = documents.way.repeatable, len(documents.columns)
-    kept = documents.stored()
     return Plan(
         target=f"index:{documents.index}",
         repeatable=repeatable,
         columns=width,
         detail=documents,
-        stored=kept,
+        stored=codec.dump(documents),
         cells=CELLS,
         key=key,
         commutes=change.commutes(does),
@@ -120,7 +119,7 @@ def overwriting(plan: Plan[Documents]) -> Plan[Documents]:
     documents = plan.detail
     checks.refuse(_of_overwriting(documents))
     documents = replace(documents, overwrites=True)
-    return replace(plan, detail=documents, stored=documents.stored(), repeatable=True)
+    return replace(plan, detail=documents, stored=codec.dump(documents), repeatable=True)
 
 
 def _of_overwriting(documents: Documents) -> Iterator[checks.Contradiction]:

@@ -64,7 +64,7 @@ class Column:
     name: str
     kind: str
     shown: str
-    scale: int
+    scale: int = 0
     generated: bool = False
     numbered: bool = False
     nullable: bool = True

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pyspark_mysql.target.coercions import Coercion, coercions, members, of_null
 from pyspark_mysql.target.columns import TEXTS, Column, named
+from sparkonce import codec
 from sparkonce.errors import StoreRefused
-from sparkonce.protocol import Plan, Stored, digest
+from sparkonce.protocol import Plan, digest
 
 if TYPE_CHECKING:
     from pyspark_mysql.write.plan import TableRows
@@ -29,17 +30,13 @@ class Shape:
     def of(cls, detail: TableRows, columns: Iterable[Column]) -> Shape:
         """The shape of a table for a plan."""
         there = named(columns, detail.columns)
-        return cls({n: c for n, c in there.items() if of_null(c) or _of_values(n, c, detail)})
-
-    def stored(self) -> Stored:
-        """As JSON values, which the manifest keeps."""
-        return {n: [getattr(c, fact) for fact in FACTS] for n, c in self.columns.items()}
-
-    @classmethod
-    def load(cls, stored: Stored) -> Shape:
-        """Read what `stored` gave."""
-        told = {name: dict(zip(FACTS, facts, strict=True)) for name, facts in stored.items()}
-        return cls({name: Column(name, scale=0, **facts) for name, facts in told.items()})
+        return cls(
+            {
+                name: Column(name, **{fact: getattr(column, fact) for fact in FACTS})
+                for name, column in there.items()
+                if of_null(column) or _of_values(name, column, detail)
+            }
+        )
 
     def checks(self, detail: TableRows) -> dict[str, list[Coercion]]:
         """What tasks refuse, by column. Of nulls those of change streams count in the end only."""
@@ -58,8 +55,8 @@ def shaped(plan: Plan[TableRows], columns: Iterable[Column]) -> Plan[TableRows]:
     """The plan for a table with these columns."""
     shape = Shape.of(plan.detail, columns)
     detail = replace(plan.detail, shape=shape)
-    known = digest(json.dumps(shape.stored(), sort_keys=True))
-    return replace(plan, detail=detail, stored=detail.stored(), shape=known)
+    known = digest(json.dumps(codec.dump(shape), sort_keys=True))
+    return replace(plan, detail=detail, stored=codec.dump(detail), shape=known)
 
 
 def require_kept(detail: TableRows, columns: Iterable[Column]) -> None:

@@ -23,8 +23,9 @@ from pyspark_mysql.write.aside import Aside
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import RefusedRow
 from pyspark_mysql.write.statements import holding
+from sparkonce import codec
 from sparkonce.change import Names
-from sparkonce.damage import FORGET, reading
+from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
 from sparkonce.errors import BadRow, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
@@ -63,7 +64,7 @@ class Delivery(EpochDelivery[None]):
         super().__init__(manifest, letters.most if letters else NONE, place)
         self.session, self.own, self.letters, self.step = session, own, letters, step
         with reading(manifest.sink, FORGET):
-            self.detail = TableRows.load(manifest.detail)
+            self.detail = codec.load(TableRows, manifest.detail)
         self.records = Records(session, own.ledger)
         self.log = Log(session, own.log, own.ledger)
         self.aside = Aside(letters, manifest, self.counter) if letters else None

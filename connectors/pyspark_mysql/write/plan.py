@@ -11,9 +11,9 @@ from pyspark_mysql.server import address
 from pyspark_mysql.target.columns import kind_of
 from pyspark_mysql.target.shape import Shape
 from pyspark_mysql.write.statements import OWN
-from sparkonce import change, checks
+from sparkonce import change, checks, codec
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
-from sparkonce.protocol import Plan, Stored
+from sparkonce.protocol import Plan
 from sparkonce.values import spark_types
 
 if TYPE_CHECKING:
@@ -111,49 +111,6 @@ class TableRows:
         """Whether a stored row is changed, found by a unique key."""
         return isinstance(self.change, Upsert | Increment)
 
-    def stored(self) -> Stored:
-        """As JSON values, which the manifest keeps."""
-        return {
-            "table": list(self.table),
-            "mode": self.mode,
-            "columns": list(self.columns),
-            "key": list(self.key),
-            "added": list(self.added),
-            "nulls": self.nulls,
-            "folded": self.folded,
-            "op": self.op,
-            "sequence": self.order,
-            "aside": self.aside,
-            "kinds": dict(self.kinds),
-            "schema": self.schema,
-            "overwrites": self.overwrites,
-            **({"shape": self.shape.stored()} if self.shape else {}),
-        }
-
-    @classmethod
-    def load(cls, stored: Stored) -> TableRows:
-        """Read what `stored` gave."""
-        key = tuple(stored["key"])
-        does = change.make(
-            stored["mode"],
-            key,
-            nulls=stored["nulls"],
-            order=stored["sequence"],
-            op=stored["op"],
-            added=tuple(stored["added"]),
-        )
-        return cls(
-            table=tuple(stored["table"]),
-            change=does,
-            key=key,
-            columns=tuple(stored["columns"]),
-            kinds=stored["kinds"],
-            aside=stored["aside"],
-            schema=stored["schema"],
-            overwrites=stored["overwrites"],
-            shape=Shape.load(stored["shape"]) if "shape" in stored else None,
-        )
-
 
 def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     """The plan that options describe.
@@ -187,7 +144,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         columns=len(rows.columns),
         cells=CELLS,
         detail=rows,
-        stored=rows.stored(),
+        stored=codec.dump(rows),
         key=key,
         commutes=change.commutes(does),
     )
@@ -216,7 +173,7 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
         ]
     )
     rows = replace(plan.detail, overwrites=True)
-    return replace(plan, detail=rows, stored=rows.stored(), repeatable=True)
+    return replace(plan, detail=rows, stored=codec.dump(rows), repeatable=True)
 
 
 def _added(key: Names, schema: pa.Schema) -> Names:

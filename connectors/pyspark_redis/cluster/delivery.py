@@ -14,7 +14,7 @@ from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.slots import SLOTS
 from pyspark_redis.write import refusals, segments
 from pyspark_redis.write.delivery import RedisDelivery
-from sparkonce.damage import FORGET, reading
+from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows

@@ -19,7 +19,7 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.server.nodes import Address, ClusterSession
 from pyspark_redis.server.session import PROBE
 from pyspark_redis.server.slots import SLOTS, tags
-from sparkonce.damage import reading
+from sparkonce.codec import reading
 
 SHORT = 2048
 """Lanes that one script reads: about 6 ms of a node's work."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sparkonce.damage import reading
+from sparkonce.codec import reading
 from sparkonce.protocol import Record
 
 

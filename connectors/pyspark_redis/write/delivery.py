@@ -17,7 +17,7 @@ from pyspark_redis.target import emptying
 from pyspark_redis.write import refusals
 from pyspark_redis.write.letters import LONGEST, letter_texts, of_texts
 from pyspark_redis.write.values import Values
-from sparkonce.damage import FORGET, reading
+from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows
 from sparkonce.protocol import Manifest, Proposal, Record

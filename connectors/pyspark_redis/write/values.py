@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark_redis.server.own_keys import begins
 from pyspark_redis.write.special import Special
 from pyspark_redis.write.template import Key
-from sparkonce import change
+from sparkonce import change, codec
 from sparkonce.change import Change, Increment, Names
 from sparkonce.protocol import Stored
 from sparkonce.values import spark_types
@@ -24,6 +24,9 @@ PACKED = 128
 JOINED = "\0"
 """What stands for a column that is JSON of several; no column has that name."""
 
+OF_LUA = ("nulls", "width", "score", "op", "expiry", "letters", "order")
+"""What is stored for Lua alone, beside the fields of `Values`: most are places in a chunk."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -35,10 +38,10 @@ class Values:
         key: makes the key of a row.
         fields: columns that are written or added.
         floats: which of them are added as floats.
-        ttl: of a written key, in milliseconds; None for ever.
         prefix: of the connector's own keys, where no row may lie.
-        overwrites: whether all keys that begin as `key` does are deleted first.
         special: columns that say something else about a row.
+        ttl: of a written key, in milliseconds; None for ever.
+        overwrites: whether all keys that begin as `key` does are deleted first.
         joined: whether `fields` become one value, a JSON object.
         length: of a list or a stream, at most; None for any.
         dead_letter: the stream of rows that can't be stored; empty if one of them stops the epoch.
@@ -51,10 +54,10 @@ class Values:
     key: Key
     fields: Names
     floats: tuple[bool, ...]
-    ttl: int | None
     prefix: str
+    special: Special
+    ttl: int | None = None
     overwrites: bool = False
-    special: Special = field(default_factory=Special)
     joined: bool = False
     length: int | None = None
     dead_letter: str = ""
@@ -121,28 +124,10 @@ class Values:
 
     def stored(self) -> Stored:
         """As JSON values, which the manifest keeps and Lua reads."""
-        order = self.special.order
-        return {
-            "model": self.model,
-            "mode": change.mode_of(self.change),
-            "key": list(self.key.parts),
-            "escaped": self.key.escaped,
-            "fields": list(self.fields),
-            "floats": list(self.floats),
-            "nulls": getattr(self.change, "nulls", "write"),
-            "prefix": self.prefix,
-            **({"ttl": str(self.ttl)} if self.ttl else {}),
-            "overwrites": self.overwrites,
-            "joined": self.joined,
-            "special": {name: one for name, one in asdict(self.special).items() if one},
-            "dead_letter": self.dead_letter,
-            "schema": self.schema,
-            **({"length": self.length} if self.length else {}),
-            # What only Lua reads.
-            "width": len(self.columns),
-            **self.places,
-            **({"order": self._order(order)} if order else {}),
-        }
+        order, nulls = self.special.order, getattr(self.change, "nulls", "write")
+        ordered = {"order": self._order(order)} if order else {}
+        for_lua = {"nulls": nulls, "width": len(self.columns), **self.places, **ordered}
+        return {**codec.dump(self), **for_lua}
 
     def _order(self, name: str) -> dict[str, object]:
         place = FIRST + self.columns.index(name)
@@ -150,28 +135,5 @@ class Values:
 
     @classmethod
     def load(cls, stored: Stored) -> Values:
-        """Read what `stored` gave, of this release or an earlier one."""
-        key = Key(tuple(stored["key"]), stored["escaped"])
-        fields, special = tuple(stored["fields"]), Special(**stored.get("special", {}))
-        return cls(
-            model=stored["model"],
-            change=change.make(
-                stored["mode"],
-                key.columns,
-                nulls=stored["nulls"],
-                order=special.order,
-                op=special.op,
-                added=fields,
-            ),
-            key=key,
-            fields=fields,
-            floats=tuple(stored["floats"]),
-            ttl=int(stored["ttl"]) if "ttl" in stored else None,
-            prefix=stored["prefix"],
-            overwrites=stored.get("overwrites", False),
-            special=special,
-            joined=stored.get("joined", False),
-            length=stored.get("length"),
-            dead_letter=stored.get("dead_letter", ""),
-            schema=stored.get("schema", ""),
-        )
+        """Read what `stored` gave."""
+        return codec.load(cls, {name: one for name, one in stored.items() if name not in OF_LUA})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from sparkonce.damage import DELETE, reading
+from sparkonce.codec import DELETE, reading
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.offsets import Offsets

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
-from sparkonce.damage import FORGET, reading, require_kinds
+from sparkonce.codec import FORGET, reading, require_kinds
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import Ownership

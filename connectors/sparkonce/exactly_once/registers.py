@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from sparkonce.damage import DELETE, reading
+from sparkonce.codec import DELETE, reading
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, from_record

@@ -189,7 +189,7 @@ RULES: Sequence[Rule] = (
         " is written over it. Operators see it, go on with other sinks, and may give it up.",
         "Somebody edits a record by hand, and every command ends in a traceback; or the sink counts"
         " as a new one and applies all rows again.",
-        "damage.reading, around each place that takes a record of the store apart",
+        "codec.reading, around each place that takes a record of the store apart",
     ),
     Rule(
         "A01",

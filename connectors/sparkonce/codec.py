@@ -1,0 +1,159 @@
+"""Records of sparkonce's own in the store: frozen dataclasses as JSON values, and back.
+
+What is read there is not trusted: a field that is unknown, missing or of another type is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from math import isfinite
+from struct import error as StructError
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from zlib import error as NotPacked
+
+from sparkonce.errors import RecordDamaged
+
+T = TypeVar("T")
+
+RESTORE = "restore it from a backup of the store"
+DELETE = f"{RESTORE}, or delete it there: it is written anew"
+FORGET = f"{RESTORE}, or give the sink up: sparkonce forget URL {{name!r}}"
+
+UNREADABLE = (
+    *(AttributeError, IndexError, KeyError, TypeError, ValueError),
+    *(OverflowError, RecursionError, StructError, NotPacked),
+)
+"""What code raises that reads values which are not as this package writes them."""
+
+VARIANT = "is"
+
+
+class Variant:
+    """A base of dataclasses of which a field may hold any: JSON names the class, under ``is``."""
+
+
+@contextmanager
+def reading(name: str, todo: str = RESTORE) -> Iterator[None]:
+    """Around code that takes a record apart.
+
+    Args:
+        name: of the record.
+        todo: what an operator can do.
+
+    Raises:
+        RecordDamaged: it is not as sparkonce writes it.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise RecordDamaged(
+            f"The record {name!r} of sparkonce can't be read: {type(error).__name__}: {error}",
+            why="something else has written it, or damaged it",
+            todo=todo.format(name=name),
+        ) from error
+
+
+def dump(value: Any) -> Any:
+    """A frozen dataclass as JSON values; fields that have their default are left out."""
+    if is_dataclass(value):
+        held = ((one, getattr(value, one.name)) for one in fields(value))
+        changed = {one.name: dump(now) for one, now in held if now != _default(one)}
+        is_variant = isinstance(value, Variant)
+        return {VARIANT: type(value).__name__.lower(), **changed} if is_variant else changed
+    if isinstance(value, Mapping):
+        return {name: dump(one) for name, one in value.items()}
+    return [dump(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def load(kind: type[T], value: Any) -> T:
+    """What `dump` made these JSON values of.
+
+    Args:
+        kind: its type: a frozen dataclass, or one that a field of such may have.
+        value: as JSON gave it.
+
+    Raises:
+        TypeError: a value is of another type, or a field is missing.
+        ValueError: a field is unknown.
+    """
+    return cast("T", _load(kind, value))
+
+
+def require_kinds(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
+    """See that values read from JSON are of the types of their names.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for name, value in values.items():
+        try:
+            _load(kinds[name], value)
+        except TypeError as error:
+            raise TypeError(f"{name} {error}") from None
+
+
+def _load(kind: Any, value: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _load_fields(kind, _require(value, isinstance(value, dict)))
+    if origin in (Union, UnionType):
+        return _load_union(inner, value)
+    if origin is tuple:
+        return _load_tuple(inner, _require(value, isinstance(value, list)))
+    if origin is Literal:
+        return _require(value, value in inner)
+    if origin is not None:  # a mapping
+        items = _require(value, isinstance(value, dict)).items()
+        return {name: _load(inner[1], one) for name, one in items}
+    return _require(value, _is_scalar(kind, value))
+
+
+def _load_fields(kind: Any, values: dict[str, Any]) -> Any:
+    types = _types(kind)
+    if issubclass(kind, Variant):
+        values = {**values}
+        _require(values, values.pop(VARIANT, None) == kind.__name__.lower())
+    if not types.keys() >= values.keys():
+        raise ValueError(f"{kind.__name__} has no {', '.join(values.keys() - types.keys())}")
+    return kind(**{name: _load(types[name], one) for name, one in values.items()})
+
+
+@cache
+def _types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _load_union(kinds: tuple[Any, ...], value: Any) -> Any:
+    for one in kinds[:-1]:
+        with suppress(TypeError):
+            return _load(one, value)
+    return _load(kinds[-1], value)
+
+
+def _load_tuple(kinds: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
+    if kinds[-1] is not ...:
+        return tuple(map(_load, kinds, _require(values, len(values) == len(kinds))))
+    if kinds[0] in (int, str):  # of which a manifest may hold many
+        return tuple(_require(values, {*map(type, values)} <= {kinds[0]}))
+    return tuple(_load(kinds[0], one) for one in values)
+
+
+def _is_scalar(kind: Any, value: Any) -> bool:
+    if kind in (int, float):
+        number = isinstance(value, (int, kind)) and not isinstance(value, bool)
+        return number and isfinite(value)
+    return kind is Any or isinstance(value, kind)
+
+
+def _require(value: Any, fits: bool) -> Any:
+    if not fits:
+        raise TypeError(f"is {str(value)[:40]!r}")
+    return value
