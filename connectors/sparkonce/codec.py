@@ -93,11 +93,7 @@ def require_kinds(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
     Raises:
         TypeError: one is not.
     """
-    for name, value in values.items():
-        try:
-            _load(kinds[name], value)
-        except TypeError as error:
-            raise TypeError(f"{name} {error}") from None
+    _load_each(kinds, values)
 
 
 def _load(kind: Any, value: Any) -> Any:
@@ -123,7 +119,17 @@ def _load_fields(kind: Any, values: dict[str, Any]) -> Any:
         _require(values, values.pop(VARIANT, None) == kind.__name__.lower())
     if not types.keys() >= values.keys():
         raise ValueError(f"{kind.__name__} has no {', '.join(values.keys() - types.keys())}")
-    return kind(**{name: _load(types[name], one) for name, one in values.items()})
+    return kind(**_load_each(types, values))
+
+
+def _load_each(kinds: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    loaded = {}
+    for name, value in values.items():
+        try:
+            loaded[name] = _load(kinds[name], value)
+        except TypeError as error:
+            raise TypeError(f"{name} {error}") from None
+    return loaded
 
 
 @cache

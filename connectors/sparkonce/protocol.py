@@ -154,6 +154,10 @@ class Part:
     rows: tuple[int, ...]
     sizes: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.rows) != len(self.sizes):
+            raise ValueError(f"{self.attempt} has {len(self.rows)} chunks by their rows alone")
+
 
 @dataclass(frozen=True)
 class Manifest:

@@ -13,17 +13,17 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
-from sparkonce.codec import FORGET, reading, require_kinds
+from sparkonce import codec
+from sparkonce.codec import FORGET, reading
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import Ownership
 from sparkonce.exactly_once.totals import Pace, Start, Totals
-from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Part, Record, digest
+from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Record, digest
 
 PAST_DOOMED = 256
 """How many doomed attempts a ledger keeps beside those of the last abort."""
@@ -283,44 +283,7 @@ def from_record(record: Record, name: str) -> Ledger | None:
             )
         # The store's own columns are what a compare-and-set goes by.
         stamps = {"revision": record.revision, "stamp": record.stamp}
-        ledger = _loaded(Ledger, {**body, **stamps})
+        ledger = codec.load(Ledger, {**body, **stamps})
         if ledger.name != name:
             raise ValueError(f"it is the ledger of {ledger.name!r}")
         return ledger
-
-
-NESTED: dict[str, type] = {
-    "owner": Ownership,
-    "decision": Decision,
-    "totals": Totals,
-    "manifest": Manifest,
-}
-"""By the attributes that have them: records within the record."""
-
-
-def _loaded(kind: Callable[..., T], body: dict[str, Any]) -> T:
-    """An object of a dataclass, from JSON values that must be of the types of its attributes."""
-    hints = _hints(kind)
-    require_kinds(body, hints)
-    values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in body.items()
-    }
-    for name in NESTED.keys() & body.keys():
-        if body[name] is not None:
-            values[name] = _loaded(NESTED[name], body[name])
-    if kind is Manifest:
-        values["parts"] = tuple(map(_part, body["parts"]))
-    return kind(**values)
-
-
-def _part(body: dict[str, Any]) -> Part:
-    part = _loaded(Part, body)
-    if len(part.rows) != len(part.sizes):
-        raise ValueError(f"attempt {part.attempt} has {len(part.rows)} chunks by their rows alone")
-    return part
-
-
-@cache
-def _hints(kind: Callable[..., Any]) -> dict[str, Any]:
-    """The types of its attributes, as they stand in the code."""
-    return get_type_hints(kind)
