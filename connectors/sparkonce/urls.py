@@ -1,14 +1,21 @@
-"""URLs: whether a server can be there, and how they are shown without what is secret."""
+"""URLs: whether a server can be there, who comes, and how they look without what is secret."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from ipaddress import IPv6Address
 from string import ascii_letters, digits
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from sparkonce.errors import OptionError
 
 LAST_PORT = 65535
 HIDDEN = "***"
+
+HOST = r"(?:[^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?"
+"""A host, and its port or none, in the regular expression of a URL."""
 
 _SCHEME = re.compile(r"(?:^|,)[A-Za-z][A-Za-z+:]*(?=://)")
 _PLAIN = frozenset(ascii_letters + digits + "._~-")
@@ -34,6 +41,37 @@ def require_server(url: str) -> None:
         raise ValueError(
             f"a URL with a host's name or address, and a port from 0 to {LAST_PORT}"
         ) from None
+
+
+def login(url: str, options: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Who comes: the user, and the password if the URL has it.
+
+    Args:
+        url: of one server.
+        options: of which ``user``, ``password`` and ``passwordFile`` may say it instead.
+
+    Raises:
+        OptionError: URL and options both do.
+    """
+    parts = urlsplit(url)
+    secret = options.get("password") or options.get("passwordFile")
+    for name, there, here in (
+        ("user", parts.username, options.get("user")),
+        ("password", parts.password, secret),
+    ):
+        if there and here:
+            raise given_twice(url, name)
+    user, password = (unquote(one) if one else None for one in (parts.username, parts.password))
+    return user or options.get("user"), password
+
+
+def given_twice(url: str, name: str) -> OptionError:
+    """The error for a user or password that is given in two places."""
+    return OptionError(
+        f"Option url={redact_url(url)!r} and another place both give the {name}",
+        why="they may differ",
+        todo="keep one of them",
+    )
 
 
 def redact_url(url: str) -> str:

@@ -6,14 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-from sparkonce.errors import OptionError
-from sparkonce.urls import redact_url, require_server
+from sparkonce.urls import HOST, given_twice, login, require_server
 
-_FORM = re.compile(
-    r"(https?)://([^/?#@\s,]*@)?([^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?(/[^?#,\s]*)?"
-)
+_FORM = re.compile(r"(https?)://([^/?#@\s,]*@)?" + HOST + r"(/[^?#,\s]*)?")
 
 
 @dataclass(frozen=True)
@@ -61,18 +58,13 @@ def parse(options: Mapping[str, Any]) -> Address:
     nodes = [urlsplit(part) for part in text.split(",")]
     named = [node for node in nodes if node.username]
     if len({(node.username, node.password) for node in named}) > 1:
-        raise _twice(text, "user")
-    first = named[0] if named else None
-    user, secret = (first.username, first.password) if first else (None, None)
-    if user and options.get("user"):
-        raise _twice(text, "user")
-    if secret and (options.get("password") or options.get("passwordFile")):
-        raise _twice(text, "password")
+        raise given_twice(text, "user")
+    user, secret = login(named[0].geturl() if named else text, options)
     return Address(
         hosts=tuple(_host(node) for node in nodes),
         tls=nodes[0].scheme == "https",
-        user=unquote(user) if user else options.get("user"),
-        password=unquote(secret) if secret else None,
+        user=user,
+        password=secret,
     )
 
 
@@ -80,11 +72,3 @@ def _host(node: Any) -> str:
     name = f"[{node.hostname}]" if ":" in node.hostname else node.hostname
     port = node.port or (443 if node.scheme == "https" else 9200)
     return f"{node.scheme}://{name}:{port}{node.path.rstrip('/')}"
-
-
-def _twice(text: str, name: str) -> OptionError:
-    return OptionError(
-        f"Option url={redact_url(text)!r} and another place both give the {name}",
-        why="they may differ",
-        todo="keep one of them",
-    )

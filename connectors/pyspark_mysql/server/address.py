@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sparkonce.errors import OptionError
-from sparkonce.urls import redact_url, require_server
+from sparkonce.urls import login, require_server
 
 _FORM = re.compile(
     r"(jdbc:)?(mysql|mariadb)://([^/?#\s]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])?(:[0-9]{1,5})?"
@@ -74,25 +74,14 @@ def parse(options: Mapping[str, Any]) -> Address:
     Raises:
         OptionError: the URL and an option both give the user or the password.
     """
-    text = str(options["url"])
-    parts = urlsplit(text.removeprefix("jdbc:"))
-    given = {
-        "user": (parts.username, options.get("user")),
-        "password": (parts.password, options.get("password") or options.get("passwordFile")),
-    }
-    for name, (there, here) in given.items():
-        if there and here:
-            raise OptionError(
-                f"Option url={redact_url(text)!r} and an option both give the {name}",
-                why="they may differ",
-                todo="keep one of them",
-            )
+    text = str(options["url"]).removeprefix("jdbc:")
+    parts, (user, password) = urlsplit(text), login(text, options)
     return Address(
         host=parts.hostname or "localhost",
         port=parts.port or 3306,
         database=unquote(parts.path.strip("/")),
-        user=unquote(parts.username) if parts.username else options.get("user"),
-        password=unquote(parts.password) if parts.password else None,
+        user=user,
+        password=password,
     )
 
 

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 import redis
 from redis import exceptions
 
-from sparkonce.urls import require_server
+from sparkonce.urls import HOST, require_server
 
-HOST = r"(?:[^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?"
 LOGIN = r"(?:[^/?#\s]*@)?"
 SERVER = re.compile(rf"rediss?://{LOGIN}{HOST}(?:/[0-9]{{0,4}})?")
 SENTINEL = re.compile(

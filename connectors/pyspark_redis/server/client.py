@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -17,7 +16,7 @@ from sparkonce import tls
 from sparkonce.connections import shared, used
 from sparkonce.errors import OptionError
 from sparkonce.options import password
-from sparkonce.urls import redact_url
+from sparkonce.urls import login
 
 PROTOCOL = 2
 """RESP2, which every server and proxy speaks; RESP3 is tested, and brings nothing here."""
@@ -154,16 +153,8 @@ def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    secret, parts = password(options), urlsplit(url)
-    given = {"username": options.get("user"), "password": secret}
-    there = {"username": parts.username, "password": parts.password}
-    for name, value in given.items():
-        if value and there[name]:
-            raise OptionError(
-                f"Option url={redact_url(url)!r} and an option both give the {name}",
-                why="they may differ",
-                todo="keep one of them",
-            )
+    login(url, options)
+    given = {"username": options.get("user"), "password": password(options)}
     if options.get("passwordFile"):
         # The path, not what it holds: such files are rotated, and read for each connection.
         given = {"username": given["username"], "password_file": options["passwordFile"]}
