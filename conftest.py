@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from sparkonce import connections, sink
-from sparkonce.spark import checkpoint, shuffle, storage
+from sparkonce.spark import checkpoint, session, storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ settings.load_profile("any machine")
 
 pytest_plugins = ["integration.support.together", "integration.support.slices"]
 
-KEPT = sink._open, checkpoint._warn, shuffle.warn, storage._reader
+KEPT = sink._open, checkpoint._warn, session.warn_of_mixing, storage._reader
 """What the core remembers for the life of a process, connections aside."""
 
 

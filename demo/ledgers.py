@@ -10,8 +10,8 @@ from sparkonce import options
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus
 from sparkonce.protocol import Staged
-from sparkonce.registry import for_url
 from sparkonce.spark.checkpoint import Checkpoint
+from sparkonce.store import for_url
 
 STREAMS = ("flights", "airports")
 """The streams by the directories of their checkpoints."""

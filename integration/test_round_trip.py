@@ -17,7 +17,7 @@ from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQue
 
 from sparkonce import options
 from sparkonce.reading import Scan
-from sparkonce.registry import load
+from sparkonce.store import load
 
 Row = dict[str, Any]
 UTC = dt.timezone.utc

@@ -15,9 +15,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+from sparkonce.operate.arguments import page_of_options
 from sparkonce.operate.formats import sources_of
-from sparkonce.operate.printing import page_of_options
-from sparkonce.registry import for_name
+from sparkonce.store import for_name
 from sparkonce.tck import spec
 
 ROOT = Path(__file__).parents[1]

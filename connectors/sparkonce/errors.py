@@ -44,9 +44,11 @@ and servers' answers are told in it; a terminal gets the three parts in lines of
 
 from __future__ import annotations
 
+import logging
 import platform
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 __all__ = [
@@ -296,3 +298,33 @@ class ConcurrentDriver(CommitRefused):
 
 class StaleSkip(CommitRefused):
     """A task skipped its rows for a decision that is not the one in the ledger."""
+
+
+FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+@lru_cache(maxsize=1)
+def escape_log_messages() -> None:
+    """Have messages escaped: they tell of names and values that others chose."""
+    logging.getLogger("sparkonce").addFilter(_in_one_line)
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    record.msg, record.args = in_one_line(record.getMessage()), ()
+    return True
+
+
+@lru_cache(maxsize=1)
+def set_up_logging() -> None:
+    """Have messages printed with time, level and logger, unless the process has handlers."""
+    escape_log_messages()
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.INFO)
+    handler.setFormatter(logging.Formatter(FORM))
+    logger, root = logging.getLogger("sparkonce"), logging.getLogger()
+    # Asked at each message: Spark's own, or the user's, may be set up later.
+    handler.addFilter(lambda _: not root.handlers)
+    logger.addHandler(handler)
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.INFO)
+        logger.addFilter(lambda record: not root.handlers or record.levelno >= root.level)

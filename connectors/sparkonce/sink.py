@@ -17,8 +17,7 @@ from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.options import Options
 from sparkonce.protocol import BadRowSplitter, Encoder, Plan, Receipt, Task
-from sparkonce.registry import load
-from sparkonce.store import Connector, Overwriting, Store
+from sparkonce.store import Connector, Overwriting, Store, load
 from sparkonce.values.rows import naming
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from integration.support.epochs import ElasticsearchQuery
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.ledger import sink_name
-from sparkonce.origin import Follows
+from sparkonce.protocol import Follows
 from sparkonce.tck.simulation.race import reading
 
 ROWS = pa.schema([("epoch", pa.int64()), ("n", pa.int64())])

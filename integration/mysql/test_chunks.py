@@ -16,8 +16,7 @@ from pyspark_mysql.store import MySqlStore
 from pyspark_mysql.write.delivery import Delivery
 from sparkonce.errors import BatchOvertaken, RowRefused, StagedDataMissing, StoreLostData
 from sparkonce.operate.admin import Admin
-from sparkonce.origin import Follows
-from sparkonce.protocol import Applied
+from sparkonce.protocol import Applied, Follows
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Make = Callable[..., MySqlQuery]

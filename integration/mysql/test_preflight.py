@@ -107,7 +107,7 @@ def test_a_new_connection_is_checked_in_full(mysql: Cursor, mysql_url: str, tabl
 
 def test_operator_who_looks_makes_no_tables(mysql: Cursor, mysql_url: str, unique: str) -> None:
     from sparkonce import options
-    from sparkonce.registry import for_url
+    from sparkonce.store import for_url
 
     mysql.execute(f"CREATE DATABASE {unique}")
     try:

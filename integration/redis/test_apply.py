@@ -12,7 +12,7 @@ from integration.support.epochs import DirectQuery
 from integration.support.marks import slow_cases
 
 from sparkonce.errors import BadRow, RowRefused, StagedDataMissing, StoreLostData, StoreRefused
-from sparkonce.origin import Follows
+from sparkonce.protocol import Follows
 
 pytestmark = pytest.mark.variants
 

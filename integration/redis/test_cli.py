@@ -19,8 +19,7 @@ from integration.support.servers.redis import RedisProcess
 
 from sparkonce.errors import BatchUnfinished, RowRefused
 from sparkonce.operate.cli import main
-from sparkonce.origin import Follows
-from sparkonce.protocol import Chunk, Task
+from sparkonce.protocol import Chunk, Follows, Task
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 

@@ -32,8 +32,8 @@ from sparkonce.errors import (
     StoreRefused,
     StoreUnreachable,
 )
-from sparkonce.origin import Follows
-from sparkonce.spark.batch import BatchWriter
+from sparkonce.protocol import Follows
+from sparkonce.spark.writer import BatchWriter
 
 pytestmark = pytest.mark.variants
 

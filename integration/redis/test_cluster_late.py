@@ -24,8 +24,7 @@ from pyspark_redis.server.session import Session
 from sparkonce.errors import ConcurrentDriver, SinkBehindCheckpoint
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.operate.admin import Admin
-from sparkonce.origin import Follows
-from sparkonce.protocol import Manifest
+from sparkonce.protocol import Follows, Manifest
 
 ROWS = [one(at) for at in IDS]
 apply_chunk = ClusterDelivery.apply_chunk

@@ -9,7 +9,7 @@ import pytest
 from demo.java import java_home
 from integration.support.sinks import counting
 
-from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.spark.session import SETTINGS
 from sparkonce.tck.findings import BROKEN, NOT_GIVEN
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check

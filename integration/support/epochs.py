@@ -13,8 +13,7 @@ from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.origin import Follows
-from sparkonce.protocol import Receipt, Task, attempt_of
+from sparkonce.protocol import Follows, Receipt, Task, attempt_of
 from sparkonce.sink import Sink, open_sink
 
 REDIS = "pyspark_redis.connector:RedisConnector"

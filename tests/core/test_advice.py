@@ -13,8 +13,8 @@ from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.driver import Driver, Policy
 from sparkonce.exactly_once.ledger import sink_name
 from sparkonce.options import COMMON
-from sparkonce.origin import Follows
-from sparkonce.spark.batch import OF_STREAMS
+from sparkonce.protocol import Follows
+from sparkonce.spark.writer import OF_STREAMS
 
 NAME = sink_name("my.sink_1", "t")
 LEDGER = ledger_of(NAME, "my_app.1", "t", epoch=5)

@@ -11,8 +11,7 @@ from tests.worlds import MemoryWorld, decide_and_die
 
 from sparkonce.errors import ConcurrentDriver, RecordDamaged, VersionBehindSink, WrittenTwice
 from sparkonce.operate.admin import Admin
-from sparkonce.origin import Follows
-from sparkonce.protocol import Record
+from sparkonce.protocol import Follows, Record
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.faults import DIES_BEFORE, DIES_WITHIN, Crash

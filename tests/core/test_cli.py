@@ -168,7 +168,7 @@ def test_no_name_reaches_the_terminal_as_it_is(
         ledger = ledger_of(name, "q\x1b[5m", "t\x1b[5m", revision=1, stamp="s", epochs=1, epoch=0)
         record = with_fields(ledger, checkpoint="/c\x1b[5m").to_record()
         world.memory.records[name] = replace(record, body="{") if damaged else record
-    for made in ("sparkonce.operate.arguments.for_url", "sparkonce.registry.for_url"):
+    for made in ("sparkonce.operate.arguments.for_url", "sparkonce.store.for_url"):
         monkeypatch.setattr(made, lambda _: _Connector(world.memory))
     url = "redis://h"
     commands = [

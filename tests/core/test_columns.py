@@ -17,8 +17,7 @@ from tests.worlds import assert_refused
 
 from sparkonce.errors import UnsupportedQuery
 from sparkonce.spark.types import arrow_schema
-from sparkonce.values.columns import as_announced
-from sparkonce.values.spark_types import parse
+from sparkonce.values.spark_types import as_announced, parse
 
 CONTROLS = ["\0", "\n", "\x1b", "\x7f", "\x85"]
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_redis.connector import RedisConnector
-from sparkonce import habits
+from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.options import parse
 
@@ -39,7 +39,7 @@ def test_a_name_of_another_connector_is_answered(connector: Any, given: str, tod
 def test_what_is_meant_is_an_option_of_some_connector_and_what_is_brought_of_none() -> None:
     names = {option.name for connector in CONNECTORS for option in connector.options}
     followed = {option.name for connector in CONNECTORS for option in connector.follows}
-    assert set(habits.MEANT) <= names | followed
-    brought = [one for some in habits.MEANT.values() for one in some]
-    assert {name.casefold() for name in names}.isdisjoint({*brought, *habits.NOTHING})
-    assert all(name == name.casefold() for name in (*brought, *habits.NOTHING))
+    assert set(options.MEANT) <= names | followed
+    brought = [one for some in options.MEANT.values() for one in some]
+    assert {name.casefold() for name in names}.isdisjoint({*brought, *options.NOTHING})
+    assert all(name == name.casefold() for name in (*brought, *options.NOTHING))

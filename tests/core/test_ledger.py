@@ -24,7 +24,7 @@ from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import PAST_QUERIES, PAST_RUNS
 from sparkonce.exactly_once.totals import KEPT, Pace, Start, followed
 from sparkonce.operate.admin import SinkStatus
-from sparkonce.operate.printing import described, listed
+from sparkonce.operate.arguments import described, listed
 from sparkonce.protocol import FORMAT, Applied, Manifest, Part, Record, digest
 
 STAGED = (Part(0, "attempt-0", (2, 1), (20, 10)), Part(3, "attempt-3", (5,), (50,)))

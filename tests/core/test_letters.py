@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkonce.errors import OptionError
-from sparkonce.values import letters, spark_types, text, untext
+from sparkonce.values import from_json, letters, spark_types, text
 
 FORMS: list[tuple[str, Any, str]] = [
     ("boolean", True, "true"),
@@ -68,7 +68,7 @@ def test_what_a_store_has_as_text_becomes_the_same_letter(ddl: str, value: Any, 
         (document,) = text.to_json(column).to_pylist()
     except ValueError:
         return
-    tree = untext.parsed(document) if document is not None else None
+    tree = from_json.parse_tree(document) if document is not None else None
     assert letters.of_trees("", {"v": tree}, schema).row == f'{{"v": {form}}}'
 
 
@@ -76,13 +76,13 @@ def test_what_a_store_has_as_text_becomes_the_same_letter(ddl: str, value: Any, 
 def test_float_comes_back_from_its_text_to_the_bit(value: float) -> None:
     column = pa.array([value], pa.float32())
     (document,) = text.to_json(column).to_pylist()
-    assert untext.array(untext.parsed(document), pa.float32()).equals(column)
+    assert from_json.array_of_tree(from_json.parse_tree(document), pa.float32()).equals(column)
 
 
 @given(st.decimals(-(10**9), 10**9, allow_nan=False, allow_infinity=False, places=9))
 def test_decimal_comes_back_whatever_scale_a_column_gave_it(value: Decimal) -> None:
     for shown in (f"{value:f}", f"{value:f}000"):
-        assert untext.array(shown, pa.decimal128(38, 9)).to_pylist() == [value]
+        assert from_json.array_of_tree(shown, pa.decimal128(38, 9)).to_pylist() == [value]
 
 
 def test_value_that_a_store_bent_is_kept_as_its_text() -> None:

@@ -9,8 +9,11 @@ SAY = "logging.getLogger('sparkonce').warning('rows may double')"
 INFO = "logging.getLogger('sparkonce').info('epoch 7 is done')"
 
 
+SET_UP = "errors.set_up_logging()"
+
+
 def printed(*steps: str) -> str:
-    program = "\n".join(["import logging", "from sparkonce import logs", *steps])
+    program = "\n".join(["import logging", "from sparkonce import errors", *steps])
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -18,19 +21,19 @@ def printed(*steps: str) -> str:
 
 
 def test_a_warning_has_its_level_and_its_logger() -> None:
-    assert "WARNING sparkonce: rows may double\n" in printed("logs.set_up()", "logs.set_up()", SAY)
-    assert printed("logs.set_up()", "logs.set_up()", SAY).count("rows may double") == 1
+    assert "WARNING sparkonce: rows may double\n" in printed(SET_UP, SET_UP, SAY)
+    assert printed(SET_UP, SET_UP, SAY).count("rows may double") == 1
 
 
 def test_what_happened_is_said_and_what_helps_developers_alone_is_not() -> None:
-    assert printed("logs.set_up()", INFO).endswith(" INFO sparkonce: epoch 7 is done\n")
-    assert printed("logs.set_up()", "logging.getLogger('sparkonce').debug('x')") == ""
+    assert printed(SET_UP, INFO).endswith(" INFO sparkonce: epoch 7 is done\n")
+    assert printed(SET_UP, "logging.getLogger('sparkonce').debug('x')") == ""
 
 
 def test_a_process_that_has_set_up_logging_says_it_its_own_way() -> None:
     mine = "logging.basicConfig(format='mine: %(message)s')"
-    assert printed("logs.set_up()", mine, SAY) == "mine: rows may double\n"
-    assert printed(mine, "logs.set_up()", SAY) == "mine: rows may double\n"
-    assert printed("logs.set_up()", mine, INFO) == printed(mine, "logs.set_up()", INFO) == ""
+    assert printed(SET_UP, mine, SAY) == "mine: rows may double\n"
+    assert printed(mine, SET_UP, SAY) == "mine: rows may double\n"
+    assert printed(SET_UP, mine, INFO) == printed(mine, SET_UP, INFO) == ""
     louder = mine.replace("format=", "level='INFO', format=")
-    assert printed(louder, "logs.set_up()", INFO) == "mine: epoch 7 is done\n"
+    assert printed(louder, SET_UP, INFO) == "mine: epoch 7 is done\n"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sparkonce.errors import OptionError
+from sparkonce.operate.arguments import page_of_options
 from sparkonce.operate.formats import sources_of
-from sparkonce.operate.printing import page_of_options
 from sparkonce.option_values import Parser, choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option, parse, password
-from sparkonce.registry import for_name
+from sparkonce.store import for_name
 
 TABLE = (
     Option("url", "Where the store is.", required=True),

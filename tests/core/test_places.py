@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkonce.spark.places import spelling
+from sparkonce.spark.storage import spelling
 
 SPELLED = {
     "s3://bucket/a/b": [

@@ -8,7 +8,7 @@ import click
 from tests.ledgers import ledger_of, with_fields
 
 from sparkonce.operate.admin import SinkStatus
-from sparkonce.operate.printing import FEW, PAGE, listed
+from sparkonce.operate.arguments import FEW, PAGE, listed
 from sparkonce.protocol import Manifest, Part, Staged
 
 

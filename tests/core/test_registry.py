@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from sparkonce.errors import MissingExtra, OptionError
-from sparkonce.registry import for_url, load
+from sparkonce.store import for_url, load
 
 
 def test_a_connector_is_found_by_its_path() -> None:
@@ -81,7 +81,7 @@ def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.Monkey
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:
     code = (
         "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
-        " import sparkonce.spark.stream, sparkonce.spark.batch, sparkonce.options;"
+        " import sparkonce.spark.writer, sparkonce.spark.writer, sparkonce.options;"
         " import sparkonce.exactly_once.commit"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

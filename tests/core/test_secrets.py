@@ -13,7 +13,7 @@ from tests.ledgers import ledger_of
 from sparkonce.errors import OptionError
 from sparkonce.option_values import pattern
 from sparkonce.options import COMMON, Option, parse, password
-from sparkonce.registry import for_url
+from sparkonce.store import for_url
 from sparkonce.urls import redact_url
 
 SECRET = "hunter2"

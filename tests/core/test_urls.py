@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkonce.registry import for_url
+from sparkonce.store import for_url
 from sparkonce.urls import redact_url, spelled
 
 

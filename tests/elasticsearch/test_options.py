@@ -17,7 +17,7 @@ from pyspark_elasticsearch.write.documents import Documents
 from sparkonce import codec, options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
-from sparkonce.registry import for_url
+from sparkonce.store import for_url
 
 SCHEMA = pa.schema(
     [

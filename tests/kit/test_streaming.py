@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.spark.session import SETTINGS
 from sparkonce.tck.batch import BatchContract, BatchSink
 from sparkonce.tck.findings import BROKEN, HELD, LEFT_OUT, NOT_GIVEN, NOT_REACHED
 from sparkonce.tck.on_spark import REPORT, Record, SparkContract

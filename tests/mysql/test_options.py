@@ -19,7 +19,7 @@ from sparkonce import codec, options
 from sparkonce.change import Append, Increment, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
-from sparkonce.registry import for_url
+from sparkonce.store import for_url
 
 SCHEMA = pa.schema(
     [

@@ -18,7 +18,7 @@ from sparkonce import sink
 from sparkonce.options import COMMON
 from sparkonce.protocol import Plan
 from sparkonce.spark.source import SinkSource
-from sparkonce.spark.stream import StreamWriter
+from sparkonce.spark.writer import StreamWriter
 from sparkonce.store import Store
 
 SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType())])

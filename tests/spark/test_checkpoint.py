@@ -63,7 +63,7 @@ def test_the_spelling_is_the_same_on_the_next_host(
 def test_a_mount_is_read_for_the_place_that_it_shows(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparkonce.spark.places.MOUNT", str(checkpoint.parent))
+    monkeypatch.setattr("sparkonce.spark.storage.MOUNT", str(checkpoint.parent))
     found = Checkpoint(f"dbfs:/{checkpoint.name}")
     assert found.query_id() == QUERY
     assert found.place == f"dbfs:/{checkpoint.name}" == place(str(checkpoint))

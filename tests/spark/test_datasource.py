@@ -24,8 +24,8 @@ from sparkonce import __version__
 from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
 from sparkonce.exactly_once.ledger import sink_name
 from sparkonce.sink import open_sink
-from sparkonce.spark import shuffle
-from sparkonce.spark.shuffle import NONE_HERE, SETTINGS
+from sparkonce.spark import session
+from sparkonce.spark.session import NONE_HERE, SETTINGS
 from sparkonce.spark.writer import Message
 
 pytestmark = pytest.mark.usefixtures("world", "task")
@@ -155,7 +155,7 @@ def test_a_run_in_which_spark_may_mix_computations_is_told(
     told: str,
 ) -> None:
     """Spark 4.0 takes the settings, as it takes any name, and has no checksums."""
-    monkeypatch.setattr(shuffle, "compares", lambda _: compares)
+    monkeypatch.setattr(session, "compares", lambda _: compares)
     task.properties = {**task.properties, SETTINGS[0]: "true", SETTINGS[1]: value}
     writer().commit([writer().write(iter([batch(["a"])]))], 0)
     assert (f"may mix two computations of an epoch, with {told}." in caplog.text) is bool(told)

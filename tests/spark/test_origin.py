@@ -7,9 +7,9 @@ import pytest
 from tests.spark.sources import Context, Source, in_a_task
 
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.origin import Follows, Origin
+from sparkonce.protocol import Follows, Origin
 from sparkonce.sink import open_sink
-from sparkonce.spark.batch import origin
+from sparkonce.spark.writer import origin
 
 SESSION = "spark-session-9356267c-8055-4200-8c29-148f18c7ad26"
 ROWS = pa.schema([("id", pa.int64())])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkonce.spark.places import without_refresh
 from sparkonce.spark.session import CHECKPOINTS, Session
+from sparkonce.spark.storage import without_refresh
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from zipfile import ZipFile
 import pyspark
 import pytest
 
-from sparkonce.spark.shuffle import (
+from sparkonce.spark.session import (
     CHECKSUM,
     MANAGER,
     NONE_HERE,
     PUSH,
     SETTINGS,
-    lacking,
+    lacks_checksums,
     may_mix,
-    warn,
+    warn_of_mixing,
 )
 
 
@@ -64,7 +64,7 @@ def test_a_spark_without_checksums_is_known_by_its_jars(
         with ZipFile(tmp_path / "jars" / named, "w") as jar:
             jar.writestr(made_of, "")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert lacking() == ("" if known else NONE_HERE)
+    assert lacks_checksums() == ("" if known else NONE_HERE)
 
 
 def test_the_spark_of_these_tests_has_checksums_by_its_settings_and_by_its_jars(
@@ -75,12 +75,12 @@ def test_the_spark_of_these_tests_has_checksums_by_its_settings_and_by_its_jars(
     (catalyst,) = jars.glob("spark-catalyst_*.jar")
     with ZipFile(catalyst) as packed:
         settings = packed.read("org/apache/spark/sql/internal/SQLConf$.class")
-    assert (SETTINGS[0].encode() in settings) == (not lacking())
+    assert (SETTINGS[0].encode() in settings) == (not lacks_checksums())
 
 
 def test_a_run_is_warned_once(caplog: pytest.LogCaptureFixture) -> None:
     for run in ("first", "first", "second"):
-        warn(run, "orders@1", f"{PUSH}=true")
+        warn_of_mixing(run, "orders@1", f"{PUSH}=true")
     assert caplog.text.count("Sink 'orders@1', run first: Spark may mix") == 1
     assert caplog.text.count("may mix") == 2
     assert all(f"{name}" in caplog.text for name in (*SETTINGS, f"{PUSH}=true", "What to do: "))

@@ -14,7 +14,7 @@ from tools.model.staging import Staging
 
 from sparkonce.exactly_once.registers import Registers
 from sparkonce.operate.admin import Admin
-from sparkonce.origin import Follows
+from sparkonce.protocol import Follows
 from sparkonce.tck.memory_subject import MemorySubject
 from sparkonce.tck.simulation.actors import QUICK, Query, Run
 

@@ -18,9 +18,9 @@ from pyarrow import types
 
 from pyspark_elasticsearch.read.described import META
 from sparkonce.errors import ValueUnreadable
-from sparkonce.values import untext
+from sparkonce.values import from_json
+from sparkonce.values.from_json import Number
 from sparkonce.values.spark_types import type_name
-from sparkonce.values.untext import Number
 
 SMALL = ("half_float", "float", "dense_vector")
 FLOATS: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
@@ -92,7 +92,7 @@ def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
 
 def _parsed(body: bytes) -> Any:
     try:
-        return untext.parsed(body)
+        return from_json.parse_tree(body)
     except ValueError as error:
         raise ValueUnreadable(
             f"A page of documents can't be read: {error}",
@@ -107,7 +107,7 @@ def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
         values = [hit.get(field.name)] if field.name in META else document.at(field.name)
         try:
             fit = _fitted(values, field.type, shape, field.name)
-            found.append(untext.value(fit, field.type))
+            found.append(from_json.value_of_tree(fit, field.type))
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             raise _unreadable(hit, field, values, error) from None
     return found

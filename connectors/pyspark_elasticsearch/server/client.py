@@ -12,7 +12,7 @@ from urllib3.exceptions import ConnectTimeoutError
 
 from pyspark_elasticsearch.server import address, failures
 from pyspark_elasticsearch.server.answers import Answers, Lines
-from sparkonce import tls
+from sparkonce import connections
 from sparkonce.connections import Lent, shared
 from sparkonce.errors import OptionError, StoreUnreachable
 from sparkonce.options import password
@@ -83,13 +83,15 @@ class Cluster:
     def _lent(self) -> Lent[elasticsearch.Elasticsearch]:
         """The client of this process, with today's password: files of secrets are rotated."""
         identity = self._credentials()
-        named = *identity.items(), *tls.given(self.options).items()
+        named = *identity.items(), *connections.given(self.options).items()
         key = (self.address.hosts, *named, self.timeout, self.parallelism, self.answers)
         return shared(key, lambda: Lent(lambda: self._made(identity)))
 
     def _made(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
-        files = tls.given(self.options)  # read anew: files are renewed
-        trusted: dict[str, Any] = {"ssl_context": tls.context(files)} if self.address.tls else {}
+        files = connections.given(self.options)  # read anew: files are renewed
+        trusted: dict[str, Any] = (
+            {"ssl_context": connections.context(files)} if self.address.tls else {}
+        )
         return elasticsearch.Elasticsearch(
             list(self.address.hosts),
             **identity,
@@ -173,14 +175,14 @@ def _of_another(what: str) -> StoreUnreachable:
 
 def _require_fit(options: Mapping[str, Any], at: address.Address) -> None:
     """Refuse options that contradict the URL or each other, and files that are not there."""
-    files = tls.given(options)
+    files = connections.given(options)
     for name in () if at.tls else files:
         raise OptionError(
             f"Options url=http:// and {name} contradict each other",
             why="http:// speaks no TLS",
             todo="write https:// in option url",
         )
-    tls.require_there(files)
+    connections.require_there(files)
     named = at.user or at.password or options.get("password") or options.get("passwordFile")
     if options["apiKey"] and named:
         raise OptionError(

@@ -11,9 +11,10 @@ from pyspark_elasticsearch.write import keys, lines, names, values
 from pyspark_elasticsearch.write.chunks import packed
 from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.lines import Slot
+from sparkonce.change import split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
-from sparkonce.values import letters, operations
+from sparkonce.values import letters
 from sparkonce.values.rows import sorted_out
 
 
@@ -55,7 +56,7 @@ class ChunkEncoder:
 
     def lines(self, rows: pa.RecordBatch) -> Any:
         """One text for each row that does something: its action, and its document."""
-        doing = operations.split(rows, self.op)
+        doing = split_operations(rows, self.op)
         rows, deleted = doing.keyed(self.naming), doing.deleted
         ids, parts = keys.ids(rows, self.key), self.documents.parts
         index = names.texts(parts, rows, self.documents.reserved) if parts else None

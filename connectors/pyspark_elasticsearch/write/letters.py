@@ -14,7 +14,7 @@ from pyspark_elasticsearch.server.failures import message
 from pyspark_elasticsearch.write.documents import Documents, Guard
 from pyspark_elasticsearch.write.sending import Refusal
 from pyspark_elasticsearch.write.values import of_version
-from sparkonce.values import letters, untext
+from sparkonce.values import from_json, letters
 from sparkonce.values.letters import Letter
 
 
@@ -38,13 +38,13 @@ def of_lines(reason: str, lines: bytes, documents: Documents) -> Letter:
     return letters.of_trees(reason, trees, schema, documents.key)
 
 
-def _trees(lines: bytes, documents: Documents, schema: pa.Schema) -> dict[str, untext.Tree]:
+def _trees(lines: bytes, documents: Documents, schema: pa.Schema) -> dict[str, from_json.Tree]:
     """What the row holds: of a delete, what its action says."""
     document = lines.partition(b"\n")[2]
     op = {documents.op: "u" if document else "d"} if documents.op else {}
     if not document:
         return {**_of_action(action(lines), documents, schema), **op}
-    found = untext.parsed(document)
+    found = from_json.parse_tree(document)
     if documents.way.guard is Guard.SCRIPT:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
     routing = documents.routing
@@ -55,7 +55,7 @@ def _trees(lines: bytes, documents: Documents, schema: pa.Schema) -> dict[str, u
 
 def _of_action(
     told: Mapping[str, Any], documents: Documents, schema: pa.Schema
-) -> dict[str, untext.Tree]:
+) -> dict[str, from_json.Tree]:
     key, version, routing = documents.key, documents.order, documents.routing
     texts = [told["_id"]] if len(key) == 1 else map(unquote, told["_id"].split(":"))
     found = dict(zip(key, texts, strict=False))

@@ -18,10 +18,9 @@ from pyspark_mysql.server.address import Address
 from pyspark_mysql.server.failures import DEMOTED, Kind, known, number
 from pyspark_mysql.server.upload import Uploading
 from pyspark_mysql.server.versions import MARIADB, supported
-from sparkonce.connections import IDLE, used
+from sparkonce.connections import FILES, IDLE, used
 from sparkonce.errors import StoreRefused
 from sparkonce.options import password
-from sparkonce.tls import FILES
 
 NAMED = ("password", "passwordFile", "tlsMode", *FILES)
 """Options that, with the address, say who comes and what is asked of the server's certificate."""

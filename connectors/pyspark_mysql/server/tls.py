@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark_mysql.server.address import Address
-from sparkonce import tls
+from sparkonce import connections
 from sparkonce.errors import OptionError
 
 
@@ -17,7 +17,7 @@ def context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext | No
     Raises:
         OptionError: options contradict each other, or a file is not there.
     """
-    given = tls.given(options)
+    given = connections.given(options)
     mode = options["tlsMode"] or ("off" if address.local and not given else "verify")
     if mode == "off":
         if given:
@@ -27,5 +27,5 @@ def context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext | No
                 todo="leave one of them out",
             )
         return None
-    tls.require_there(given)
-    return tls.context(given, verify=mode == "verify")
+    connections.require_there(given)
+    return connections.context(given, verify=mode == "verify")

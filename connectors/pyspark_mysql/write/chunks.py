@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.server.literals import LITERAL, literals
 from pyspark_mysql.write.plan import TableRows
+from sparkonce.change import Doing, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
-from sparkonce.values import letters, operations, spark_types
+from sparkonce.values import letters, spark_types
 from sparkonce.values.letters import Letter
-from sparkonce.values.operations import Doing
 from sparkonce.values.rows import Unfit, all_bytes, null_key, sorted_out
 
 HEAD = struct.Struct("<II")
@@ -70,7 +70,7 @@ class ChunkEncoder:
         return _packed(texts, bad, nulls)
 
     def _texts(self, rows: pa.RecordBatch) -> Any:
-        doing, flags = operations.split(rows, self.op), []
+        doing, flags = split_operations(rows, self.op), []
         rows, deleted = doing.keyed(self.never_null), doing.deleted
         if self.folded:
             flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyspark_mysql.server.literals import value
 from pyspark_mysql.write.plan import TableRows
-from sparkonce.values import letters, spark_types, untext
+from sparkonce.values import from_json, letters, spark_types
 from sparkonce.values.letters import Letter
 
 
@@ -26,7 +26,7 @@ def of_literals(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
     schema = spark_types.parse(detail.schema)
     for field in schema:
         if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
-            trees[field.name] = untext.parsed(trees[field.name])
+            trees[field.name] = from_json.parse_tree(trees[field.name])
     if detail.op:
         trees[detail.op] = "d" if row[-1] == "1" else "u"
     return letters.of_trees(reason, trees, schema, detail.key)

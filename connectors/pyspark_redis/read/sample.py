@@ -19,7 +19,7 @@ from pyspark_redis.read.wire import good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
 from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.options import Options
-from sparkonce.values.columns import CONTROL
+from sparkonce.values.spark_types import CONTROL
 
 log = logging.getLogger("sparkonce")
 

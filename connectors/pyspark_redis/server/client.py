@@ -12,7 +12,7 @@ from redis.retry import Retry
 
 from pyspark_redis.server.address import Sentinels, nodes, split
 from pyspark_redis.server.nodes import Nodes
-from sparkonce import tls
+from sparkonce import connections
 from sparkonce.connections import shared, used
 from sparkonce.errors import OptionError
 from sparkonce.options import password
@@ -140,7 +140,7 @@ def _pool(url: str, settings: Mapping[str, Any]) -> Pool:
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
-    given = tls.given(options)
+    given = connections.given(options)
     for option in given:
         if not url.startswith("rediss://"):
             raise OptionError(
@@ -148,7 +148,7 @@ def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
                 why="redis:// speaks no TLS",
                 todo="write rediss:// in option url",
             )
-    tls.require_there(given)
+    connections.require_there(given)
     return {TLS[option]: path for option, path in given.items()}
 
 

@@ -20,10 +20,10 @@ from pyspark_redis.write import packing, segments, special
 from pyspark_redis.write.letters import letter_texts
 from pyspark_redis.write.template import keys, require_free, utf8
 from pyspark_redis.write.values import JOINED, Values
-from sparkonce.change import Increment
+from sparkonce.change import Increment, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
-from sparkonce.values import letters, operations
+from sparkonce.values import letters
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import null_key, sorted_out
 
@@ -59,7 +59,7 @@ class ChunkEncoder:
 
     def _texts(self, rows: pa.RecordBatch) -> list[pa.BinaryArray]:
         """Keys and columns of the rows that do something, as a chunk has them."""
-        doing = operations.split(rows, self.special.op)
+        doing = split_operations(rows, self.special.op)
         rows, deleted = doing.keyed(self.naming), doing.deleted
         texts = [keys(self.key, rows)]
         require_free(texts[0], self.reserved)

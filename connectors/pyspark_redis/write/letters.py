@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_redis.write.values import JOINED, Values
-from sparkonce.values import letters, untext
+from sparkonce.values import from_json, letters
 from sparkonce.values.letters import Letter
 
 LONGEST = 64 * 1024 * 1024
@@ -49,11 +49,11 @@ def of_texts(reason: str, texts: Sequence[bytes | None], values: Values) -> Lett
     schema = values.arrow
     trees = {name: _tree(text, schema.field(name).type) for name, text in named.items()}
     if joined is not None:
-        trees = {**untext.parsed(joined), **trees}
+        trees = {**from_json.parse_tree(joined), **trees}
     return letters.of_trees(reason, trees, schema, values.key.columns)
 
 
 def _tree(text: bytes | None, kind: pa.DataType) -> Any:
     if text is None or pa.types.is_binary(kind):
         return text
-    return untext.parsed(text) if pa.types.is_nested(kind) else text.decode()
+    return from_json.parse_tree(text) if pa.types.is_nested(kind) else text.decode()

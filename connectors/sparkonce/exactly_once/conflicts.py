@@ -24,8 +24,7 @@ from sparkonce.errors import (
     VersionTaken,
     WrittenTwice,
 )
-from sparkonce.origin import Follows
-from sparkonce.protocol import Manifest
+from sparkonce.protocol import Follows, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

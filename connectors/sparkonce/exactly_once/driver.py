@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.origin import Follows, Origin
+from sparkonce.protocol import Follows, Origin
 
 
 @dataclass(frozen=True)

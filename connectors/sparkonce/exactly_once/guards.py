@@ -21,8 +21,7 @@ from sparkonce.exactly_once.driver import Driver, Policy
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import united
-from sparkonce.origin import Follows
-from sparkonce.protocol import Receipt
+from sparkonce.protocol import Follows, Receipt
 
 
 class Verdict(enum.Enum):

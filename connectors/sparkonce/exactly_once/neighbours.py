@@ -12,8 +12,7 @@ from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, kin_of, sink_name
 from sparkonce.exactly_once.registers import Registers
-from sparkonce.origin import Follows
-from sparkonce.protocol import Advance, no_progress
+from sparkonce.protocol import Advance, Follows, no_progress
 
 log = logging.getLogger("sparkonce")
 

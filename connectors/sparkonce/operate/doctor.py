@@ -11,8 +11,7 @@ import click
 from sparkonce.errors import SparkonceError
 from sparkonce.health import Examined, Finding, Level, fit, risk, unfit
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
-from sparkonce.operate.arguments import as_json, over_store, page, say
-from sparkonce.operate.printing import counted
+from sparkonce.operate.arguments import as_json, counted, over_store, page, say
 
 PATIENCE = 300.0
 """Seconds for which a decided epoch may be on its way."""

@@ -11,12 +11,10 @@ import pyarrow as pa
 from sparkonce import options
 from sparkonce.errors import OptionError, SparkonceError
 from sparkonce.feeds import Followable
-from sparkonce.operate.arguments import as_json, page, pair, say, with_options
-from sparkonce.operate.printing import page_of_options
+from sparkonce.operate.arguments import as_json, page, page_of_options, pair, say, with_options
 from sparkonce.options import Option
 from sparkonce.reading import Readable
-from sparkonce.registry import for_name
-from sparkonce.store import Connector
+from sparkonce.store import Connector, for_name
 from sparkonce.values import spark_types
 
 UNREADABLE = (

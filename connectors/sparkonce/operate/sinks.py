@@ -18,13 +18,13 @@ from sparkonce.operate.arguments import (
     confirm,
     exactly,
     known,
+    listed,
     over_store,
     page,
     say,
     seconds,
     yes,
 )
-from sparkonce.operate.printing import listed
 from sparkonce.spark import lost_offsets
 
 

@@ -21,8 +21,7 @@ from sparkonce.errors import MissingExtra, SparkonceError, StoreError, in_one_li
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.totals import Pace
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
-from sparkonce.operate.arguments import exactly, over_store, say, seconds
-from sparkonce.operate.printing import PAGE, counted, urgency
+from sparkonce.operate.arguments import PAGE, counted, exactly, over_store, say, seconds, urgency
 
 log = logging.getLogger("sparkonce")
 

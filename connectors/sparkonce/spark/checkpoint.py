@@ -16,7 +16,7 @@ from typing import Any
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, error_text
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.spark import places, storage
+from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable
 
 READABLE = (
@@ -65,7 +65,7 @@ class Checkpoint:
 
         A local path does not name its host, which in a container is another one at each start.
         """
-        return places.spelling(self._resolved(self.location)) if self.location else None
+        return storage.spelling(self._resolved(self.location)) if self.location else None
 
     def look(self, query_id: str, epoch: int) -> View:
         """Read what the driver of a query needs at an epoch."""
@@ -198,7 +198,7 @@ def _warn(sink: str, location: str | None, trouble: str) -> None:
 
 def _unreadable(sink: str, location: str | None, trouble: str) -> str:
     return (
-        f"Sink {sink!r}: its checkpoint ({places.spelling(location or 'not given as an option')})"
+        f"Sink {sink!r}: its checkpoint ({storage.spelling(location or 'not given as an option')})"
         f" can't be read by Python on the driver: {trouble}"
     )
 
@@ -233,15 +233,15 @@ def _parsed(text: str) -> Any:
 
 def local(location: str) -> Path | None:
     """The path of a checkpoint on this machine; None if it lies elsewhere."""
-    scheme, _, path = places.split(location)
+    scheme, _, path = storage.split(location)
     if not scheme:
         return Path(location)
     if scheme == "file":
         return Path("/" + path.lstrip("/"))
-    spelled = places.spelling(location)
-    if scheme == "dbfs" and spelled.startswith(places.VOLUMES):
+    spelled = storage.spelling(location)
+    if scheme == "dbfs" and spelled.startswith(storage.VOLUMES):
         return Path(spelled)
-    mount = Path(places.MOUNT)
+    mount = Path(storage.MOUNT)
     if scheme == "dbfs" and mount.is_dir():
         return mount / path.lstrip("/")
     return None

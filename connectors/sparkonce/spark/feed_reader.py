@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sparkonce import logs
+from sparkonce import errors
 from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.feeds import STARTS, Feed, Followable, Follower, Offset
 from sparkonce.options import parse
 from sparkonce.reading import Scan
-from sparkonce.registry import extra, load
-from sparkonce.spark import features, workers
-from sparkonce.spark.features import AvailableNow, InputPartition, StreamReader, require_arrow
+from sparkonce.spark import features
+from sparkonce.spark.features import (
+    AvailableNow,
+    InputPartition,
+    StreamReader,
+    errors_first,
+    require_arrow,
+)
 from sparkonce.spark.reader import Part, as_spark, require_same_columns, rows_of
 from sparkonce.spark.types import arrow_schema
-from sparkonce.spark.workers import errors_first
+from sparkonce.store import extra, load
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,9 +44,9 @@ class FeedReader(StreamReader):
         self.connector, self.options, self.spark_schema = connector, options, schema
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """See `arrival`."""
+        """See `features.reduced`."""
         plain = type(self)(self.connector, self.options, self.spark_schema)
-        return workers.reduced(plain, extra(self.connector))
+        return features.reduced(plain, extra(self.connector))
 
     @errors_first()
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
@@ -74,7 +79,7 @@ class FeedReader(StreamReader):
 
     @cached_property
     def _opened(self) -> tuple[Followable, Options]:
-        logs.set_up()
+        errors.set_up_logging()
         require_arrow()
         return opened(self.connector, self.options)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from sparkonce import checks, logs
+from sparkonce import checks, errors
 from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.feeds import STARTS
@@ -30,12 +30,11 @@ from sparkonce.reading import (
     Scan,
     Source,
 )
-from sparkonce.registry import extra, load
-from sparkonce.spark import features, workers
-from sparkonce.spark.features import InputPartition
+from sparkonce.spark import features
+from sparkonce.spark.features import InputPartition, errors_first
 from sparkonce.spark.features import Reader as SparkReader
 from sparkonce.spark.types import arrow_schema
-from sparkonce.spark.workers import errors_first
+from sparkonce.store import extra, load
 from sparkonce.values.spark_types import spark_type
 
 if TYPE_CHECKING:
@@ -116,8 +115,8 @@ class Reader(SparkReader):
         self.filters: tuple[Filter, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """See `arrival`."""
-        return workers.reduced(self, extra(self.connector))
+        """See `features.reduced`."""
+        return features.reduced(self, extra(self.connector))
 
     @errors_first()
     def partitions(self) -> Sequence[InputPartition]:
@@ -141,7 +140,7 @@ class Reader(SparkReader):
             yield from rows_of(partition, self._source, arrow_schema(self.spark_schema))
 
     def _source(self) -> tuple[Source, Patience]:
-        logs.set_up()
+        errors.set_up_logging()
         readable, options = opened(self.connector, self.options)
         schema = arrow_schema(self.spark_schema)
         require_same_columns(options, schema)
@@ -171,7 +170,7 @@ def inferred(connector: str, raw: dict[str, str]) -> StructType:
 
 def as_spark(infer: Callable[[], pa.Schema], options: Options) -> StructType:
     """What a connector infers, in Spark's types, without columns that are not asked for."""
-    logs.set_up()
+    errors.set_up_logging()
     schema = Patience(options["maxRetries"]).run(infer)
     if options["columns"]:
         names = [checks.column("columns", one, schema) for one in options["columns"]]

@@ -11,17 +11,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar
 
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.spark.features import DataSource, require_arrow
-from sparkonce.spark.workers import errors_first
+from sparkonce.spark.features import DataSource, errors_first, require_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from sparkonce.spark.batch import BatchWriter
     from sparkonce.spark.feed_reader import FeedReader
     from sparkonce.spark.reader import Reader
-    from sparkonce.spark.stream import StreamWriter
+    from sparkonce.spark.writer import BatchWriter, StreamWriter
 
 
 class SinkSource(DataSource):
@@ -51,8 +49,8 @@ class SinkSource(DataSource):
                 todo="use outputMode('append'), for an aggregate with a watermark",
             )
         # Not at the top: Spark imports this module to look formats up, with or without PyArrow.
-        from sparkonce.spark.stream import StreamWriter
         from sparkonce.spark.types import arrow_schema
+        from sparkonce.spark.writer import StreamWriter
 
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
@@ -95,8 +93,8 @@ class SinkSource(DataSource):
         """
         require_arrow()
         _require_options(self.options, self.connector)
-        from sparkonce.spark.batch import BatchWriter
         from sparkonce.spark.types import arrow_schema
+        from sparkonce.spark.writer import BatchWriter
 
         columns = arrow_schema(schema)
         return BatchWriter(self.connector, dict(self.options), columns, overwrite=overwrite)
@@ -113,7 +111,7 @@ def _require_options(options: Mapping[str, str], connector: str) -> None:
     """
     if options and "provider" not in options:
         return
-    from sparkonce.registry import load
+    from sparkonce.store import load
 
     if not any(option.required for option in load(connector).options):
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -22,7 +23,58 @@ from urllib.parse import quote, quote_plus
 
 from sparkonce.errors import OptionError
 from sparkonce.option_values import is_object
-from sparkonce.spark import places
+
+SAME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
+"""Schemes by which Hadoop reaches the same places."""
+
+MOUNT = "/dbfs"
+"""Where Databricks shows the places of `dbfs:` as local ones."""
+
+VOLUMES = "/Volumes/"
+"""Places of Databricks that have this local path also with ``dbfs:`` before them."""
+
+
+def split(location: str) -> tuple[str, str, str]:
+    """The scheme, the authority and the path of a place; a plain path has neither of the first."""
+    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", location, re.DOTALL)
+    if match is None:
+        return "", "", location
+    return match[1].lower(), match[2] or "", match[3]
+
+
+def spelling(location: str) -> str:
+    """The one spelling of a place of another file system; that of a local path as it is.
+
+    As Hadoop reads it: doubled slashes, dots and a slash at the end say nothing.
+    """
+    scheme, authority, path = split(location)
+    if not scheme:
+        mounted = location.startswith(f"{MOUNT}/")
+        return spelling(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
+    authority = re.sub(":[^@]*@", "@", authority)  # a password says nothing of the place
+    named = SAME.get(scheme, scheme)
+    slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
+    plain = posixpath.normpath(re.sub("/+", "/", path)) if path else ""
+    if named == "dbfs" and plain.startswith(VOLUMES):
+        return plain
+    return f"{named}:{slashes}{'' if authority and plain == '/' else plain}"
+
+
+FLOW = re.compile(r"(.+/_checkpoints(?:/[^/]+){2,})/\d+")
+"""A sink's name may have dots, each of which makes a folder."""
+
+
+def without_refresh(location: str | None) -> str | None:
+    """The place that all checkpoints of a flow share; that of any other query as it is.
+
+    A refresh that reads all rows again is so known as a checkpoint that another one replaces.
+
+    Args:
+        location: of a checkpoint, as `spelling` has it.
+    """
+    flow = FLOW.fullmatch(location or "")
+    return flow[1] if flow else location
+
 
 LIMIT = 30.0
 """Seconds."""
@@ -116,7 +168,7 @@ class Settings:
             setting: gives the value of a setting that was set, else None.
             location: of the checkpoint.
         """
-        scheme, bucket, _ = places.split(places.spelling(location or ""))
+        scheme, bucket, _ = split(spelling(location or ""))
         # Keys go from a task to the driver only where they are needed.
         if scheme != "s3":
             return cls()
@@ -173,7 +225,7 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
     Raises:
         Unreadable: nobody can tell.
     """
-    scheme, authority, path = places.split(places.spelling(location))
+    scheme, authority, path = split(spelling(location))
 
     def fetched() -> bytes | None:
         fetch = _reader(scheme, authority, settings)  # it may miss a file of its own, of keys

@@ -7,8 +7,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sparkonce.errors import OptionError
-from sparkonce.values.columns import require_names
-from sparkonce.values.spark_types import INTERVAL, NAMES, decimal, typed
+from sparkonce.values.spark_types import INTERVAL, NAMES, decimal, require_names, typed
 
 BINARY = "UTF8_BINARY"
 """The collation by which texts are equal only if all their bytes are."""

@@ -1,21 +1,48 @@
-"""What writers of streams and of batches have in common: staging, and messages to the driver."""
+"""Writers of streams and of batches: what Spark calls on the driver and in every task.
+
+Spark makes a writer anew for every epoch on the driver, pickles it into every task, and makes
+another one for ``commit`` and ``abort``; so a writer holds no state but its options.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from sparkonce import logs
+from sparkonce import errors
+from sparkonce.errors import OptionError, UnsupportedQuery, error_text
+from sparkonce.exactly_once.driver import Driver
+from sparkonce.exactly_once.guards import require_messages
 from sparkonce.exactly_once.ledger import new_token, sink_name
-from sparkonce.origin import Follows, Origin
-from sparkonce.protocol import Plan, Receipt, Task, attempt_of
-from sparkonce.registry import extra
-from sparkonce.spark import shuffle, workers
-from sparkonce.spark.features import WriterCommitMessage
-from sparkonce.spark.session import Context, Session
+from sparkonce.protocol import Follows, Origin, Plan, Receipt, Task, attempt_of
+from sparkonce.spark import features, storage
+from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable, require_seen
+from sparkonce.spark.features import (
+    ArrowWriter,
+    StreamArrowWriter,
+    WriterCommitMessage,
+    errors_first,
+)
+from sparkonce.spark.session import (
+    EPOCH,
+    EXECUTION,
+    QUERY,
+    RUN,
+    Context,
+    Session,
+    application,
+    epoch_context,
+    lacks_checksums,
+    sessions,
+    task_context,
+    warn_of_mixing,
+)
+from sparkonce.spark.storage import Unreadable, without_refresh
+from sparkonce.store import extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,14 +79,14 @@ class SinkWriter:
         self.plan = self._sink().check().plan
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """See `arrival`."""
-        return workers.reduced(self, extra(self.connector))
+        """See `features.reduced`."""
+        return features.reduced(self, extra(self.connector))
 
     def _sink(self) -> Sink:
         """The sink that it writes to; a process keeps its connection."""
         from sparkonce.sink import open_sink
 
-        logs.set_up()
+        errors.set_up_logging()
         sink = open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
         # As the target was when Spark made this writer, so that a commit sees if it was altered.
         return sink if self.plan is None else replace(sink, plan=self.plan)
@@ -68,7 +95,7 @@ class SinkWriter:
         self, origin: Origin, context: Context, batches: Iterator[pa.RecordBatch]
     ) -> Message:
         """Stage the rows of one task, and take along what only tasks see of the session."""
-        from sparkonce.values import columns
+        from sparkonce.values import spark_types
 
         sink = self._sink()
         task = Task(
@@ -83,7 +110,7 @@ class SinkWriter:
             named=origin.named,
             stream=origin.stream,
         )
-        receipt = sink.write(task, columns.as_announced(batches, self.schema))
+        receipt = sink.write(task, spark_types.as_announced(batches, self.schema))
         session = Session.seen_by(context.getLocalProperty, pyspark.__version__)
         return Message(receipt, session)
 
@@ -112,6 +139,259 @@ def session_of(messages: Sequence[WriterCommitMessage | None]) -> Session:
 
 
 def warn_if_mixed(driver: Driver, session: Session) -> None:
-    """Say, once a run, that Spark may mix two computations of an epoch; see `shuffle`."""
-    if mixing := shuffle.lacking() or session.may_mix:
-        shuffle.warn(driver.run_id, driver.name, mixing)
+    """Say, once a run, that Spark may mix two computations of an epoch; see `may_mix`."""
+    if mixing := lacks_checksums() or session.may_mix:
+        warn_of_mixing(driver.run_id, driver.name, mixing)
+
+
+class StreamWriter(SinkWriter, StreamArrowWriter):
+    """Adapts Spark's three calls to staging, commit and abort."""
+
+    def _require_fit(self) -> None:
+        sink = self._sink()
+        require_no_version(sink)
+        super()._require_fit()
+        # Read for its errors: a file that is not there is refused before a row is staged.
+        storage.given(sink.storage)
+        if not sink.may_be_unreadable:
+            require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
+
+    @errors_first()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        """Stage the rows of one task.
+
+        Raises:
+            SparkonceError: they can't be written, or are not of the columns that Spark announced.
+        """
+        context = epoch_context()
+        query_id, run_id, epoch = map(context.getLocalProperty, (QUERY, RUN, EPOCH))
+        origin = Origin(str(query_id), run_id or "", int(epoch or -1))
+        staged = self._stage(origin, context, iterator)
+        place = self._place(self._sink(), staged.session)
+        return replace(staged, session=staged.session.reaching(place, context.getLocalProperty))
+
+    @errors_first()
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Let one epoch take effect, once."""
+        receipts = require_messages(receipts_in(messages))
+        sink, session = self._sink(), session_of(messages)
+        reached = replace(session.storage, given=storage.given(sink.storage))
+        checkpoint = Checkpoint(self._place(sink, session), reached)
+        driver = _who_has_read(
+            sink, checkpoint, _stream_driver(sink, checkpoint, receipts, batchId)
+        )
+        warn_if_mixed(driver, session)
+        sink.committer().commit(driver, receipts)
+
+    @errors_first()
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Drop what the tasks of one epoch staged, unless it is decided."""
+        receipts = staged_in(messages)
+        if receipts:
+            sink = self._sink()
+            # It is named and not read: Spark waits for an abort, and a dead server answers late.
+            checkpoint = Checkpoint(self._place(sink, session_of(messages)))
+            sink.committer().abort(_stream_driver(sink, checkpoint, receipts, batchId), receipts)
+
+    def _place(self, sink: Sink, session: Session) -> str | None:
+        return session.place(sink.checkpoint, self.options.get("queryname"))
+
+
+def require_no_version(sink: Sink) -> None:
+    """Refuse the name of a batch for a stream, which has one of its own.
+
+    Raises:
+        OptionError: there is one.
+    """
+    if sink.version is not None:
+        raise OptionError(
+            "Options txnAppId and txnVersion can't be set for a stream",
+            why="Spark numbers its epochs itself",
+            todo="leave both out, or use df.write",
+        )
+
+
+def _stream_driver(
+    sink: Sink, checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int
+) -> Driver:
+    query_id, run_id = _query_and_run(checkpoint, receipts, epoch)
+    place = without_refresh(checkpoint.place)
+    return Driver(
+        name=sink_name(sink.sink_id or query_id, sink.plan.target),
+        target=sink.plan.target,
+        query_id=query_id,
+        run_id=run_id,
+        epoch=epoch,
+        checkpoint=place,
+    )
+
+
+def _who_has_read(sink: Sink, checkpoint: Checkpoint, driver: Driver) -> Driver:
+    """The driver with the offsets that are compared.
+
+    Raises:
+        CheckpointUnreadable: it can't be read, and a warning is not enough.
+        UnsupportedQuery: the checkpoint lacks the epoch's offsets.
+    """
+    view = checkpoint.look(driver.query_id, driver.epoch)
+    require_readable(view, driver.name, checkpoint.location, warn=sink.may_be_unreadable)
+    require_planned(view, driver.epoch, driver.checkpoint)
+    return replace(driver, offsets=view.offsets, offsets_before=view.before)
+
+
+def _query_and_run(
+    checkpoint: Checkpoint, receipts: Sequence[Receipt], epoch: int
+) -> tuple[str, str]:
+    if receipts:
+        return receipts[0].task.query_id, receipts[0].task.run_id
+    try:
+        query_id, trouble = checkpoint.query_id(), "no file metadata that names a query"
+    except Unreadable as error:
+        query_id, trouble = None, str(error)
+    if query_id is None:
+        raise UnsupportedQuery(
+            f"Epoch {epoch} has no task, and the driver can't read the checkpoint: {trouble}",
+            why="the query id, by which a replay is told from new rows, is in neither",
+            todo="give the query at least one partition, for example with repartition(1)",
+        )
+    return query_id, ""  # no file has the run; an empty one supersedes none
+
+
+log = logging.getLogger("sparkonce")
+
+OF_STREAMS = (
+    "checkpointLocation",
+    "checkpointStorageOptions",
+    "onUnreadableCheckpoint",
+)
+
+
+class BatchWriter(SinkWriter, ArrowWriter):
+    """Adapts Spark's three calls for a batch to staging, commit and abort.
+
+    Attributes:
+        token: names the batch where nothing else does.
+    """
+
+    def __init__(
+        self, connector: str, options: dict[str, str], schema: pa.Schema, *, overwrite: bool
+    ) -> None:
+        # Drawn on the driver: Spark pickles this writer into all tasks, and they share the name.
+        self.token, self.overwrite = new_token(), overwrite
+        _require_no_checkpoint(options)
+        super().__init__(connector, options, schema)
+
+    @errors_first()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        """Stage the rows of one task.
+
+        Raises:
+            SparkonceError: they can't be written, or are not of the columns that Spark announced.
+        """
+        context = task_context()
+        return self._stage(origin(self._sink(), context, self.token), context, iterator)
+
+    @errors_first()
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Let the batch take effect, once."""
+        receipts = require_messages(receipts_in(messages))
+        # Without a task nothing was staged, and nothing tells whose batch it is.
+        if receipts:
+            sink = self._sink()
+            driver = _batch_driver(sink, receipts[0])
+            warn_if_mixed(driver, session_of(messages))
+            _warn_of_repetition(sink, driver)
+            sink.committer().commit(driver, receipts)
+
+    @errors_first()
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Drop what the tasks of a batch staged, unless it is decided."""
+        receipts = staged_in(messages)
+        if receipts:
+            sink = self._sink()
+            sink.committer().abort(_batch_driver(sink, receipts[0]), receipts)
+
+
+def _require_no_checkpoint(options: Iterable[str]) -> None:
+    """Refuse what compares a stream with its checkpoint, which a batch does not know.
+
+    Raises:
+        OptionError: such an option is set.
+    """
+    given = {name.lower() for name in options}
+    found = [name for name in OF_STREAMS if name.lower() in given]
+    if found:
+        raise OptionError(
+            f"Option {', '.join(found)} can't be set for a batch",
+            why="a batch is told from its repetition by numbers alone, and reads no checkpoint",
+            todo="leave it out, or write by writeStream.format(...), which compares offsets",
+        )
+
+
+def origin(sink: Sink, context: Context, token: str) -> Origin:
+    """Who writes a batch: an application by its version, a batch of a stream, or nobody known.
+
+    Args:
+        sink: of the write.
+        context: of a task; the properties of the thread that writes tell of ``foreachBatch``.
+        token: names the batch where nothing else does.
+    """
+    query, epoch = map(context.getLocalProperty, (QUERY, EPOCH))
+    stream = query if query and epoch else ""
+    if sink.version is not None:
+        run = _execution(context) if stream else _session(context)
+        named = sink.version.app, run, sink.version.number
+        return Origin(*named, follows=Follows.GROWS, named=True, stream=stream)
+    if query and epoch:
+        return Origin(query, _execution(context), int(epoch), follows=Follows.GROWS, stream=query)
+    return Origin(token, "", 0, follows=Follows.ONCE)
+
+
+def _session(context: Context) -> str:
+    """The session of a batch outside a stream. A job that is run again has another one.
+
+    Empty if it can't be known: then a second write can't be told from a job that is run again.
+    """
+    known = application(context), sessions(context)
+    return "/".join(known) if all(known) else ""
+
+
+def _execution(context: Context) -> str:
+    """The execution of the micro-batch in whose ``foreachBatch`` a batch is written.
+
+    The run of the stream stands in Spark's job group, which is the user's to set.
+
+    Raises:
+        UnsupportedQuery: Spark does not tell of it.
+    """
+    known = application(context), context.getLocalProperty(EXECUTION)
+    if not all(known):
+        raise UnsupportedQuery(
+            "Spark does not tell which execution of its micro-batch writes this batch",
+            why="without it a second write into one target can't be told from a replay of the"
+            f" first, whose rows must not count twice; property {EXECUTION} has it",
+            todo="write from the thread that Spark calls, or from a pyspark.InheritableThread,"
+            " and leave that property as it is",
+        )
+    return "/".join(map(str, known))
+
+
+def _batch_driver(sink: Sink, receipt: Receipt) -> Driver:
+    task = receipt.task
+    into = task.sink, sink.plan.target
+    writer = {"follows": task.follows, "named": task.named, "stream": task.stream}
+    return Driver(task.query_id, task.run_id, task.epoch, *into, **writer)  # type: ignore[arg-type]
+
+
+def _warn_of_repetition(sink: Sink, driver: Driver) -> None:
+    """Say that a batch without a name can't be told from its repetition."""
+    if driver.follows is Follows.ONCE and not sink.plan.repeatable:
+        log.warning(
+            error_text(
+                f"A batch of rows for {driver.target} has no name",
+                why="if it is written again, by a job that is run again or by a replay, its rows"
+                " are applied again",
+                todo="set options txnAppId and txnVersion; in foreachBatch write from the thread"
+                " that Spark calls, or from a pyspark.InheritableThread",
+            )
+        )

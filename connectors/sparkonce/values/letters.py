@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import types
 
-from sparkonce.values import spark_types, untext
+from sparkonce.values import from_json, spark_types
 from sparkonce.values.text import to_json
 
 CYCLE = 146_097
@@ -70,9 +70,9 @@ def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[st
 
 
 def of_trees(
-    reason: str, trees: Mapping[str, untext.Tree], schema: pa.Schema, key: Iterable[str] = ()
+    reason: str, trees: Mapping[str, from_json.Tree], schema: pa.Schema, key: Iterable[str] = ()
 ) -> Letter:
-    """The letter of a row that is known by the texts of its values; see `untext.array`."""
+    """The letter of a row that is known by the texts of its values; see `untext.array_of_tree`."""
     columns = {}
     for field in schema:
         if field.name in trees:
@@ -80,10 +80,10 @@ def of_trees(
     return of_row(reason, pa.RecordBatch.from_pydict(columns), schema, key)
 
 
-def _restored(tree: untext.Tree, kind: pa.DataType) -> pa.Array:
+def _restored(tree: from_json.Tree, kind: pa.DataType) -> pa.Array:
     """The value; or, if the store made something else of it, the text that is there."""
     try:
-        return untext.array(tree, kind)
+        return from_json.array_of_tree(tree, kind)
     except ValueError:
         return pa.array([tree if isinstance(tree, str | bytes) else json.dumps(tree)])
 

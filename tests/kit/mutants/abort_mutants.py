@@ -14,7 +14,7 @@ from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.protocol import Receipt, Task
-from sparkonce.spark.stream import StreamWriter
+from sparkonce.spark.writer import StreamWriter
 from sparkonce.store import Store
 
 ABORT, LEAVE = Committer.abort, Committer._leave
@@ -77,7 +77,7 @@ ABORT_MUTANTS = [
         "messages with None mishandled in abort",
         "an abort with a None among its messages drops nothing",
         "C11",
-        patches={"sparkonce.spark.stream.StreamWriter.abort": _gives_up_on_none},
+        patches={"sparkonce.spark.writer.StreamWriter.abort": _gives_up_on_none},
     ),
     Mutant(
         "abort that undoes a published epoch",

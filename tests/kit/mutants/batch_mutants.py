@@ -15,8 +15,7 @@ from sparkonce.exactly_once.guards import Verdict, judge
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
 from sparkonce.exactly_once.neighbours import finish_others
 from sparkonce.exactly_once.registers import Registers
-from sparkonce.origin import Follows
-from sparkonce.protocol import Record
+from sparkonce.protocol import Follows, Record
 
 
 def _wants_no_gap(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:

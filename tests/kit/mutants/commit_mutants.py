@@ -213,7 +213,7 @@ COMMIT_MUTANTS = [
         "None message ignored",
         "an epoch is committed without the rows of a task that gave no message",
         "C11",
-        patches={"sparkonce.spark.stream.require_messages": _passes_over_none},
+        patches={"sparkonce.spark.writer.require_messages": _passes_over_none},
     ),
     Mutant(
         "skip without asking whose epoch",

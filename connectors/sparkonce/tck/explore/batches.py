@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from sparkonce.errors import SparkonceError
-from sparkonce.origin import Follows
-from sparkonce.protocol import Receipt, Task
+from sparkonce.protocol import Follows, Receipt, Task
 from sparkonce.tck.explore.rows import staged
 from sparkonce.tck.explore.turns import Actor
 from sparkonce.tck.explore.world import World

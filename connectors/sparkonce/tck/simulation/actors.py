@@ -15,8 +15,7 @@ from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
 from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
-from sparkonce.origin import Follows
-from sparkonce.protocol import Chunk, Plan, Receipt, Task, attempt_of
+from sparkonce.protocol import Chunk, Follows, Plan, Receipt, Task, attempt_of
 from sparkonce.store import Store
 from sparkonce.tck.simulation.faults import FaultyStore
 from sparkonce.tck.subject import Subject, batch

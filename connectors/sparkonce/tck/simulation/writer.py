@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sparkonce.sink import Sink
-from sparkonce.spark.stream import StreamWriter
-from sparkonce.spark.writer import Message
+from sparkonce.spark.writer import Message, StreamWriter
 from sparkonce.tck.simulation.actors import QUICK, SMALL
 
 if TYPE_CHECKING:

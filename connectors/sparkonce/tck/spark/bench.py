@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 
-from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.spark.session import SETTINGS
 from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.described import Described

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from sparkonce.spark.shuffle import SETTINGS
+from sparkonce.spark.session import SETTINGS
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.faults import (
     AFTER_ROWS,

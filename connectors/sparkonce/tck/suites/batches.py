@@ -15,7 +15,7 @@ from sparkonce.errors import (
     WrittenTwice,
 )
 from sparkonce.operate.admin import Admin
-from sparkonce.origin import Follows
+from sparkonce.protocol import Follows
 from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.faults import CRASHES, LOSSES, REPEATS, REPLY_LOST, Crash, Fault

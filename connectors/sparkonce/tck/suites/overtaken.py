@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkonce.errors import BatchOvertaken, DecisionDropped, SparkonceError
 from sparkonce.operate.admin import Admin, SinkStatus
-from sparkonce.origin import Follows
+from sparkonce.protocol import Follows
 from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.faults import CRASHES, DIES_AFTER, Crash, Fault, FaultyStore
