@@ -59,14 +59,19 @@ class Decision:
             decided any more. None of them is in the manifest.
     """
 
+    # Epoch and token go together: -1 and empty before the first decision of an owner, and again
+    # after a takeover, whose query counts its epochs from 0.
     epoch: int = -1
     token: str = ""
+    # From the decision until its finish. While it is there, everyone who finds it may apply it.
     manifest: Manifest | None = None
     stream: str | None = None
     offsets: str | None = None
     former_offsets: str | None = None
     decided_at: float = 0.0
     was_dropped: bool = False
+    # Disjoint with the attempts of the manifest: a decided chunk is never dropped, and a dropped
+    # one never decided. `dooming` keeps one half of that, `guards.require_not_doomed` the other.
     doomed: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -121,6 +126,8 @@ class Ledger:
     owner: Ownership
     decision: Decision = field(default_factory=Decision)
     totals: Totals = field(default_factory=Totals)
+    # A write replaces the revision whose stamp is `replaces`, and no other. Revisions may come back
+    # after a failover that lost writes; stamps never do, so they are what is compared.
     revision: int = 0
     stamp: str = ""
     replaces: str = ""
@@ -141,6 +148,7 @@ class Ledger:
     @property
     def untouched(self) -> bool:
         """Whether nothing was ever decided, so that there is nothing to own and nothing to lose."""
+        # Epochs are counted over all owners, so a takeover of nothing leaves it untouched.
         return not (self.totals.epochs or self.owner.inherits)
 
     @property
@@ -191,6 +199,7 @@ class Ledger:
 
     def succeeded_by(self, query_id: str) -> Ledger:
         """The next generation, owned by another query, before its first epoch."""
+        # No manifest is lost here: whoever takes over has finished the former owner's epoch before.
         decision = replace(self.decision, epoch=-1, token="", offsets=None, former_offsets=None)
         return replace(self, owner=self.owner.succeeded_by(query_id), decision=decision)
 
@@ -218,6 +227,7 @@ class Ledger:
             repeatable: of the epoch. One that is not stays so, whatever the query does later.
             stream: see `Decision`.
         """
+        # One move of all three parts: a ledger that names an epoch has also counted its rows.
         repeatable = repeatable and (self.owner.repeatable or not self.totals.epochs)
         return self.moved(
             owner=replace(self.owner.decided_by(run_id), repeatable=repeatable),
@@ -227,6 +237,7 @@ class Ledger:
 
     def finished(self, applied: Applied = ALL_STORED) -> Ledger:
         """The next revision, with the decided epoch applied."""
+        # Epoch and token stay: by them a replay is known, and its tasks skip their rows.
         manifest, totals = self.decision.manifest, self.totals
         if manifest is not None:
             totals = totals.finished(manifest, applied)
@@ -255,6 +266,8 @@ class Ledger:
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
+        # The store sees a token only while there is something to apply. Each step that applies
+        # compares it, so a driver that sleeps past the finish changes nothing.
         token = self.decision.token if self.decision.manifest else ""
         return Record(self.revision, self.stamp, token, body)
 

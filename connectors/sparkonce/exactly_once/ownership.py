@@ -33,8 +33,12 @@ class Ownership:
 
     query_id: str
     generation: int = 1
+    # Never has the query itself, once that has written: `resumed` takes it out where it comes back
+    # before anything was decided.
     retired: tuple[str, ...] = ()
     inherits: bool = False
+    # Only a run that is none of `past_runs` decides. One of them is a second driver's, or an old
+    # one that woke: it must not decide, whatever epoch it brings.
     run_id: str = ""
     past_runs: tuple[str, ...] = ()
     replayed: Mapping[str, int] = field(default_factory=dict)

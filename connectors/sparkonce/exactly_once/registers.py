@@ -202,6 +202,8 @@ class Registers:
             StoreLostData: a chunk is gone that was not applied.
             ConcurrentDriver: something else writes the ledger all the time.
         """
+        # Nothing is written between apply and swap: a crash in between applies the epoch again, and
+        # each chunk finds that it is there.
         epoch = ledger.owner.query_id, ledger.decision.epoch
         # The swap fails where others moved the ledger, or a failover took back what was applied.
         for _ in range(LOST_RACES):
